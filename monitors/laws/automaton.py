@@ -1,8 +1,9 @@
-"""Minimising a deterministic automaton by partition refinement."""
+"""A law as a deterministic automaton: its tables, and compiling it."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,84 +29,20 @@ from forewarn.monitors.laws.formula import (
     Timed,
     is_temporal,
 )
+from forewarn.monitors.laws.minimal import (
+    certain_to_reach,
+    merge_equivalent,
+    steps_to,
+)
+from forewarn.monitors.laws.pending import UNMET, completion, relieved_states
 from forewarn.monitors.laws.progression import (
     BROKEN,
-    NOTHING,
     Normal,
     Owed,
     Progression,
     both,
     normalise,
 )
-
-_REPEATED_LETTERS = 32
-"""How many letters are tried in repetition to tell states apart quickly."""
-
-
-def steps_to(step: NDArray[np.int32], target: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The fewest letters from each state to a target state; -1 if there is no way."""
-    n, letters = step.shape
-    before: list[list[int]] = [[] for _ in range(n)]
-    for source, row in enumerate(step.tolist()):
-        for after in set(row):
-            before[after].append(source)
-    distance = [-1] * n
-    queue = np.flatnonzero(target).tolist()
-    for state in queue:
-        distance[state] = 0
-    for state in queue:
-        for source in before[state]:
-            if distance[source] < 0:
-                distance[source] = distance[state] + 1
-                queue.append(source)
-    return np.array(distance, np.int32)
-
-
-def certain_to_reach(
-    step: NDArray[np.int32], target: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """The states from which every word reaches the target."""
-    while not (target[step].all(axis=1) <= target).all():
-        target = target | target[step].all(axis=1)
-    return target
-
-
-def merge_equivalent(
-    step: NDArray[np.int32],
-    target: NDArray[np.bool_],
-    apart: NDArray[np.integer] | None = None,
-) -> NDArray[np.int64]:
-    """The class of each state: states that reach the target by the same words.
-
-    States whose numbers in `apart` differ stay apart. Refinement starts from the
-    distances to the target, by any letters and by one letter repeated. Equivalent
-    states share them, and long countdowns are told apart by them at once instead of in
-    a round a step.
-    """
-    single = range(min(step.shape[1], _REPEATED_LETTERS))
-    distances = [steps_to(step[:, [letter]], target) for letter in single]
-    told: list[NDArray[np.integer]] = [
-        d + 1 for d in (steps_to(step, target), *distances)
-    ]
-    if apart is not None:
-        told.append(apart)
-    classes = _number_rows(np.column_stack(told))
-    last = classes.max()
-    while True:
-        classes = _number_rows(np.column_stack([classes, classes[step]]))
-        if classes.max() == last:
-            return classes
-        last = classes.max()
-
-
-def _number_rows(rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The same number for equal rows, exactly, a column at a time."""
-    wide = rows.astype(np.int64)
-    width = int(wide.max()) + 1
-    numbers = wide[:, 0]
-    for column in wide.T[1:]:
-        _, numbers = np.unique(numbers * width + column, return_inverse=True)
-    return numbers
 
 
 def one_step_later(formula: Formula, period_s: float | None) -> Formula:
@@ -159,10 +96,11 @@ class Automaton:
         initial: The state before the first frame, 0.
         violated: The state of a broken law, or -1 if no trace can break it.
         left: Steps until the soonest violation; -1 where none can come.
-        due: Steps until what is already owed can go unmet; 0 where nothing is owed.
-        pending: Whether something is owed that can go unmet.
-        complete: Like `step` for what is already owed, when nothing new arises. Row 0
-            owes nothing, row 1 is broken.
+        due: Steps until what is pending can go unmet; 0 where nothing is pending.
+        pending: Whether something is pending.
+        relieved: The state in which nothing is pending, and all else is the same.
+        complete: Like `step` for what is already pending. Row 0 owes nothing, in row 1
+            it went unmet.
         owed: The row of `complete` that each state begins in.
         period_s: The clock that seconds were counted with.
     """
@@ -177,6 +115,7 @@ class Automaton:
     left: NDArray[np.int32]
     due: NDArray[np.int32]
     pending: NDArray[np.bool_]
+    relieved: NDArray[np.int32]
     complete: NDArray[np.int32]
     owed: NDArray[np.int32]
     period_s: float | None
@@ -386,16 +325,17 @@ class _Explorer:
         broken = certain_to_reach(step, broken)
         # Before the first frame nothing is broken, even of a contradiction.
         broken[0] = False
-        complete, owed = self._completion()
-        owed[broken] = 1
-        # Two states may be broken by the same words and yet owe different things.
-        classes = merge_equivalent(step, broken, owed)
+        classes = merge_equivalent(step, broken)
         _, chosen = np.unique(classes, return_index=True)
-        broken, owed = broken[chosen], owed[chosen]
+        broken = broken[chosen]
         merged = classes[step[chosen]].astype(np.int32)
+        violated = int(np.flatnonzero(broken)[0]) if broken.any() else -1
+        guess = classes[self._without_deadlines()][chosen].astype(np.int32)
+        relieved = relieved_states(merged, int(classes[0]), violated, guess)
+        complete, owed = completion(merged, violated, relieved)
         left = steps_to(merged, broken)
-        due = steps_to(complete, np.arange(len(complete)) == 1)[owed]
-        due[owed == 0] = 0
+        due = steps_to(complete, np.arange(len(complete)) == UNMET)[owed]
+        due = np.maximum(due, 0)
 
         later = np.arange(len(chosen)) != classes[0]
         order = np.lexsort((chosen, left, due, broken, later))
@@ -413,38 +353,27 @@ class _Explorer:
             left[order],
             due,
             due > 0,
+            place[relieved[order]],
             complete,
             owed,
             self.normal.period_s,
         )
 
-    def _completion(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """What is already owed when nothing new arises: its table, each state's row."""
-        empty = (0,) * len(self.normal.memories)
-        done, unmet = (NOTHING, empty), (BROKEN, empty)
-        states = [done, unmet]
-        numbers = {done: 0, unmet: 1}
+    def _without_deadlines(self) -> list[int]:
+        """For each state the one that owes only what lasts for ever, if it is known."""
+        numbers = {state: number for number, state in enumerate(self.states)}
+        return [
+            numbers.get((_lasting(owed), memory), number)
+            for number, (owed, memory) in enumerate(self.states)
+        ]
 
-        def number_of(state: _State) -> int:
-            state = state if state[0] else done
-            number = numbers.setdefault(state, len(numbers))
-            if number == len(states):
-                states.append(state)
-            return number
 
-        owed = np.array([number_of(state) for state in self.states], np.int32)
-        rows: list[list[int]] = []
-        for state in states:
-            row = [number_of(self._after(state, ell, ())) for ell in self.letters]
-            rows.append(row)
-        table = np.array(rows, np.int32)
-        broken = certain_to_reach(table, np.arange(len(table)) == 1)
-        # Rows 0 and 1 come first among their equals, and so keep their numbers.
-        _, firsts, classes = np.unique(
-            merge_equivalent(table, broken), return_index=True, return_inverse=True
-        )
-        number = np.argsort(np.argsort(firsts))[classes].astype(np.int32)
-        return number[table[np.sort(firsts)]], number[owed]
+def _lasting(owed: Owed) -> Owed:
+    return frozenset(
+        clause
+        for clause in owed
+        if not clause or all(math.isinf(high) for _, _, high, _ in clause)
+    )
 
 
 def _names(due: NDArray[np.int32], broken: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -167,35 +167,35 @@ class _States:
         return self.by_number[after], verdict, verdict.status != "ok", (after, column)
 
     @cached_property
-    def _owed(self) -> list[int]:
-        found: list[int] = self._automaton.owed.tolist()
+    def _relieved(self) -> list[int]:
+        found: list[int] = self._automaton.relieved.tolist()
         return found
 
     @cached_property
-    def _complete(self) -> list[list[int]]:
-        found: list[list[int]] = self._automaton.complete.tolist()
+    def _step(self) -> list[list[int]]:
+        found: list[list[int]] = self._automaton.step.tolist()
         return found
 
     def began(self, seen: Sequence[tuple[int, int]]) -> int:
-        """Where a broken obligation arose: the first frame after which it was owed.
+        """Where a broken obligation arose: the first frame after which relief helps.
 
         Args:
             seen: The state after each frame and the letter's column; the violation
                 is last.
         """
-        owed, complete = self._owed, self._complete
+        relieved, step, violated = self._relieved, self._step, self._automaton.violated
 
-        def breaks(frame: int) -> bool:
-            row = owed[seen[frame][0]]
+        def helps(frame: int) -> bool:
+            state = relieved[seen[frame][0]]
             for _, column in seen[frame + 1 :]:
-                row = complete[row][column]
-            return row == 1
+                state = step[state][column]
+            return state != violated
 
-        # What is owed only grows, so the frames after which it breaks come last; and
-        # as a rule nothing else is owed from the first on.
-        if breaks(0):
+        # What was pending only grows, so the frames after which relief helps come last;
+        # and as a rule nothing else is pending from the first on.
+        if helps(0):
             return 0
-        return bisect_left(range(len(seen) - 1), True, key=breaks)
+        return bisect_left(range(len(seen) - 1), True, key=helps)
 
 
 def _impossible(automaton: Automaton) -> SignalFault:

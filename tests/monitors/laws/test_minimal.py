@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from forewarn.monitors.laws.automaton import (
+from forewarn.monitors.laws.minimal import (
     _number_rows,
     certain_to_reach,
     merge_equivalent,

@@ -127,13 +127,13 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
                 verdict = self._asked(verdict.asks)
             if not verdict.passes:
                 return _refusal(call["name"], call["id"], verdict.message)
-            failed = True
+            failed, answer = True, None
             try:
                 answer = handler(request)
                 failed = _failed(answer, call["id"])
                 return answer
             finally:
-                self._after(verdict, failed)
+                self._after(verdict, failed, answer)
 
     async def awrap_tool_call(
         self,
@@ -154,21 +154,22 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
                 verdict = self._asked(verdict.asks)
             if not verdict.passes:
                 return _refusal(call["name"], call["id"], verdict.message)
-            failed = True
+            failed, answer = True, None
             try:
                 answer = await handler(request)
                 failed = _failed(answer, call["id"])
                 return answer
             finally:
-                await judging(self._after, verdict, failed)
+                await judging(self._after, verdict, failed, answer)
 
     def _asked(self, question: Question) -> Verdict:
         """Asks by LangGraph's interrupt: the graph pauses here until it is resumed."""
         return self.guard.answered(question, answer_of(interrupt(question.as_dict())))
 
-    def _after(self, verdict: Verdict, failed: bool) -> None:
+    def _after(self, verdict: Verdict, failed: bool, answer: Answer | None) -> None:
         if verdict.acts:
-            self.guard.after(failed, verdict.call)
+            said = "\n".join(each.text for each in _messages(answer))
+            self.guard.after(failed, verdict.call, said)
 
     @hook_config(can_jump_to=["end"])
     def before_model(

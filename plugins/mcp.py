@@ -88,14 +88,17 @@ def guarded_server(
             if not verdict.passes:
                 return _refusal(verdict.message)
             failed, stopped = True, None
+            answer = _refusal(LATE)
             try:
-                answer = _refusal(LATE)
                 with anyio.move_on_after(limit_s):
                     answer = await upstream.call_tool(name, arguments)
                     failed = answer.is_error
             finally:
                 if verdict.acts:
-                    stopped = await judging(guard.after, failed, verdict.call)
+                    came_back = _result(answer)
+                    stopped = await judging(
+                        guard.after, failed, verdict.call, came_back
+                    )
             return answer if stopped is None else _refusal(stopped.message)
 
     async def list_tools(_: Any, asked: Any) -> Any:
@@ -116,6 +119,14 @@ def guarded_server(
         on_call_tool=call_tool,
         **more,
     )
+
+
+def _result(answer: CallToolResult) -> Any:
+    """What a call gave: its fields, or else its text."""
+    if answer.structured_content is not None:
+        return answer.structured_content
+    texts = (part.text for part in answer.content if isinstance(part, TextContent))
+    return "\n".join(texts)
 
 
 async def serve(

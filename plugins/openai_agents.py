@@ -151,12 +151,12 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
                 stop()
             if not verdict.passes:
                 return verdict.message
-            failed, stopped = True, None
+            failed, stopped, answer = True, None, None
             try:
                 answer, failed = await _invoked(inner, context, arguments)
             finally:
                 if verdict.acts:
-                    stopped = await judging(guard.after, failed, verdict.call)
+                    stopped = await judging(guard.after, failed, verdict.call, answer)
             if stopped is not None:
                 stop()
             return answer

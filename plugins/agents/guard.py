@@ -356,6 +356,8 @@ class AgentGuard(Turns):
                 return Verdict(False, STOPPED, stopped=True)
             try:
                 self._request = request[:LONGEST_REQUEST]
+                if self._trajectory is not None:
+                    self._trajectory.asked(self._request)
                 return self._before(tool, arguments)
             except Exception as error:
                 return self._fault(error)
@@ -379,7 +381,9 @@ class AgentGuard(Turns):
             except Exception as error:
                 return self._fault(error)
 
-    def after(self, failed: bool = False, call: int | None = None) -> Verdict | None:
+    def after(
+        self, failed: bool = False, call: int | None = None, result: object = None
+    ) -> Verdict | None:
         """Judges what came of a call; a verdict only if the agent is stopped for it.
 
         Args:
@@ -387,13 +391,14 @@ class AgentGuard(Turns):
             call: The number in the verdict of the call. By default it is the call that
                 was made in this turn, or else the last one that is under way outside
                 of any turn.
+            result: What came back, for laws that read it: text, or fields.
         """
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
         with self._state:
             ended = self._ended(call)
             if ended is not None and self._trajectory is not None:
-                self._trajectory.ended(ended, failed)
+                self._trajectory.ended(ended, failed, result)
             if self.stopped or not self._looks_back:
                 return None
             return self._stop_if_due()

@@ -1,9 +1,11 @@
 """An agent's calls as signals, for laws over everything that it has done.
 
-Each call gives the name of its tool (`tool`), whether it failed (`failed`), and its
-arguments that are numbers, words or truth values (`arg_NAME`):
+Each call gives the name of its tool (`tool`), whether it failed (`failed`), its
+arguments that are numbers, words or truth values (`arg_NAME`), where each was copied
+from (`from_NAME`), what came back (`result_FIELD`), and what was asked (`request`):
 
     always (tool == delete -> once (tool == backup and not failed))
+    always (tool == send -> from_to in [request, "contacts.email"])
 
 Nothing was learned from data, so no risk is known ahead of a call. The guard foresees
 what the call itself would break, and lets everything else pass.
@@ -40,6 +42,7 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.formula import Temporal
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.trust.training import law_abstraction
+from forewarn.plugins.agents.sources import Sources, fields_of
 from forewarn.plugins.agents.turns import MAX_OPEN
 
 if TYPE_CHECKING:
@@ -61,7 +64,8 @@ POLICY = Policy(
 UNNAMED = 'unnamed := always not tool == ""'
 """The law where rules and guard programs judge alone: a call names its tool."""
 
-_ARGUMENT = "arg_"
+_ARGUMENT, _FROM, _RESULT = "arg_", "from_", "result_"
+_PREFIXES = (_ARGUMENT, _FROM, _RESULT)
 _OPERATORS = ("always", "eventually", "once", "historically", "until", "since", "next")
 
 Kinds = Mapping[str, str]
@@ -78,7 +82,10 @@ class Trajectory:
     def __init__(self, laws: Sequence[Law]) -> None:
         self.kinds = compared(laws)
         self._nothing: dict[str, Value] = dict.fromkeys(self.kinds)
-        self._reads_failed = "failed" in self.kinds
+        self._results = [name for name in self.kinds if name.startswith(_RESULT)]
+        self._reads_outcome = "failed" in self.kinds or bool(self._results)
+        self._copied = [name for name in self.kinds if name.startswith(_FROM)]
+        self._sources = Sources()
         self.begin()
 
     def begin(self) -> None:
@@ -86,6 +93,11 @@ class Trajectory:
         self._due: deque[dict[str, Value]] = deque()
         self._late: deque[dict[str, Value]] = deque(maxlen=MAX_OPEN)
         self._open: dict[int, dict[str, Value]] = {}
+        self._sources.begin()
+
+    def asked(self, request: str) -> None:
+        """Takes in what the agent was asked to do."""
+        self._sources.request = request
 
     def observe(self) -> Frame:
         """The next step that has not been observed; one without a call if none is."""
@@ -104,15 +116,27 @@ class Trajectory:
         if len(self._open) > MAX_OPEN:
             del self._open[next(iter(self._open))]
 
-    def ended(self, call: int, failed: bool) -> None:
+    def ended(self, call: int, failed: bool, result: object = None) -> None:
         """Reports how a call ended; only its first report counts."""
         step = self._open.pop(call, None)
-        if step is None or failed:
+        if step is None:
             return
+        if self._copied:
+            self._sources.hear(str(step["tool"]), result)
+        if failed:
+            return
+        outcome: dict[str, Value] = {"failed": False, **self._came_back(result)}
         if any(step is due for due in self._due):
-            step["failed"] = False
-        elif self._reads_failed:
-            self._late.append({**step, "failed": False})
+            step.update(outcome)
+        elif self._reads_outcome:
+            self._late.append({**step, **outcome})
+
+    def _came_back(self, result: object) -> dict[str, Value]:
+        """The fields of a result that laws read; one without fields is its `text`."""
+        found = fields_of(result) if self._results else None
+        given = found if isinstance(found, Mapping) else {"text": found}
+        values = {name: given.get(name.removeprefix(_RESULT)) for name in self._results}
+        return {n: v for n, v in values.items() if _is(self.kinds[n], v)}
 
     @property
     def is_late(self) -> bool:
@@ -150,9 +174,10 @@ class Trajectory:
         Raises:
             InvalidInput: A law reads an argument that no tool has.
         """
-        known = {f"{_ARGUMENT}{each}" for given in tools.values() for each in given}
+        names = {each for given in tools.values() for each in given}
+        known = [prefix + each for each in names for prefix in (_ARGUMENT, _FROM)]
         for signal in self.kinds:
-            if signal.startswith(_ARGUMENT) and signal not in known:
+            if signal.startswith((_ARGUMENT, _FROM)) and signal not in known:
                 raise _unknown(signal, ["tool", "failed", *known])
 
     def _values(self, action: Action, failed: bool) -> dict[str, Value]:
@@ -161,6 +186,9 @@ class Trajectory:
             signal = f"{_ARGUMENT}{name}"
             if _is(self.kinds.get(signal, ""), value):
                 given[signal] = value
+        for signal in self._copied:
+            value = action.arguments.get(signal.removeprefix(_FROM))
+            given[signal] = self._sources.of(value)
         return {**self._nothing, **given}
 
 
@@ -190,13 +218,16 @@ def compared(laws: Iterable[Law]) -> Kinds:
     Raises:
         InvalidInput: No call has such a signal, or it is compared with two kinds.
     """
-    kinds: dict[str, str] = {"tool": "text", "failed": "truth value"}
+    kinds: dict[str, str] = {"tool": "text", "failed": "truth value", "request": "text"}
     read: dict[str, None] = {}
     for law in laws:
         for signal in law.signals:
             read[signal] = None
-            if signal not in kinds and not signal.startswith(_ARGUMENT):
-                raise _unknown(signal, ["tool", "failed", *_near(signal), *_OPERATORS])
+            if signal.startswith(_FROM):
+                kinds[signal] = "text"
+            if signal not in kinds and not signal.startswith(_PREFIXES):
+                known = ["tool", "failed", "request", *_near(signal), *_OPERATORS]
+                raise _unknown(signal, known)
         for atom in _atoms(law.formula):
             for signal, kind in _kinds(atom):
                 if kind and kinds.setdefault(signal, kind) != kind:
@@ -216,7 +247,8 @@ def _near(signal: str) -> list[str]:
 def _unknown(signal: str, known: Iterable[str]) -> InvalidInput:
     return InvalidInput(
         f"no call has a signal {signal!r:.60}",
-        mend=near_miss(signal, known) or "a call has tool, failed and arg_NAME",
+        mend=near_miss(signal, known)
+        or "a call has tool, failed, request, arg_NAME, from_NAME and result_FIELD",
     )
 
 

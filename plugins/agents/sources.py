@@ -1,0 +1,125 @@
+"""Where the arguments of a call come from: the request, an earlier result, or nowhere.
+
+A result is known by its tool, and where it has fields, by the field too:
+`search_emails.sender` is somebody else's word than `search_emails.body`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MAX_KEPT = 2_000_000
+"""Characters of results that are kept; the oldest go first."""
+
+MAX_TEXTS = 5_000
+_LONG = 400
+_SHORT = 3
+
+REQUEST, NEW = "request", "new"
+
+_NAMED = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\"'<>]+|\b[A-Za-z]{2}\d{10,}\b"
+)
+"""What names somebody or some place, within a longer text."""
+
+
+class Sources:
+    """What was asked of an agent, and what its tools have answered."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts with nothing heard."""
+        self.request = ""
+        self._heard: deque[tuple[str, str]] = deque()
+        self._size = 0
+
+    def hear(self, tool: str, result: object) -> None:
+        """Takes in what a tool has answered."""
+        for label, text in _texts(tool, fields_of(result)):
+            self._heard.append((label, text.casefold()))
+            self._size += len(text)
+        while self._size > MAX_KEPT or len(self._heard) > MAX_TEXTS:
+            self._size -= len(self._heard.popleft()[1])
+
+    def of(self, value: object) -> str | None:
+        """Where a value was copied from; of a list, where the least trusted part was.
+
+        That is `request`, `TOOL` or `TOOL.FIELD`, or `new` where nobody has said it;
+        None for what is no text and no number.
+        """
+        found = [self._leaf(text) for _, text in _texts("", value)]
+        copied = [label for label in found if label not in (REQUEST, NEW)]
+        if copied:
+            return copied[0]
+        return None if not found else NEW if NEW in found else REQUEST
+
+    def _leaf(self, text: str) -> str:
+        wanted = text.casefold().strip()
+        if not wanted:
+            return NEW
+        if _within(wanted, self.request.casefold()) or self._is_named(wanted):
+            return REQUEST
+        exact = (label for label, heard in self._heard if heard.strip() == wanted)
+        if (label := next(exact, None)) is not None:
+            return label
+        if len(wanted) >= _SHORT:
+            for label, heard in self._heard:
+                if _within(wanted, heard):
+                    return label
+        names = (name.rstrip(".,;:!?)") for name in _NAMED.findall(wanted))
+        inside = [name for name in names if name != wanted]
+        return next((s for s in map(self._leaf, inside) if s != REQUEST), NEW)
+
+    def _is_named(self, address: str) -> bool:
+        """Whether the request names the person whose address it is."""
+        person, at, _ = address.partition("@")
+        words = [word for word in re.split(r"[^a-z]+", person) if len(word) > 1]
+        plain = re.fullmatch(r"[a-z._-]+", person) is not None
+        request = self.request.casefold()
+        return bool(at and plain and words[1:]) and all(
+            _within(word, request) for word in words
+        )
+
+
+def fields_of(result: object) -> object:
+    """A result with its fields, where a text is JSON that has some."""
+    if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(result)
+        except (ValueError, RecursionError):
+            return result
+    return result
+
+
+def _texts(label: str, value: object) -> Iterator[tuple[str, str]]:
+    """Every text and number in a value, with the fields that lead to it."""
+    pending: deque[tuple[str, Any]] = deque([(label, value)])
+    for _ in range(MAX_TEXTS):
+        if not pending:
+            return
+        label, value = pending.popleft()
+        if isinstance(value, Mapping):
+            tool = label.partition(".")[0]
+            pending += ((f"{tool}.{name}", part) for name, part in value.items())
+        elif isinstance(value, list | tuple | set | frozenset):
+            pending += ((label, part) for part in value)
+        elif isinstance(value, str):
+            yield label, value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield label, f"{value:g}"
+
+
+def _within(wanted: str, text: str) -> bool:
+    """Whether a text holds another one, not in the middle of a word."""
+    if wanted not in text:
+        return False
+    if len(wanted) > _LONG:
+        return True
+    pattern = rf"(?<![\w.@-]){re.escape(wanted)}(?![\w@-])(?!\.\w)"
+    return re.search(pattern, text) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -118,6 +118,25 @@ class Scenario:
         content = f"{self.text}\n{self.abstraction.fingerprint()}"
         return hashlib.sha256(content.encode()).hexdigest()
 
+    @cached_property
+    def unguarded_digest(self) -> str:
+        """Of what decides an unguarded run: not the abstraction, not the horizon."""
+        vocabulary = self.abstraction.vocabulary
+        settings = self.world.settings.items()
+        content = [
+            self.name,
+            self.world.name,
+            # Where a scenario lies is told to some worlds, and changes no run.
+            {key: value for key, value in settings if key != "scenario"},
+            self.pilot.model_dump(),
+            {name: draw.model_dump() for name, draw in self.draws.items()},
+            self.end.model_dump(),
+            self.references,
+            repr(self.goal),
+            vocabulary and vocabulary.name,
+        ]
+        return hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()
+
     @property
     def references(self) -> tuple[str, ...]:
         """Its laws, as a guard is told them."""
@@ -146,6 +165,21 @@ class Scenario:
             text=f"{self.text}# world: {world}\n",
             source=f"{self.source}{ELSEWHERE}{world}",
         )
+
+    def under(self, laws: Sequence[str]) -> Scenario:
+        """The same scenario with other laws: names in the law book, or formulas."""
+        found = _laws(laws, self.abstraction, "--law")
+        names = [law.name for law in found]
+        rates = self.expected_base_rate.items()
+        changed = replace(
+            self,
+            laws=found,
+            expected_base_rate={k: rate for k, rate in rates if k in names},
+        )
+        if changed.references == self.references:
+            return self
+        text = f"{self.text}# laws: {json.dumps(changed.references)}\n"
+        return replace(changed, text=text)
 
     def driven_by(self, pilot: Plug) -> Scenario:
         """The same scenario with another pilot."""
@@ -177,19 +211,8 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
         abstraction = Abstraction.from_dict(
             file.abstraction, f"{source}: abstraction", folder=folder
         )
-    laws: list[Law] = []
-    for entry in file.laws:
-        try:
-            found = find_laws(entry, vocabulary=abstraction.vocabulary)
-        except InvalidInput as error:
-            raise error.within(source, "laws") from None
-        laws += [part for law in found for part in law.parts or (law,)]
+    laws = _laws(file.laws, abstraction, source, "laws")
     names = [law.name for law in laws]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidScenario(
-                f"the law {name!r:.80} stands twice", source=source, place="laws"
-            )
     for name in file.expected_base_rate:
         if name not in names:
             raise InvalidScenario(
@@ -200,7 +223,7 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
             )
     scenario = Scenario(
         file.name, file.title, file.description, file.world, file.pilot,
-        file.actuator, tuple(laws), abstraction, file.horizon_s,
+        file.actuator, laws, abstraction, file.horizon_s,
         _goal(file.goal, abstraction, source), file.draws,
         file.end, file.expected_base_rate, _judges(file, source, folder), text, source,
     )  # fmt: skip
@@ -208,6 +231,26 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
         if plug is not None:
             scenario.settings(plug, 0)
     return scenario
+
+
+def _laws(
+    texts: Sequence[str], abstraction: Abstraction, source: str, place: str = ""
+) -> tuple[Law, ...]:
+    """The laws of those names or formulas, parts by themselves."""
+    laws: list[Law] = []
+    for text in texts:
+        try:
+            found = find_laws(text, vocabulary=abstraction.vocabulary)
+        except InvalidInput as error:
+            raise error.within(source, place) from None
+        laws += [part for law in found for part in law.parts or (law,)]
+    names = [law.name for law in laws]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidScenario(
+                f"the law {name!r:.80} stands twice", source=source, place=place
+            )
+    return tuple(laws)
 
 
 def _judges(file: _ScenarioFile, source: str, folder: Path) -> tuple[str, ...]:

@@ -18,8 +18,10 @@ from forewarn.cli.command import (
     File,
     Formerly,
     KeyValues,
+    LawNames,
     Many,
     Positive,
+    given_options,
     keyed,
 )
 from forewarn.cli.printing import note
@@ -79,16 +81,20 @@ class Where:
     Args:
         world: Run it in this world instead of its own: `carla` takes SUMO's scenarios.
             SCENARIO@NAME means the same.
+        law: A law to watch instead of the scenario's: a name or a formula; may be
+            repeated.
     """
 
     world: Annotated[str | None, "NAME"] = None
+    law: LawNames = ()
 
     def scenario(self, name: str) -> Scenario:
-        """The scenario of that name, in its own world or in another."""
+        """The scenario of that name, in its own world or in another, with its laws."""
         from forewarn.scenarios.schema import load_scenario
 
         scenario = load_scenario(name)
-        return scenario if self.world is None else scenario.on(self.world)
+        scenario = scenario if self.world is None else scenario.on(self.world)
+        return scenario.under(self.law) if self.law else scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +166,14 @@ class Warned:
             refuse_other,
         )
         from forewarn.monitors.guarding.certificate import guard_files
+        from forewarn.monitors.risk.evidence import refuse_undecided_by
         from forewarn.scenarios.shipped import shipped_with
 
+        if "law" in given_options():
+            files = shipped_with(scenario)
+            used = self.model or (files and files.model)
+            if used is not None:
+                refuse_undecided_by(load_models(used), scenario.laws)
         model, policy, purpose = self.model, self.policy, self.preset
         if model is not None:
             model, policy = guard_files(model, policy)

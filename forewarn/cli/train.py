@@ -14,6 +14,7 @@ from forewarn.cli.command import (
     Count,
     Folder,
     Formerly,
+    LawNames,
     Seed,
     command,
 )
@@ -52,6 +53,7 @@ def train(
     rerun: Annotated[bool, Formerly("--again")] = False,
     working: Working,
     runs: Folder | None = None,
+    law: LawNames = (),
     out: Folder,
 ) -> None:
     """Collect runs of each SCENARIO, learn a model from them and tune its thresholds.
@@ -77,8 +79,11 @@ def train(
             ships comes out once more.
         runs: Keep the runs in a folder a scenario below this one, to go on or to train
             again.
+        law: A law to train for instead of the scenarios' own: a name or a formula; may
+            be repeated. The scenarios' predicates must decide it.
         out: Where NAME.model.json.gz and NAME.policy.yaml go.
     """
+    from forewarn.monitors.risk.evidence import refuse_undecided
     from forewarn.scenarios.measuring.recorded import (
         shipped_runs,
     )
@@ -92,7 +97,12 @@ def train(
     with ExitStack() as stack:
         base = runs or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         todo: list[_Lesson] = []
-        for wanted in [load_scenario(name) for name in scenarios]:
+        loaded = [load_scenario(name) for name in scenarios]
+        if law:
+            loaded = [each.under(law) for each in loaded]
+            for each in loaded:
+                refuse_undecided(each.abstraction, each.laws)
+        for wanted in loaded:
             kept: Kept | None = None
             wished: Sequence[int] = range(seed, seed + episodes)
             if rerun:

@@ -17,6 +17,7 @@ from forewarn.cli.command import (
     File,
     FolderPlace,
     Formerly,
+    LawNames,
     Many,
     Numbers,
     Positive,
@@ -127,6 +128,8 @@ class Wished:
         false_alarm_rate: Maximum false-alarm rate of each law.
         horizons: The horizons to try, in seconds.
         policy: A policy whose other settings are kept.
+        law: A law to tune for instead of the scenario's: a name or a formula; may be
+            repeated.
         out: Write the policy to this file.
     """
 
@@ -139,6 +142,7 @@ class Wished:
     false_alarm_rate: Share = 0.1
     horizons: Seconds = (1, 2, 3, 4, 5)
     policy: File | None = None
+    law: LawNames = ()
 
 
 @command()
@@ -186,6 +190,7 @@ def tune(
     from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
     from forewarn.monitors.risk.evidence import (
         laws_of,
+        refuse_undecided_by,
     )
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.schema import load_scenario
@@ -195,7 +200,12 @@ def tune(
     model, purpose, lead_s = wished.model, wished.preset, alerting.lead
     acts = purpose != "alert"
     _check(scenario, wished)
+    if wished.law and scenario is None:
+        raise click.UsageError("--law needs SCENARIO: the laws are those of the model")
     wanted = None if scenario is None else load_scenario(scenario)
+    if wanted is not None and wished.law:
+        wanted = wanted.under(wished.law)
+        refuse_undecided_by(load_models(model), wanted.laws)
     laws = (
         [law for each in load_models(model) for law in laws_of(each)]
         if wanted is None

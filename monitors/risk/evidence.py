@@ -374,12 +374,37 @@ def _decides(model: Model, law: Law) -> bool:
     if abstraction is None:
         return False
     try:
-        automaton = compile_for(law.formula, abstraction, model.period_s)
-        for proposition in automaton.propositions:
-            abstraction.decides(proposition)
+        refuse_undecided(abstraction, [law], model.period_s)
     except InvalidInput:
         return False
     return True
+
+
+def refuse_undecided(
+    abstraction: Abstraction, laws: Iterable[Law], period_s: float | None = None
+) -> None:
+    """Rejects laws that the states of an abstraction do not decide.
+
+    Raises:
+        InvalidInput: With the law, and the predicate to add.
+    """
+    for law in laws:
+        try:
+            automaton = compile_for(law.formula, abstraction, period_s)
+            for proposition in automaton.propositions:
+                abstraction.decides(proposition)
+        except InvalidInput as error:
+            raise error.within(f"the law {law.name}") from None
+
+
+def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
+    """Rejects laws that the states of none of these models decide."""
+    for law in laws:
+        if not any(_decides(model, law) for model in models):
+            raise InvalidModel(
+                f"the model's predicates do not decide the law {law.name}",
+                mend="learn a model for it: `forewarn train SCENARIO --law …`",
+            )
 
 
 def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:

@@ -29,7 +29,8 @@ class Plan:
 
     Args:
         scenario: The scenario's file.
-        digest: Of the scenario.
+        digest: Of the scenario; without a guard, of what decides how its runs go.
+        laws: Its laws.
         pilot: Who drives in it, as JSON.
         model: The model's file; empty without a guard.
         model_digest: Of the model's content.
@@ -42,6 +43,7 @@ class Plan:
 
     scenario: str
     digest: str
+    laws: tuple[str, ...]
     pilot: str
     model: str = ""
     model_digest: str = ""
@@ -78,12 +80,13 @@ def plan(
     The scenario's own rules judge in it too, before the others.
     """
     pilot = scenario.pilot.model_dump_json()
-    unguarded = Plan(scenario.source, scenario.digest, pilot, pace=pace)
+    source, laws = scenario.source, scenario.references
     if model is None:
-        return unguarded
+        return Plan(source, scenario.unguarded_digest, laws, pilot, pace=pace)
     return Plan(
-        scenario.source,
+        source,
         scenario.digest,
+        laws,
         pilot,
         str(model),
         digest_of(model),
@@ -113,8 +116,8 @@ def without_risk(scenario: Scenario, folder: Path) -> Path:
 def scenario_of(plan: Plan) -> Scenario:
     """The scenario of a plan, with its pilot."""
     pilot = Plug.model_validate_json(plan.pilot)
-    scenario = load_scenario(plan.scenario).driven_by(pilot)
-    if scenario.digest != plan.digest:
+    scenario = load_scenario(plan.scenario).under(plan.laws).driven_by(pilot)
+    if plan.digest not in (scenario.digest, scenario.unguarded_digest):
         raise InvalidScenario(
             "the scenario was changed while its episodes ran", source=plan.scenario
         )

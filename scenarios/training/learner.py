@@ -38,7 +38,11 @@ from forewarn.monitors.laws.automaton import (
     Automaton,
 )
 from forewarn.monitors.laws.lawbook import Law, find_laws
-from forewarn.monitors.risk.evidence import compile_for, told_apart
+from forewarn.monitors.risk.evidence import (
+    compile_for,
+    refuse_undecided,
+    told_apart,
+)
 from forewarn.monitors.trust.encoding import Counted, count
 from forewarn.monitors.trust.fairness import (
     FairnessReport,
@@ -112,6 +116,8 @@ class Learner:
         if self.scenario is not None:
             self.laws = list(self.scenario.laws)
         self.abstraction = self._abstraction()
+        if self.scenario is not None and wish.law and self.abstraction is not None:
+            refuse_undecided(self.abstraction, self.laws)
         self.candidates = self._candidates()
         self.training: Training = Training()
         self._found: Found | None = None
@@ -123,12 +129,13 @@ class Learner:
         wish = self.wish
         if wish.scenario is None:
             return None
-        if wish.file is not None or wish.law or wish.vocabulary:
+        if wish.file is not None or wish.vocabulary:
             raise InvalidInput(
-                "--scenario names the abstraction and the laws by itself",
-                mend="leave out --abstraction, --law and --vocabulary",
+                "--scenario names the abstraction and the vocabulary by itself",
+                mend="leave out --abstraction and --vocabulary",
             )
-        return load_scenario(wish.scenario)
+        scenario = load_scenario(wish.scenario)
+        return scenario.under(wish.law) if wish.law else scenario
 
     def _vocabulary(self, sample: Path) -> Vocabulary | None:
         """The one that was asked for, or else that of the model or the first trace."""
@@ -152,7 +159,7 @@ class Learner:
         chosen = None if self.scenario is None else self.scenario.abstraction
         if self.wish.file:
             chosen = load_abstraction(self.wish.file, self.vocabulary)
-        elif self.wish.law:
+        elif self.wish.law and self.scenario is None:
             clocks = [law.clock_s for law in self.laws if law.clock_s]
             chosen = law_abstraction(
                 [law.formula for law in self.laws],

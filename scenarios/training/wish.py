@@ -23,8 +23,9 @@ class Wish:
             scikit-learn).
         horizon: How far ahead, in seconds, the risk is to look that --abstraction auto
             compares by; the scenario's, or 3.
-        law: A law that the model is for; may be given again. Without --abstraction the
-            predicates are the laws' own atoms.
+        law: A law that the model is for, instead of those of --scenario; may be
+            repeated. Without --abstraction and --scenario the predicates are the laws'
+            own atoms.
         vocabulary: A shipped vocabulary, or the path of a YAML file.
         period: Seconds between two states, where the predicates come from laws; also
             between the rows of a table without times.

@@ -282,6 +282,41 @@ def test_run_goes_on_where_it_was_and_starts_afresh_on_request(
     )
 
 
+def test_other_laws_are_watched_where_predicates_decide_them(
+    tmp_path: Path, model: Path
+) -> None:
+    law = ["--law", "slow := always speed < 40 km/h"]
+    runs, never = tmp_path / "runs", tmp_path / "never"
+    found = told("collect", "tiny-road", "--episodes", "2", *law, "--out", runs)
+    assert [each["law"] for each in found["laws"]] == ["slow"]
+    clean = ["--law", "clean := always not is_dirty(Mug)", "--model", model]
+    for command in (
+        ["train", "tiny-road", *law],
+        ["learn", runs, "--scenario", "tiny-road", *law],
+        *([name, KITCHEN, *clean] for name in ("run", "tune", "measure")),
+    ):
+        status, line = refused(*command, "--out", never)
+        assert status == 2 and "decide" in line, command
+    assert not never.exists()
+
+
+def test_an_edited_abstraction_simulates_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, runs = tmp_path / "road.yaml", tmp_path / "runs"
+    text = shipped_scenarios()["tiny-road"].read_text()
+    scenario.write_text(text)
+    told("collect", scenario, "--episodes", "2", "--out", runs)
+    scenario.write_text(text.replace("    - braking\n", ""))
+
+    def reset(*_: object) -> None:
+        raise ConnectionError("no simulator")
+
+    monkeypatch.setattr(TinyWorld, "reset", reset)
+    assert told("collect", scenario, "--episodes", "2", "--out", runs)["episodes"] == 2
+    assert told("collect", scenario, "--episodes", "3", "--out", runs)["failed"] == 1
+
+
 # -- the policy that options make ------------------------------------------------------
 
 

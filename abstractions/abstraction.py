@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,10 +31,21 @@ from forewarn.abstractions.expression import (
     parse_expression,
     parse_score,
 )
-from forewarn.abstractions.expression.tree import Name, Past, signals_of
+from forewarn.abstractions.expression.scalar import compile_quantity, compile_test
+from forewarn.abstractions.expression.tree import (
+    Choice,
+    Compare,
+    Curve,
+    Name,
+    Past,
+    signals_of,
+    summands,
+    unit_of,
+)
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.validity import Validity
+from forewarn.abstractions.vocabularies.signals import PLAIN
 from forewarn.abstractions.vocabularies.vocabulary import (
     Vocabulary,
     named_vocabulary,
@@ -78,6 +89,46 @@ class AbstractionFile(Strict):
     predicates: list[_PredicateFile] = Field(min_length=1)
     constraints: list[str] = []
     irreversible: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Ladder:
+    """The predicates that cut a score, and how each of its bands is called."""
+
+    cuts: tuple[int, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """One signal's part in a score: what it adds, and what is said of it."""
+
+    name: str
+    unit: str
+    added: Callable[[Mapping[str, Any]], float | None]
+    value: Callable[[Mapping[str, Any]], float | None]
+
+
+def _term(node: Expression) -> _Term | None:
+    """A part that a person can read: of one signal, now or lately, or a condition."""
+    if isinstance(node, Choice):
+        test = compile_test(node.condition)
+        name = repr(node.condition)
+        added = compile_quantity(node, PLAIN)
+        return _Term(name, "", added, lambda values: test(values) or None)
+    if not isinstance(node, Curve):
+        return None
+    operand = node.operand
+    signal = operand.operand if isinstance(operand, Past) else operand
+    if not isinstance(signal, Name):
+        return None
+    unit = f" {signal.unit}" if signal.unit else ""
+    return _Term(
+        signal.name.replace("_", " "),
+        unit,
+        compile_quantity(node, PLAIN),
+        compile_quantity(operand, unit_of(operand) or PLAIN),
+    )
 
 
 _BANDS = re.compile(r"\s*bands\s*\((.*)\)\s*", re.DOTALL)
@@ -309,8 +360,97 @@ class Abstraction:
         return int(name[::-1], 2)
 
     def holding(self, bits: int) -> tuple[str, ...]:
-        """The predicates that hold in a state."""
-        return tuple(text for i, text in enumerate(self.texts) if bits >> i & 1)
+        """What holds in a state: predicates, and of each score its band."""
+        found: list[str] = []
+        for i, text in enumerate(self.texts):
+            ladder = self._ladders.get(i)
+            if ladder is None:
+                if bits >> i & 1:
+                    found.append(text)
+            elif ladder.cuts[0] == i:
+                found.append(ladder.words[sum(bits >> cut & 1 for cut in ladder.cuts)])
+        return tuple(found)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """All that `holding` may say."""
+        found: list[str] = []
+        for i, text in enumerate(self.texts):
+            ladder = self._ladders.get(i)
+            if ladder is None:
+                found.append(text)
+            elif ladder.cuts[0] == i:
+                found += ladder.words
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def _ladders(self) -> dict[int, _Ladder]:
+        """For each predicate that cuts a score, all that cut it at the same lag."""
+        names = {score.name for score in self.scores}
+        cuts: dict[tuple[str, float], list[int]] = {}
+        for i, predicate in enumerate(self.predicates):
+            node = predicate.expression
+            if not isinstance(node, Compare) or node.operator not in (">", ">="):
+                continue
+            if isinstance(node.left, Name) and node.left.name in names:
+                cuts.setdefault((node.left.name, predicate.lag_s), []).append(i)
+        found: dict[int, _Ladder] = {}
+        for (name, lag_s), members in cuts.items():
+            title = "danger" if len(names) == 1 else name
+            title += f" {lag_s:g} s ago" if lag_s else ""
+            most = len(members)
+            words = tuple(f"{title} {n} of {most}" for n in range(most + 1))
+            ladder = _Ladder(tuple(members), words)
+            found |= dict.fromkeys(members, ladder)
+        return found
+
+    def listed(self) -> Iterator[str]:
+        """Each predicate in a line for people, the cuts of a score in one.
+
+        A line begins with the places of its predicates in a state's name.
+        """
+        for i, text in enumerate(self.texts):
+            ladder = self._ladders.get(i)
+            if ladder is None:
+                yield f"{i + 1}. {text}"
+            elif ladder.cuts[0] == i:
+                (score,) = signals_of(self.predicates[i].expression)
+                node = next(s.expression for s in self.scores if s.name == score)
+                used = ", ".join(dict.fromkeys(signals_of(node)))
+                title = ladder.words[0].removesuffix(f" 0 of {len(ladder.cuts)}")
+                yield (
+                    f"{i + 1} to {ladder.cuts[-1] + 1}. {title}: how many of"
+                    f" {len(ladder.cuts)} cuts of the hazard score it is above; the"
+                    f" score adds up {used}"
+                )
+
+    @cached_property
+    def bands(self) -> frozenset[str]:
+        """How the bands of its scores are called."""
+        ladders = self._ladders.values()
+        return frozenset(word for ladder in ladders for word in ladder.words)
+
+    def contributions(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """What adds most to the scores at a frame, the largest first.
+
+        Args:
+            values: The frame's signals, with what a `Reader` worked out of them.
+        """
+        found: dict[str, float] = {}
+        for term in self._terms:
+            added = term.added(values)
+            value = term.value(values)
+            if added is None or added <= 0 or value is None:
+                continue
+            text = term.name if value is True else f"{term.name} {value:.2g}{term.unit}"
+            found[text] = max(found.get(text, 0.0), added)
+        largest = sorted(found, key=lambda text: -found[text])
+        return tuple(largest[:_MOST_WORDS])
+
+    @cached_property
+    def _terms(self) -> tuple[_Term, ...]:
+        nodes = (node for each in self.scores for node in summands(each.expression))
+        return tuple(term for node in nodes if (term := _term(node)) is not None)
 
     def in_short(self, bits: int) -> str:
         """What holds in a state, in so few words that a warning can say it."""

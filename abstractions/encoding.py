@@ -256,6 +256,8 @@ class Reader:
         encode: What turns values into a state.
         past: What is remembered, the inner before the outer.
         scores: What is then added up.
+
+    `values` are the last frame's signals, with all that was worked out of them.
     """
 
     def __init__(
@@ -265,6 +267,7 @@ class Reader:
         self._past = [_While(node) for node in past]
         self._scores = [(s.name, compile_quantity(s.expression, PLAIN)) for s in scores]
         self._plain = not past and not scores
+        self.values: Mapping[str, Any] = {}
 
     def reset(self) -> None:
         """Begins a new episode."""
@@ -273,13 +276,13 @@ class Reader:
 
     def frame(self, frame: Frame) -> int:
         """What holds at a frame."""
-        values = frame.values
-        return self._encode(values if self._plain else self._told(frame, True))
+        self.values = frame.values if self._plain else self._told(frame, True)
+        return self._encode(self.values)
 
     def peek(self, frame: Frame) -> int:
         """What would hold at a frame that may come; nothing is remembered of it."""
-        values = frame.values
-        return self._encode(values if self._plain else self._told(frame, False))
+        self.values = frame.values if self._plain else self._told(frame, False)
+        return self._encode(self.values)
 
     def _told(self, frame: Frame, keep: bool) -> dict[str, Any]:
         told = dict(frame.values)

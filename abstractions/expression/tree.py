@@ -368,6 +368,15 @@ def _product(left: Expression, right: Expression, sign: int) -> Unit | None:
     return (one or PLAIN).times(other or PLAIN, sign)
 
 
+def summands(node: Expression) -> Iterator[Expression]:
+    """What a sum adds up."""
+    if isinstance(node, Arithmetic) and node.operator == "+":
+        yield from summands(node.left)
+        yield from summands(node.right)
+    else:
+        yield node
+
+
 def common_unit(node: Expression) -> Unit | None:
     """The unit in which the operands of a comparison, sum or call are taken.
 

@@ -17,6 +17,7 @@ from forewarn.cli.printing import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.monitors.chains.model import Model
     from forewarn.scenarios.schema import Family, Scenario
 
 
@@ -68,6 +69,8 @@ def _family(family: Family) -> dict[str, Any]:
 
 
 def _payload(scenario: Scenario) -> dict[str, Any]:
+    from forewarn.monitors.risk.evidence import abstraction_of
+
     return {
         "name": scenario.name,
         "title": scenario.title,
@@ -87,6 +90,12 @@ def _payload(scenario: Scenario) -> dict[str, Any]:
             for name, draw in scenario.draws.items()
         },
         "predicates": list(scenario.abstraction.texts),
+        "shipped_predicates": [
+            text
+            for found in _shipped(scenario)
+            if (abstraction := abstraction_of(found)) is not None
+            for text in abstraction.texts
+        ],
         "period_s": scenario.abstraction.period_s,
         "expected_base_rate": {
             law: list(span) for law, span in scenario.expected_base_rate.items()
@@ -94,7 +103,18 @@ def _payload(scenario: Scenario) -> dict[str, Any]:
     }
 
 
+def _shipped(scenario: Scenario) -> list[Model]:
+    """The models that ship with a scenario."""
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.scenarios.shipped import shipped_with
+
+    files = shipped_with(scenario)
+    return [] if files is None else list(load_models(files.model))
+
+
 def _lines(scenario: Scenario, called: str) -> Iterator[str]:
+    from forewarn.monitors.risk.evidence import abstraction_of, laws_of
+
     yield f"{scenario.name}: {scenario.title}"
     if scenario.description:
         yield scenario.description
@@ -108,8 +128,14 @@ def _lines(scenario: Scenario, called: str) -> Iterator[str]:
     for name, draw in scenario.draws.items():
         yield f"drawn {name}: {draw}"
     yield f"{len(scenario.abstraction.texts)} predicates:"
-    for text in scenario.abstraction.texts:
-        yield f"  {text}"
+    for line in scenario.abstraction.listed():
+        yield f"  {line}"
+    for found in _shipped(scenario):
+        names = ", ".join(law.name for law in laws_of(found))
+        yield f"The shipped model for {names} uses:"
+        if (abstraction := abstraction_of(found)) is not None:
+            for line in abstraction.listed():
+                yield f"  {line}"
     yield ""
     yield f"forewarn collect {called} --episodes 200 --out traces"
     yield f"forewarn learn traces --scenario {called} --out model.json"

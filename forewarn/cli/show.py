@@ -185,8 +185,8 @@ def _lines(path: Path, model: Model, abstraction: Abstraction | None) -> Iterato
         yield f"Label {label}: {names}{', …' if len(members) > 5 else ''}"
     if abstraction is not None:
         yield "Predicates, in the order of a state's digits:"
-        for number, text in enumerate(abstraction.texts, start=1):
-            yield f"  {number}. {text}"
+        for line in abstraction.listed():
+            yield f"  {line}"
     for warning in chain.warnings():
         yield f"Warning: {warning}."
     yield ""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidModel, SignalFault
@@ -79,6 +79,7 @@ class ChainWatch:
         self._reader = abstraction.reader()
         self._latcher = Latcher(period_s, abstraction.latches, abstraction.lags_s)
         self._words: dict[int, tuple[str, ...]] = {}
+        self._values: Mapping[str, Any] = {}
         self.tally: LiveTally | None = None
         self.reset()
 
@@ -114,7 +115,9 @@ class ChainWatch:
 
     def abstracted(self, frame: Frame) -> int | None:
         """The state that a frame completes; None if its tick goes on."""
-        return self._latcher.frame(frame.time_s, self._reader.frame(frame))
+        found = self._reader.frame(frame)
+        self._values = self._reader.values
+        return self._latcher.frame(frame.time_s, found)
 
     @property
     def missed(self) -> int:
@@ -145,7 +148,9 @@ class ChainWatch:
         ahead.laws = tuple(copy.copy(law) for law in self.laws)
         for law in ahead.laws:
             law.broken = False
-        ahead._move(self._latcher.peek(self._reader.peek(frame)))
+        found = self._reader.peek(frame)
+        ahead._values = self._reader.values
+        ahead._move(self._latcher.peek(found))
         return ahead
 
     def _wait(self, ticks: int) -> bool:
@@ -199,7 +204,18 @@ class ChainWatch:
         return f"a state never seen in training ({holds}): widened to its nearest"
 
     def evidence(self) -> tuple[str, ...]:
-        """The predicates that hold."""
+        """What holds, with what adds most to a score that is high."""
+        held = self.holding()
+        if not self.abstraction.scores:
+            return held
+        added = ", ".join(self.abstraction.contributions(self._values))
+        band = next((text for text in held if text in self.abstraction.bands), None)
+        if not added or band is None:
+            return held
+        return tuple(f"{text}: {added}" if text == band else text for text in held)
+
+    def holding(self) -> tuple[str, ...]:
+        """The predicates that hold, and the bands of scores."""
         found = self._words.get(self.bits)
         if found is None:
             found = self.abstraction.holding(self.bits)

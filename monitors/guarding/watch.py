@@ -72,9 +72,9 @@ class Watch:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The predicates of all models, each once."""
+        """What may hold in the states of all models, each text once."""
         return tuple(
-            dict.fromkeys(t for part in self.parts for t in part.abstraction.texts)
+            dict.fromkeys(t for part in self.parts for t in part.abstraction.words)
         )
 
     def reset(self) -> None:
@@ -157,7 +157,7 @@ class Watch:
         return tuple([part.state for part in self.parts])
 
     def evidence(self, law: LawWatch) -> tuple[str, ...]:
-        """The predicates that hold, of those that tell of a law."""
+        """What holds, of what tells of a law."""
         (part,) = [part for part in self.parts if law in part.laws]
         return part.evidence()
 
@@ -165,7 +165,7 @@ class Watch:
     def holding(self) -> int:
         """Which of `texts` hold, by bits: the first is the lowest."""
         places = {text: i for i, text in enumerate(self.texts)}
-        held = {text for part in self.parts for text in part.evidence()}
+        held = {text for part in self.parts for text in part.holding()}
         return sum(1 << places[text] for text in held)
 
     def forget_drift(self) -> None:

@@ -30,6 +30,9 @@ class LogAlerts(Listener):
     def alerted(self, decision: Decision) -> None:
         law = f" {decision.law}:" if decision.law else ""
         text = f"{decision.kind} at {decision.time_s:g} s:{law} {decision.reason}"
+        # A score's band, with what adds most to it.
+        if scored := [each for each in decision.evidence if ": " in each]:
+            text += f" ({'; '.join(scored)})"
         logging.getLogger(LOGGER).warning("%s", clean(text.replace("\n", " ")))
 
 

@@ -121,7 +121,9 @@ class Prompter:
         return line
 
     def _evidence(self, decision: Decision) -> str:
-        known = [text for text in decision.evidence if text in self._predicates]
+        # What adds to a score stands after its band, and is of this frame alone.
+        heads = (text.partition(": ")[0] for text in decision.evidence)
+        known = [text for text in heads if text in self._predicates]
         when = "now" if decision.now is None else "once it is done"
         return f"What holds {when}: {'; '.join(known)}." if known else ""
 

@@ -130,3 +130,41 @@ def test_a_law_speaks_of_the_past_in_its_own_words() -> None:
 def test_a_score_has_a_name_of_its_own(name: str) -> None:
     with pytest.raises(InvalidAbstraction, match="name of a score"):
         scored(scores={name: "1"}, predicates=["speed > 5"])
+
+
+SCORED = {
+    "format": "forewarn.abstraction/1",
+    "name": "scored",
+    "vocabulary": "driving",
+    "scores": {
+        "danger_of_x": "-1"
+        " + curve(least(time_to_collision, 1 s), 0.9 below 1 s, 0 else)"
+        " + curve(lead_distance, 0.5 below 10 m, -0.5 else, -0.5 none)"
+        " + curve(braking, 0.2 true, 0 else)"
+    },
+    "predicates": ["collision"]
+    + [f"danger_of_x >= {cut}" for cut in (-1, -0.5, 0, 0.5)],
+}
+
+
+def test_a_score_is_one_band_with_what_adds_most() -> None:
+    abstraction = Abstraction.from_dict(SCORED, "test")
+    assert abstraction.holding(0b01111) == ("collision", "danger 3 of 4")
+    assert abstraction.holding(0) == ("danger 0 of 4",)
+    assert {*abstraction.words} == {"collision", *abstraction.bands}
+    assert len(abstraction.bands) == 5
+    listed = list(abstraction.listed())
+    assert listed[0] == "1. collision" and listed[1].startswith("2 to 5. danger: ")
+    assert listed[1].endswith("time_to_collision, lead_distance, braking")
+    reader = abstraction.reader()
+    values = {
+        "collision": False, "time_to_collision": 0.87, "lead_distance": 4.0,
+        "braking": True,
+    }  # fmt: skip
+    bits = reader.frame(Frame(0.0, 0, values))
+    assert abstraction.holding(bits) == ("danger 4 of 4",)
+    assert abstraction.contributions(reader.values) == (
+        "time to collision 0.87 s", "lead distance 4 m", "braking",
+    )  # fmt: skip
+    reader.frame(Frame(0.1, 1, {**values, "lead_distance": None, "braking": False}))
+    assert abstraction.contributions(reader.values) == ("time to collision 0.87 s",)

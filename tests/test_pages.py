@@ -49,7 +49,8 @@ LEFT = {
     r" fleet\.": "that page's own world and files",
     r"forewarn (warrant|run \S+ --model guard)": "the logs that a reader has",
     r" rules |--rules |--cases ": "rules, labels or cases that a reader has",
-    r"merge tallies| abstraction\.yaml|--book |--model model\.": "a reader's files",
+    r"merge-tallies| abstraction\.yaml|--book |--model model\.": "a reader's files",
+    r"drive\.csv": "tests/monitors/laws/test_laws_page.py runs these",
 }
 """Which commands are not run here, and why."""
 

@@ -28,7 +28,15 @@ try:
     from mcp.server import Server
     from mcp.server.stdio import stdio_server
     from mcp.shared.message import SessionMessage
-    from mcp.types import CallToolResult, ErrorData, JSONRPCError, TextContent
+    from mcp.types import (
+        CallToolRequest,
+        CallToolRequestParams,
+        CallToolResult,
+        ErrorData,
+        JSONRPCError,
+        JSONRPCResponse,
+        TextContent,
+    )
     from mcp_types import jsonrpc_message_adapter
 except ImportError as error:
     raise MissingDependency("MCP", "mcp") from error
@@ -41,7 +49,9 @@ MAX_MESSAGE = 8 << 20
 MAX_WAITING = 1000
 """Limit of calls that wait for their turn."""
 
-MAX_TOOLS = 10_000
+MAX_UNASKED = 100_000
+"""Limit of messages that a server sends of its own accord between two answers."""
+
 MAX_PAGES = 100
 
 CALL_LIMIT_S = 300.0
@@ -91,8 +101,8 @@ def guarded_server(
             answer = _refusal(LATE)
             try:
                 with anyio.move_on_after(limit_s):
-                    answer = await upstream.call_tool(name, arguments)
-                    failed = answer.is_error
+                    answer = await _carry_out(upstream, name, arguments)
+                    failed = answer.is_error or answer.result_type != "complete"
             finally:
                 if verdict.acts:
                     came_back = _result(answer)
@@ -127,6 +137,18 @@ def _result(answer: CallToolResult) -> Any:
         return answer.structured_content
     texts = (part.text for part in answer.content if isinstance(part, TextContent))
     return "\n".join(texts)
+
+
+async def _carry_out(
+    upstream: Client, name: str, arguments: dict[str, Any]
+) -> CallToolResult:
+    """Calls a tool and passes on its answer as it is.
+
+    The client's own method also lists all tools, to check the answer by its schema.
+    """
+    asked = CallToolRequestParams(name=name, arguments=arguments)
+    request = CallToolRequest(params=asked)
+    return await upstream.session.send_request(request, CallToolResult)
 
 
 async def serve(
@@ -243,16 +265,20 @@ async def _server_process(
 
 
 async def _hear(stdout: asyncio.StreamReader, heard: Any) -> None:
-    """Passes on the server's messages, until it ends."""
+    """Passes on the server's messages, until it ends or speaks without end."""
+    unasked = 0
     with heard, suppress(anyio.BrokenResourceError):
-        while True:
+        while unasked < MAX_UNASKED:
             line = await _line(stdout)
             if line is None:
                 return
+            unasked += 1
             if b'"method":"notifications/' in line[:_HEAD].replace(b" ", b""):
                 continue
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                if isinstance(message, JSONRPCResponse | JSONRPCError):
+                    unasked = 0
                 await heard.send(SessionMessage(message))
             except ValueError as error:
                 await heard.send(error)
@@ -302,9 +328,12 @@ async def _end(process: asyncio.subprocess.Process) -> None:
                 break
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-    with suppress(TimeoutError):
+    with suppress(TimeoutError, OSError):
         async with asyncio.timeout(GRACE_S):
             await process.wait()
+            # Its pipe closes only once what it still said has been read.
+            while process.stdout is not None and await process.stdout.read(MAX_MESSAGE):
+                pass
 
 
 class _Requests:

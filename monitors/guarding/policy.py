@@ -38,6 +38,9 @@ STAGE_DEADLINE_S = 0.02
 """A stage takes microseconds; what takes so much longer has gone wrong."""
 
 
+_RULE = "give it one, as in thresholds: {alert: 0.3}"
+
+
 class InvalidPolicy(InvalidInput):
     """A policy file that breaks its schema or contradicts itself."""
 
@@ -63,6 +66,22 @@ class Step:
         bound = self.threshold - min(margin, self.threshold / 2.0)
         calm = risk < bound if self.inclusive else risk <= bound
         return not (math.isfinite(risk) and calm)
+
+    @property
+    def least(self) -> float:
+        """The lowest risk at which it is taken."""
+        return self.threshold if self.inclusive else math.nextafter(self.threshold, 1)
+
+    def check(self, place: str) -> None:
+        """Rejects a step that no risk reaches, or that is at no probability."""
+        reached = self.threshold <= 1 if self.inclusive else self.threshold < 1
+        if not (self.threshold >= 0 and reached):
+            above = "at least" if self.inclusive else "above"
+            raise InvalidPolicy(
+                f"{self.kind} would never begin: no risk is {above} {self.threshold:g}",
+                place=place,
+                mend="give a threshold from 0 to 1, or a p_safe_below above 0",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +152,20 @@ class Policy:
     slow_cap_kmh: float = 15.0
     shadow: bool = False
 
+    def __post_init__(self) -> None:
+        """Rejects rules that could never act or that no file can say."""
+        if not self.rules:
+            raise InvalidPolicy("it has no rule", place="rules", mend=_RULE)
+        for law, steps in self.rules.items():
+            place = f"rules, law {law}"
+            if not steps and self.after_violation != "stop":
+                problem = "the rule has no threshold and would never act"
+                raise InvalidPolicy(problem, place=place, mend=_RULE)
+            for step in steps:
+                step.check(place)
+            ordered = sorted(steps, key=lambda step: step.least)
+            _ascending([step.kind for step in ordered], place)
+
     @property
     def laws(self) -> tuple[str, ...]:
         """The laws that it names; none where it has a rule for every law."""
@@ -155,7 +188,7 @@ class Policy:
         """
         found = [law for law in laws if not {law, ANY_LAW} & self.rules.keys()]
         if laws and len(found) == len(laws):
-            ruled = ", ".join(self.rules) or "no law"
+            ruled = ", ".join(self.rules)
             watched = ", ".join(laws)
             raise InvalidPolicy(
                 f"the policy {self.name} has a rule for {ruled}, and what is watched is"
@@ -222,9 +255,12 @@ class Policy:
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
         if "escalation" in values:
-            _ascending(file.escalation, source, "escalation")
             values["escalation"] = tuple(file.escalation)
-        return cls(**values)
+        try:
+            _ascending(values.get("escalation", ()), "escalation")
+            return cls(**values)
+        except InvalidPolicy as error:
+            raise error.within(source) from None
 
 
 class _Rule(Strict):
@@ -315,13 +351,6 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
                     place=place,
                     mend=suggest(kind, SEVERITY[1:]),
                 )
-            if paper and value == 0:
-                raise InvalidPolicy(
-                    f"{kind} would never begin: no probability is below 0",
-                    source=source,
-                    place=place,
-                    mend="give a p_safe_below above 0, or leave it out",
-                )
             if not 0 <= value <= 1:
                 raise InvalidPolicy(
                     f"the threshold of {kind} is {value}, not a probability",
@@ -331,9 +360,7 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
                 )
             known: Kind = SEVERITY[SEVERITY.index(kind)]
             steps.append(Step(known, 1 - value if paper else value, not paper))
-        steps.sort(key=lambda step: step.threshold)
-        _ascending([step.kind for step in steps], source, place)
-        found[rule.law] = tuple(steps)
+        found[rule.law] = tuple(sorted(steps, key=lambda step: step.threshold))
     return found
 
 
@@ -360,21 +387,24 @@ def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage,
     return {stage: limits.get(stage, STAGE_DEADLINE_S) for stage in STAGES}
 
 
-def _ascending(kinds: Sequence[Kind], source: str, place: str) -> None:
+def _ascending(kinds: Sequence[Kind], place: str) -> None:
     for milder, severer in zip(kinds, kinds[1:], strict=False):
         if RANK[milder] >= RANK[severer]:
             raise InvalidPolicy(
                 f"{severer} comes after {milder} but is not severer",
-                source=source,
                 place=place,
                 mend=f"the order is {', '.join(SEVERITY)}",
             )
 
 
 def _written(steps: Sequence[Step]) -> dict[str, Any]:
-    if all(step.inclusive for step in steps):
-        return {"thresholds": {step.kind: step.threshold for step in steps}}
-    return {"p_safe_below": {step.kind: 1 - step.threshold for step in steps}}
+    paper = {step.kind: 1 - step.threshold for step in steps if not step.inclusive}
+    if steps and [1 - below for below in paper.values()] == [
+        s.threshold for s in steps
+    ]:
+        return {"p_safe_below": paper}
+    # Where 1 - theta is not exact, "above" is said as "from the next number on".
+    return {"thresholds": {step.kind: step.least for step in steps}}
 
 
 def write_policy(path: Path, policy: Policy) -> None:
@@ -389,22 +419,14 @@ def write_policy(path: Path, policy: Policy) -> None:
 def load_policy(path: Path | str) -> Policy:
     """Reads a policy from its YAML file."""
     path = Path(path)
-    policy = Policy.from_dict(read_yaml(path), str(path))
-    if not any(policy.rules.values()) and policy.after_violation != "stop":
-        raise InvalidPolicy(
-            "no rule gives a threshold, so that nothing would be guarded",
-            source=str(path),
-            place="rules",
-            mend="give one, as in thresholds: {alert: 0.3}",
-        )
-    return policy
+    return Policy.from_dict(read_yaml(path), str(path))
 
 
 _CLOCK_S = 0.5  # which laws ask to move does not hang on it, but how long it takes does
 
 
 def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
-    """The policy with this intervention at each of its thresholds.
+    """The policy with this intervention at the lowest threshold of each law.
 
     No car is slowed or stopped for a law that asks it to move: that would cause what it
     should prevent, and to set a car going that its driver holds is no fallback. Of
@@ -412,7 +434,11 @@ def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
     """
     moving = asks_to_move(laws) if RANK[kind] >= RANK["slow"] else frozenset[str]()
     rules = {
-        law: tuple(replace(s, kind="alert" if law in moving else kind) for s in steps)
+        law: tuple(
+            # From the lowest on: the others are of the same kind now.
+            replace(step, kind="alert" if law in moving else kind)
+            for step in steps[:1]
+        )
         for law, steps in policy.rules.items()
     }
     return replace(policy, rules=rules)

@@ -227,12 +227,9 @@ def test_a_law_without_a_rule_is_named_and_never_acted_on() -> None:
     assert guard.counts == {"proceed": 2}
 
 
-@pytest.mark.parametrize("rules", [{}, {"51_5": (Step("stop", 0.8),)}])
-def test_a_policy_that_rules_none_of_the_laws_makes_no_guard(
-    rules: dict[str, tuple[Step, ...]],
-) -> None:
-    with pytest.raises(InvalidPolicy, match="has a rule for (no law|51_5), and what"):
-        near(rules=rules)
+def test_a_policy_that_rules_none_of_the_laws_makes_no_guard() -> None:
+    with pytest.raises(InvalidPolicy, match="has a rule for 51_5, and what"):
+        near(rules={"51_5": (Step("stop", 0.8),)})
 
 
 def test_observers_hear_what_the_clock_said_and_nothing_of_other_reviews() -> None:

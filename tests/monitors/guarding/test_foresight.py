@@ -98,7 +98,10 @@ def test_foreseeing_leaves_the_guard_as_it_was(walk: list[str], ahead: str) -> N
 @given(walks)
 def test_what_is_foreseen_is_what_is_then_observed(walk: list[str]) -> None:
     """The risk of the next frame, told one frame ahead, is the same number."""
-    seeing, plain = before(rules={"*": ()}), before("after", rules={"*": ()})
+    seeing, plain = (
+        before(rules={"*": (Step("alert", 1.0),)}),
+        before("after", rules={"*": (Step("alert", 1.0),)}),
+    )
     told = None
     for step, state in enumerate(walk):
         seen = plain.review(frame(step, state))

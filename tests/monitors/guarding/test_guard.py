@@ -23,7 +23,7 @@ from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Risk
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
-from forewarn.monitors.guarding.policy import STAGES, Policy
+from forewarn.monitors.guarding.policy import STAGES, Policy, Step
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.monitors.risk.calibration import Calibration
@@ -140,10 +140,10 @@ def test_a_law_that_is_broken_says_so_and_is_armed_again() -> None:
 
 
 def test_after_a_violation_the_policy_may_stop_whatever_the_risk() -> None:
-    calm = {"*": ()}
+    calm = {"*": (Step("alert", 1.0),)}
     go_on = guarded(rules=calm, hold_s=0.0)
     stop = guarded(rules=calm, hold_s=0.0, after_violation="stop")
-    assert drive(go_on, *["rolling"] * 4)[3].kind == "proceed"
+    assert drive(go_on, *["rolling"] * 4)[3].kind == "alert"
     assert drive(stop, *["rolling"] * 4)[3].kind == "stop"
 
 
@@ -168,7 +168,10 @@ def test_a_state_never_seen_takes_the_worst_of_its_nearest(
     unknown: str, kind: str
 ) -> None:
     # near, fast beyond the limit, not braking: one predicate from `rolling`.
-    guard = guarded(unknown_state=unknown, rules={LAW: Policy().rules["*"], "*": ()})
+    guard = guarded(
+        unknown_state=unknown,
+        rules={LAW: Policy().rules["*"], "*": (Step("alert", 1.0),)},
+    )
     decision = guard.review(frame(0, "rolling", speed=80.0))
     assert decision.kind == kind
     assert guard.watch.unknown_seen == 1
@@ -181,14 +184,14 @@ def test_a_state_never_seen_takes_the_worst_of_its_nearest(
 
 def test_an_unknown_state_with_no_risk_still_stops_where_the_policy_says_so() -> None:
     unseen = {"speed": 80.0}
-    calm = {"*": ()}
+    calm = {"*": (Step("alert", 1.0),)}
     stop = guarded(rules=calm, unknown_state="stop")
     widen = guarded(rules=calm)
     warn = guarded(rules=calm, unknown_state="continue-with-warning")
     assert stop.review(frame(0, "far", **unseen)).kind == "stop"
-    assert widen.review(frame(0, "far", **unseen)).kind == "proceed"
+    assert widen.review(frame(0, "far", **unseen)).kind == "alert"
     warned = warn.review(frame(0, "far", **unseen))
-    assert warned.kind == "proceed"
+    assert warned.kind == "alert"
     assert any("continuing" in note for note in warned.notes)
 
 
@@ -279,7 +282,7 @@ def test_filter_passes_controls_only_while_the_guard_lets_it() -> None:
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])
 def test_a_risk_that_is_no_number_never_proceeds(poison: float) -> None:
-    for rules in (Policy().rules, {"*": ()}):
+    for rules in (Policy().rules, {"*": (Step("alert", 1.0),)}):
         guard = guarded(rules=rules, horizon_s=0.2)
         for law in guard.watch.laws:
             law._risks = [[(poison,) * 3] * 99] * 99  # type: ignore[list-item]

@@ -14,7 +14,7 @@ from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import RANK, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
-from forewarn.monitors.guarding.policy import STAGES, Policy
+from forewarn.monitors.guarding.policy import STAGES, Policy, Step
 from forewarn.monitors.guarding.watch import load_watch
 from tests.monitors.guarding.test_guard import (
     LAW,
@@ -34,7 +34,7 @@ SPEEDS = {"speed": 80.0}
 
 def mild(**changes: Any) -> Guard:
     """A guard that acts on no risk and holds nothing: what stops it is a fault."""
-    settings: dict[str, Any] = {"rules": {"*": ()}, "hold_s": 0.0}
+    settings: dict[str, Any] = {"rules": {"*": (Step("alert", 1.0),)}, "hold_s": 0.0}
     return guarded(**settings | changes)
 
 
@@ -140,7 +140,7 @@ def test_nothing_is_lost_before_the_first_frame() -> None:
 
 def test_a_tick_with_a_lost_frame_is_lost() -> None:
     learned = replace(model(), period_s=0.3)
-    policy = Policy(rules={"*": ()}, hold_s=0.0)
+    policy = Policy(rules={"*": (Step("alert", 1.0),)}, hold_s=0.0)
     watch = load_watch(learned, horizon_s=3.0, provides=PROVIDES)
     guard = Guard(watch, policy, provides=PROVIDES, clock=Clock())
     drive(guard, "far")
@@ -195,7 +195,7 @@ def test_after_an_interrupt_nothing_passes_until_a_new_episode() -> None:
 
 def test_what_was_decided_a_while_ago_no_longer_counts() -> None:
     learned = replace(model(), period_s=1.0)
-    policy = Policy(rules={"*": ()}, hold_s=0.0, max_age_s=0.5)
+    policy = Policy(rules={"*": (Step("alert", 1.0),)}, hold_s=0.0, max_age_s=0.5)
     watch = load_watch(learned, horizon_s=3.0, provides=PROVIDES)
     guard = Guard(watch, policy, provides=PROVIDES, clock=Clock())
     said = drive(guard, *["stopped"] * 11)

@@ -22,7 +22,7 @@ from forewarn.monitors.guarding import record as module
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
-from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import (
     MAX_LINE_BYTES,
     BrokenRecord,
@@ -340,7 +340,7 @@ def test_once_it_could_not_be_recorded_no_frame_passes(tmp_path: Path) -> None:
     )
     record, _ = half_written(tmp_path / "full.jsonl")
     disk: Any = record._file
-    calm = Policy(rules={"*": ()}, hold_s=0.0)
+    calm = Policy(rules={"*": (Step("alert", 1.0),)}, hold_s=0.0)
     guard = Guard(watch, calm, clock=lambda: 0.0, listeners=[record])
     for i, frame in enumerate(FRAMES):
         disk.full = i == 0

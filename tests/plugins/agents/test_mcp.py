@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from forewarn.cli import main
 
 pytest.importorskip("mcp", reason="mcp is not installed")
 
-from mcp import Client, StdioServerParameters
-from mcp.types import TextResourceContents
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.server import Server
+from mcp.types import CallToolResult, TextResourceContents
 
 from forewarn.plugins.agents import AgentGuard
 from forewarn.plugins.mcp import BUSY, LATE, guarded_server
@@ -240,6 +242,7 @@ class Raw:
             [sys.executable, *words, *options, "--", sys.executable, server, mode],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         self.ask(
             "initialize",
@@ -272,14 +275,18 @@ class Raw:
         return int(line.split()[1]) / 1024
 
     def end(self) -> int:
-        """Hangs up; the status of the proxy, which ends soon."""
+        """Hangs up; the status of the proxy, which ends soon and without a word."""
         assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stderr is not None
         self.process.stdin.close()
         try:
-            return self.process.wait(20)
+            status = self.process.wait(20)
+            assert self.process.stderr.read() == b""
+            return status
         finally:
             self.process.kill()
             self.process.stdout.close()
+            self.process.stderr.close()
             self.process.wait()
 
 
@@ -295,6 +302,24 @@ def test_a_call_that_never_returns_fails_and_lets_the_next_one_in() -> None:
                 slow = await call_of(agent, "backup", "slow.txt")
                 assert slow.is_error and slow.content[0].text == LATE
                 assert (await call_of(agent, "delete", "a.txt")).is_error
+
+    with guard:
+        asyncio.run(asyncio.wait_for(session(), 60))
+
+
+def test_a_call_that_asks_for_more_input_has_failed() -> None:
+    async def more(_: Any, asked: Any) -> CallToolResult:
+        return CallToolResult(content=[], result_type="input_required")
+
+    guard = AgentGuard.by_laws([SAFE])
+
+    async def session() -> None:
+        server = Server("asks", on_call_tool=more)
+        async with Client(server) as upstream:
+            async with Client(guarded_server(upstream, guard)) as agent:
+                with suppress(MCPError):
+                    await agent.session.call_tool("backup", {})
+        assert not guard.before("delete", {}).passes
 
     with guard:
         asyncio.run(asyncio.wait_for(session(), 60))
@@ -331,6 +356,8 @@ def test_a_server_of_very_many_tools_exhausts_nothing(tmp_path: Path) -> None:
     agent = Raw(tmp_path, "many")
     agent.ask("tools/list")
     assert "the answer is too long" in str(agent.read())
+    agent.call(path="a")
+    assert agent.read()["result"]["isError"] is False
     assert agent.peak_mb() < 500
     assert agent.end() == 0
 
@@ -347,8 +374,11 @@ def test_it_ends_when_the_agent_hangs_up(mode: str, tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["verify", str(record)]).exit_code == 0
 
 
-def test_a_server_that_ends_within_a_call_fails_it(tmp_path: Path) -> None:
-    agent = Raw(tmp_path, "die")
+@pytest.mark.parametrize("mode", ["die", "flood"])
+def test_a_server_that_ends_or_floods_within_a_call_fails_it(
+    mode: str, tmp_path: Path
+) -> None:
+    agent = Raw(tmp_path, mode)
     for _ in range(2):
         agent.call(path="a")
         answer = agent.read()

@@ -22,9 +22,15 @@ from forewarn.plugins.driving.rss import SIGNALS, RssMargins
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
+from forewarn.plugins.sumo.routes import Routes
 from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import SumoNet, SumoSenses
-from forewarn.plugins.sumo.support import examine, find_map, libsumo
+from forewarn.plugins.sumo.support import (
+    examine,
+    find_map,
+    is_own_network,
+    libsumo,
+)
 from forewarn.plugins.sumo.traffic import (
     Beginning,
     Car,
@@ -100,6 +106,9 @@ class SumoWorld(SteppedWorld):
         libsumo()
         self._map = find_map(map)
         traffic = Traffic(flows or (), cars or (), queues or (), walkers or ())
+        if is_own_network(self._map):
+            routes = Routes(self._map)
+            ego, traffic = routes.ego(ego), routes.traffic(traffic)
         self.beginning = Beginning(
             self._map, ego, traffic, light, route_files, period_s
         )

@@ -74,6 +74,11 @@ def find_map(name: str) -> Path:
     return path.resolve()
 
 
+def is_own_network(path: Path) -> bool:
+    """Whether a map is a network that does not ship."""
+    return path not in shipped_maps().values() and not path.name.endswith(_CONFIG)
+
+
 def _with_inputs(path: Path) -> Iterator[Path]:
     """A file of SUMO's, and those that it has SUMO read."""
     seen: set[Path] = set()

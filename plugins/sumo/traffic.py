@@ -31,7 +31,8 @@ class Ego(Strict):
     """Where the ego begins and where it goes.
 
     Args:
-        route: The edges, from the first to the last.
+        route: The edges, from the first to the last. On a network of the user's own,
+            edges between may be left out.
         vehicle: Instead of a route: the vehicle of the user's own files to take over.
         departs_s: How long the traffic has run before it appears.
     """

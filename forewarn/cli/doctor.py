@@ -71,6 +71,7 @@ PIECES = (
         "past cases for models that write programs, columns in SQL",
         ("rapidfuzz", "sqlglot"),
     ),
+    Piece("dojo", "AgentDojo's prompt injections, replayed", ("agentdojo",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
     Piece("foxglove", "watching live in Foxglove", ("foxglove-sdk",)),
     Piece("logs", "logs of ROS 2 and MCAP", ("mcap", "rosbags")),

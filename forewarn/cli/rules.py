@@ -298,7 +298,7 @@ def _imported(found: Imported, out: Path) -> Iterator[str]:
     )
     if found.needs:
         yield ""
-        yield from table(["rule", "needs"], found.needs)
+        yield from table(["rule", "needs", "fix"], found.fixes())
     for file, line, problem in found.unread:
         yield f"{file}: line {line}: {problem}"
 

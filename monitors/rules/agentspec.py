@@ -32,6 +32,9 @@ _END = re.compile(r"(?<![\w@])end(?!\w)")
 _SECTION = re.compile(
     r"^[ \t]*(?P<word>trigger|prepare|check|enforce)(?![\w])[ \t:]*", re.MULTILINE
 )
+CAPITALS = (
+    " (AgentSpec's words are in small letters: rule, trigger, check, enforce, end)"
+)
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'')
 _COMMENT = re.compile(r"//[^\n]*|(?<!\w)#[^\n]*")
 _LEGACY = re.compile(r"^(act|action)\s+", re.IGNORECASE)
@@ -76,8 +79,10 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
     plain = _GLUED.sub("end\nrule", plain)
     opened = list(_RULE.finditer(plain))
     if not opened:
-        said = [Trouble(1, "no rule in it")] if plain.strip() else []
-        return [], said
+        capitals = re.search(_RULE.pattern, plain, re.IGNORECASE)
+        line = plain.count("\n", 0, capitals.start()) + 1 if capitals else 1
+        problem = f"no rule in it{CAPITALS if capitals else ''}"
+        return [], [Trouble(line, problem)] if plain.strip() else []
     rules: list[WrittenRule] = []
     troubles: list[Trouble] = []
     for index, found in enumerate(opened):
@@ -120,10 +125,12 @@ def _written(name: str, line: int, body: str) -> tuple[WrittenRule | None, str]:
         sections[word["word"]] = body[word.end() : after]
     triggers = tuple(_triggers(sections.get("trigger", "")))
     enforcements = tuple(_lines(sections.get("enforce", "")))
+    capitals = re.search(_SECTION.pattern, body, re.IGNORECASE | re.MULTILINE)
+    mend = CAPITALS if capitals and not capitals["word"].islower() else ""
     if not triggers:
-        return None, f"rule {name} has no trigger"
+        return None, f"rule {name} has no trigger{mend}"
     if not enforcements:
-        return None, f"rule {name} says not what to do"
+        return None, f"rule {name} says not what to do{mend}"
     checks = tuple(_parts(sections.get("check", "")))
     prepared = tuple(_lines(sections.get("prepare", "")))
     whole = f"rule @{name}{body.rstrip()}\nend"
@@ -207,6 +214,22 @@ class Imported:
     runnable: int
     needs: tuple[tuple[str, str], ...]
     unread: tuple[tuple[str, int, str], ...]
+    known: frozenset[str] = frozenset()
+
+    def fixes(self) -> list[tuple[str, str, str]]:
+        """Each rule's need, and what to write instead where that can be told."""
+        return [(rule, need, self._fix(need)) for rule, need in self.needs]
+
+    def _fix(self, need: str) -> str:
+        if _CALLED.match(need):
+            return ""
+        if re.search(r"\bor\b|\|", need, re.IGNORECASE):
+            return "AgentSpec has no `or`: write a rule for each side"
+        if re.search(r"\band\b|&", need, re.IGNORECASE) or need.startswith("("):
+            return "AgentSpec has no groups: write each condition on a line of its own"
+        if need.casefold() != need and need.casefold() in self.known:
+            return f"write {need.casefold()}: case matters"
+        return ""
 
     def as_dict(self) -> dict[str, Any]:
         """What `forewarn rules import --json` prints."""
@@ -214,7 +237,10 @@ class Imported:
             "files": self.files,
             "rules": len(self.rules.rules),
             "runnable": self.runnable,
-            "needs": [{"rule": rule, "predicate": p} for rule, p in self.needs],
+            "needs": [
+                {"rule": rule, "predicate": p} | ({"fix": fix} if fix else {})
+                for rule, p, fix in self.fixes()
+            ],
             "unread": [
                 {"file": file, "line": line, "problem": problem}
                 for file, line, problem in self.unread
@@ -277,7 +303,8 @@ def import_rules(
     )
     needs = tuple((rule.name, need) for rule in kept for need in rule.needs)
     runnable = sum(not rule.needs for rule in kept)
-    return Imported(found, count, runnable, needs, tuple(unread))
+    names = frozenset(name for each in libraries.values() for name in each.predicates)
+    return Imported(found, count, runnable, needs, tuple(unread), names)
 
 
 def _free(name: str, rules: Sequence[Rule]) -> str:

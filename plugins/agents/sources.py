@@ -51,7 +51,8 @@ class Sources:
         """Where a value was copied from; of a list, where the least trusted part was.
 
         That is `request`, `TOOL` or `TOOL.FIELD`, or `new` where nobody has said it;
-        None for what is no text and no number.
+        None for what is no text and no number. `TOOL.FIELD:name` is of an address that
+        no result holds, of a person whom one names.
         """
         found = [self._leaf(text) for _, text in _texts("", value)]
         copied = [label for label in found if label not in (REQUEST, NEW)]
@@ -63,7 +64,7 @@ class Sources:
         wanted = text.casefold().strip()
         if not wanted:
             return NEW
-        if _within(wanted, self.request.casefold()) or self._is_named(wanted):
+        if _within(wanted, self.request) or _names(self.request, wanted):
             return REQUEST
         exact = (label for label, heard in self._heard if heard.strip() == wanted)
         if (label := next(exact, None)) is not None:
@@ -72,19 +73,21 @@ class Sources:
             for label, heard in self._heard:
                 if _within(wanted, heard):
                     return label
+        for label, heard in self._heard:
+            if _names(heard, wanted):
+                return f"{label}:name"
         names = (name.rstrip(".,;:!?)") for name in _NAMED.findall(wanted))
         inside = [name for name in names if name != wanted]
         return next((s for s in map(self._leaf, inside) if s != REQUEST), NEW)
 
-    def _is_named(self, address: str) -> bool:
-        """Whether the request names the person whose address it is."""
-        person, at, _ = address.partition("@")
-        words = [word for word in re.split(r"[^a-z]+", person) if len(word) > 1]
-        plain = re.fullmatch(r"[a-z._-]+", person) is not None
-        request = self.request.casefold()
-        return bool(at and plain and words[1:]) and all(
-            _within(word, request) for word in words
-        )
+
+def _names(text: str, address: str) -> bool:
+    """Whether a text names the person whose address it is, by first and last name."""
+    person, at, _ = address.partition("@")
+    words = [word for word in re.split(r"[^a-z]+", person) if len(word) > 1]
+    plain = re.fullmatch(r"[a-z._-]+", person) is not None
+    named = bool(at and plain and words[1:])
+    return named and all(_within(word, text) for word in words)
 
 
 def fields_of(result: object) -> object:
@@ -117,9 +120,11 @@ def _texts(label: str, value: object) -> Iterator[tuple[str, str]]:
 
 def _within(wanted: str, text: str) -> bool:
     """Whether a text holds another one, not in the middle of a word."""
-    if wanted not in text:
+    if wanted not in text and wanted not in text.casefold():
         return False
     if len(wanted) > _LONG:
         return True
-    pattern = rf"(?<![\w.@-]){re.escape(wanted)}(?![\w@-])(?!\.\w)"
+    zeros = "0*" if re.fullmatch(r"\d+\.\d+", wanted) else ""
+    # A full stop and a capital begin a sentence, and are no more of an address.
+    pattern = rf"(?<![\w.@-])(?i:{re.escape(wanted)}){zeros}(?![\w@-])(?!\.[a-z0-9])"
     return re.search(pattern, text) is not None

@@ -346,3 +346,43 @@ def test_an_enforcement_that_nobody_knows_is_off_and_said(
     (rule,) = found.rules.rules
     assert rule.needs == (f"enforcement {word.removesuffix('()')}",)
     assert found.runnable == 0
+
+
+ONE_CHECK = "rule @r\ntrigger\n    pick\ncheck\n    {}\nenforce\n    stop\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("check", "fix"),
+    [
+        ("is_candle or is_fragile", "write a rule for each side"),
+        ("is_candle || is_fragile", "write a rule for each side"),
+        ("(is_candle & is_fragile)", "each condition on a line of its own"),
+        ("IS_CANDLE", "write is_candle: case matters"),
+        ("unheard_of", ""),
+    ],
+)
+def test_what_agentspec_does_not_have_is_reported_with_its_fix(
+    check: str, fix: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.ar"
+    path.write_text(ONE_CHECK.format(check))
+    added = add_module_of(tmp_path)
+    (need,) = import_rules([path], added).as_dict()["needs"]
+    assert fix in need.get("fix", "")
+    assert fix or "fix" not in need
+
+
+def add_module_of(folder: Path) -> dict[Domain, Library]:
+    module = folder / "mine.py"
+    names = ("is_candle", "is_fragile")
+    lines = [f"def {name}(user, text, steps):\n    return True\n" for name in names]
+    module.write_text("\n".join(lines))
+    return {domain: add_module(known, module) for domain, known in LIBRARIES.items()}
+
+
+@pytest.mark.parametrize(
+    "text", [ONE_CHECK.upper(), ONE_CHECK.replace("trigger", "TRIGGER")]
+)
+def test_capitals_are_reported_with_their_fix(text: str) -> None:
+    (trouble,) = read_agentspec(text.format("true"))[1]
+    assert "in small letters: rule, trigger" in trouble.problem

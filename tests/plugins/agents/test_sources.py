@@ -32,6 +32,8 @@ REQUEST = "Answer the mail of Bob Stone, and pay 20 to FR99999999999"
         (["FR99999999999", "DE12345678901234"], "read.body"),
         (["FR99999999999", "never"], "new"),
         ("plain.txt", "look"),
+        ("zoe.fox@y.org", "look:name"),
+        ("zoe.fox.9@y.org", "new"),
         ("", "new"),
         (None, None),
         (True, None),
@@ -42,7 +44,7 @@ def test_a_value_is_of_the_request_a_result_or_new(value: Any, source: str) -> N
     sources = Sources()
     sources.request = REQUEST
     sources.hear("read", [MAIL, {"count": 7}])
-    sources.hear("look", "there is plain.txt here, from ann@corp.com")
+    sources.hear("look", "there is plain.txt here of Zoe Fox, from ann@corp.com")
     assert sources.of(value) == source
 
 

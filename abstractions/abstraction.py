@@ -216,6 +216,10 @@ class Abstraction:
                     f"{node!r} is declared irreversible but is not a predicate",
                     mend="add it to the predicates",
                 )
+        names = [score.name for score in scores]
+        for each in names:
+            if names.count(each) > 1:
+                raise InvalidAbstraction(f"the score {each!r} stands twice")
         self.predicates = tuple(predicates)
         self.name = name
         self.vocabulary = vocabulary

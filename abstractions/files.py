@@ -278,10 +278,11 @@ _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 @contextmanager
 def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
-    """A binary file that appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A binary file that appears whole or not at all, with the folders it needs."""
     # An object is made at once, of a file.
     folder = None if isinstance(path, Address) else path.parent
+    missing = [each for each in path.parents if not each.exists()] if folder else []
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle, beside = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
     except OSError as error:
@@ -293,6 +294,9 @@ def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
         settle(Path(beside), path)
     except BaseException as error:
         os.unlink(beside)
+        for made in missing:
+            with suppress(OSError):
+                made.rmdir()
         if isinstance(error, OSError) and error.errno in _FULL and not error.filename:
             error.filename = str(path)
         raise

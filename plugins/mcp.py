@@ -359,14 +359,25 @@ class _Requests:
 
     def _read(self) -> bytes:
         line = self._stdin.readline(MAX_MESSAGE)
-        if len(line) < MAX_MESSAGE or line.endswith(b"\n"):
+        if not line:
             return line
+        if len(line) < MAX_MESSAGE or line.endswith(b"\n"):
+            try:
+                jsonrpc_message_adapter.validate_json(line, by_name=False)
+                return line
+            except ValueError:
+                return _unreadable(line, line)
         while len(rest := self._stdin.readline(MAX_MESSAGE)) == MAX_MESSAGE:
             if rest.endswith(b"\n"):
                 break
-        asked = _ID.search(line[:_HEAD]) or _ID.search(rest[-_HEAD:])
-        number = b"null" if asked is None else asked[1]
-        return b'{"jsonrpc":"2.0","id":%b,"method":"too long"}\n' % number
+        return _unreadable(line, rest)
+
+
+def _unreadable(begins: bytes, ends: bytes) -> bytes:
+    """What stands for a message that is not read, so that it is answered."""
+    asked = _ID.search(begins[:_HEAD]) or _ID.search(ends[-_HEAD:])
+    number = b"null" if asked is None else asked[1]
+    return b'{"jsonrpc":"2.0","id":%b,"method":"unreadable"}\n' % number
 
 
 def _resources(upstream: Client) -> dict[str, Any]:

@@ -44,6 +44,9 @@ HALF = "\\ud"
 LONG_LINE = 20_000
 """Longer lines are written by the careful way: they may hold large numbers."""
 
+_LINES = frozenset({"decision", "event", "end"})
+"""Each line but the first has one of these keys."""
+
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -418,6 +421,8 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
         raise broken(f"not a run record of format {FORMAT}")
     if number > 1 and content.get("previous") != head:
         raise broken("does not follow the line before it")
+    if number > 1 and not content.keys() & _LINES:
+        raise broken("neither a review nor an event nor the end")
     written, hashed, behind = text.rpartition(f',"hash":"{content["hash"]}"')
     if not hashed or line_hash(head, f"{written}}}") != content["hash"]:
         raise broken("was changed after it was written")

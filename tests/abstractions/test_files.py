@@ -177,4 +177,6 @@ def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path: Path) -> None
         out.write("half")
         raise ZeroDivisionError
     assert path.read_text() == "before"
+    with pytest.raises(ZeroDivisionError), atomic_text(tmp_path / "b" / "c" / "d.txt"):
+        raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == [path]

@@ -90,6 +90,12 @@ def test_frame_by_frame_and_in_columns_it_is_the_same(rows: list[Any]) -> None:
             assert reader.frame(frame) == expected[number]
 
 
+def test_two_scores_have_no_name_in_common() -> None:
+    found = scored()
+    with pytest.raises(InvalidAbstraction, match="stands twice"):
+        Abstraction(found.predicates, scores=[*found.scores, found.scores[0]])
+
+
 def test_a_score_is_what_its_curves_add_up_to() -> None:
     found = scored(scores={"danger": DANGER}, predicates=["danger >= 1.05"])
     reader = found.reader()

@@ -104,6 +104,16 @@ def test_the_first_line_takes_nothing_behind_its_hash(tmp_path: Path) -> None:
         list(read_record(path))
 
 
+def test_a_line_that_is_no_review_no_event_and_no_end_breaks_the_record(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.run.jsonl"
+    with RunRecord(path, {"seed": 7}) as record:
+        record._line({"sequence": 1, "time_s": 0.1, "signals": {}})
+    with pytest.raises(BrokenRecord, match="line 2: neither a review nor an event"):
+        list(read_record(path))
+
+
 def test_a_fork_neither_judges_nor_writes(tmp_path: Path) -> None:
     path = tmp_path / "calls.run.jsonl"
     law = "once_only := always (tool == pay -> not once[1, 100 steps] (tool == pay))"

@@ -346,6 +346,12 @@ def test_messages_that_are_too_long_are_answered_with_an_error(tmp_path: Path) -
         b'"arguments":{"path":"' + b"A" * (20 << 20) + b'"}}}\n'
     )
     assert agent.read()["error"]["message"] == "Method not found"
+    for odd in (b"1" * 5000, b"[" * 5000 + b"]" * 5000):
+        agent.write(
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"backup",'
+            b'"arguments":{"path":' + odd + b"}}}\n"
+        )
+        assert agent.read()["id"] == 1
     agent.ask("tools/list")
     assert len(agent.read()["result"]["tools"]) == 1
     assert agent.peak_mb() < 500

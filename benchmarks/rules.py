@@ -47,7 +47,7 @@ from forewarn.monitors.rules.evolving.search import (
 )
 from forewarn.monitors.rules.labelled import LabelledTrace, read_labelled
 from forewarn.monitors.rules.libraries import library
-from forewarn.monitors.rules.predicates import Domain, Event
+from forewarn.monitors.rules.predicates import Domain, Event, Vocabulary
 from forewarn.monitors.rules.rule import (
     Enforcement,
     Rule,
@@ -232,7 +232,7 @@ def as_set(calls: NDArray[Any]) -> int:
 
 def learners() -> Mapping[str, Learner]:
     found: dict[str, Learner] = {"evolved": evolved, "expert": expert}
-    if installed("scikit-learn"):
+    if installed("sklearn"):
         from sklearn.linear_model import LogisticRegression
         from sklearn.tree import DecisionTreeClassifier
 
@@ -262,8 +262,11 @@ def standings(learner: Learner, data: Corpus, splits: int) -> list[Standing]:
     return found
 
 
-def table(name: str, data: Corpus, splits: int) -> Iterator[str]:
-    start = "the expert's rules" if data.start else "nothing"
+def table(
+    name: str, data: Corpus, splits: int, vocabulary: Vocabulary
+) -> Iterator[str]:
+    rules = "the expert's rules" if data.start else "nothing"
+    start = f"{rules}, {vocabulary} vocabulary of {len(data.matrix.predicates)}"
     labels = data.matrix.unsafe.bit_count(), data.matrix.safe.bit_count()
     yield f"{name}: {labels[0]} unsafe, {labels[1]} safe; evolved from {start}"
     lines = [("", "F1, mean", "least", "precision", "recall")]
@@ -279,9 +282,15 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     options = parser.parse_args()
     for name, domain, traces in sets():
-        for start in (RuleSet(domain), expert_rules(domain)):
-            data = corpus(start, traces, library(domain))
-            print("\n".join(table(name, data, options.splits)), end="\n\n", flush=True)
+        starts: tuple[tuple[RuleSet, Vocabulary], ...] = (
+            (RuleSet(domain), "primitive"),
+            (RuleSet(domain), "expert"),
+            (expert_rules(domain), "expert"),
+        )
+        for start, vocabulary in starts:
+            data = corpus(start, traces, library(domain).spoken(vocabulary))
+            lines = table(name, data, options.splits, vocabulary)
+            print("\n".join(lines), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -164,6 +164,7 @@ def evolve(
     traces: AnyPath,
     domain: str | None = None,
     holdout: Annotated[float, Number(0, 0.9)] = 0.0,
+    vocabulary: Literal["expert", "primitive"] = "expert",
     out: AnyPath | None = None,
     report: Folder | None = None,
     known: Known,
@@ -186,6 +187,9 @@ def evolve(
         traces: Labelled traces, as JSON Lines.
         domain: household, driving or code. By default what the rules say.
         holdout: The share of the tasks to learn nothing from and to judge the rules by.
+        vocabulary: What new rules are made of: also the hazards that people have put
+            together, such as damages, or only the predicates that these are made of.
+            With primitive and without --rules evolution begins with nothing.
         out: Where the proposed rules go.
         report: Where the reasons go: the change as text, the traces that flip, what is
             left unresolved.
@@ -202,11 +206,14 @@ def evolve(
 
     began = time.perf_counter()
     start = _begin(rules_file, domain)
+    if vocabulary == "primitive" and rules_file is None:
+        start = start.with_rules(())
     of = _domain_of(domain, start.domain)
     labelled = [each for each in read_labelled(traces) if each.domain == of]
     if not labelled:
         raise InvalidTrace(f"no trace is of {of}", source=str(traces))
-    found = propose(start, labelled, known.of(of), seed, holdout)
+    library = known.of(of).spoken(vocabulary)
+    found = propose(start, labelled, library, seed, holdout)
     if out is not None:
         save_rules(out, found.rules)
     if report is not None:
@@ -214,8 +221,11 @@ def evolve(
         write_proposal(report / "report.html", found)
     say_unknown(found.corpus.unknown)
     payload = found.as_dict()
+    if vocabulary != "expert":
+        payload["vocabulary"] = vocabulary
     payload["seconds"] = round(time.perf_counter() - began, 3)
-    say(payload, _evolved(found, payload))
+    said = f"vocabulary: {vocabulary}, {len(library.names)} predicates"
+    say(payload, [said, *_evolved(found, payload)])
 
 
 def _begin(path: Path | None, name: str | None) -> RuleSet:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.monitors.rules.arguments import Arguments, looks_like_sql
 
 Tables = Mapping[str, Sequence[str]]
 """The columns of each table."""
@@ -23,9 +24,6 @@ EVERY = "*"
 
 LONGEST_LOG = 200_000
 
-_SQL = re.compile(
-    r"\s*(--[^\n]*\n\s*)*\(*\s*(select|with|insert|update|delete)\b", re.I
-)
 _FILE = re.compile(r"(?:.*[/\\])?(?P<name>[\w-]+)(?:\.\w+)*")
 _FENCE = re.compile(r"^\s*```\w*\n(?P<text>.*?)```\s*$", re.DOTALL)
 _COMPARED = re.compile(
@@ -43,10 +41,6 @@ _TAKES_COLUMNS = frozenset(
     "merge join groupby sort_values drop_duplicates set_index agg aggregate pivot"
     " pivot_table melt nlargest nsmallest filter explode dropna value_counts".split()
 )
-
-
-_LOGGED = frozenset("sql query statement code source script program".split())
-"""The arguments of actions that read tables."""
 
 
 class UnreadLog(InvalidInput):
@@ -74,7 +68,7 @@ def columns_of(
             raise UnreadLog(f"a text of a log is longer than {LONGEST_LOG} characters")
         fenced = _FENCE.match(text)
         text = fenced["text"] if fenced else text
-        if _SQL.match(text):
+        if looks_like_sql(text):
             _read_sql(text, found)
         else:
             _read_code(text, found, names)
@@ -85,19 +79,11 @@ def columns_of(
 
 def logged(arguments: Mapping[str, Any]) -> list[str]:
     """What an action's arguments have of a log: queries and code, however deep."""
-    found: list[str] = []
-    pending: list[tuple[str, Any]] = list(arguments.items())
-    while pending:
-        name, value = pending.pop(0)
-        if isinstance(value, Mapping):
-            pending += value.items()
-        elif isinstance(value, list | tuple):
-            pending += [(name, part) for part in value]
-        elif isinstance(value, str) and (
-            name.casefold() in _LOGGED or _SQL.match(value)
-        ):
-            found.append(value)
-    return found
+    return [
+        text
+        for role, text in Arguments().texts("", arguments)
+        if role in ("sql", "code") or looks_like_sql(text)
+    ]
 
 
 class _Found:
@@ -250,7 +236,7 @@ class _Code(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         name = _called(node).casefold()
         for text in _texts(node) if name in _RUNS_SQL else ():
-            if _SQL.match(text):
+            if looks_like_sql(text):
                 _read_sql(text, self._found)
         self.generic_visit(node)
         tables = self._tables(node)

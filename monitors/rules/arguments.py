@@ -27,8 +27,9 @@ USUAL: Mapping[str, Role] = {n: r for r, names in _USUAL.items() for n in names.
 _WORD = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+(?![a-z])")
 _RUNS_PYTHON = frozenset("python pythonrepl ipython jupyter notebook repl".split())
 _RUNS_SHELL = frozenset("bash shell terminal console sh zsh cmd ssh".split())
-_SQL = re.compile(r"\s*(--[^\n]*\n\s*)*\(*\s*(select|with|insert|update|delete|drop"
-                  r"|create|alter|truncate|grant)\b", re.IGNORECASE)  # fmt: skip
+_SQL = re.compile(
+    r"\s*(--[^\n]*\n\s*)*\(*\s*(select|with|insert|update|delete)\b", re.IGNORECASE
+)
 
 
 def looks_like_sql(text: str) -> bool:

@@ -19,6 +19,7 @@ from forewarn.monitors.rules.arguments import Arguments
 Domain = Literal["household", "driving", "code"]
 
 DOMAINS: tuple[Domain, ...] = ("household", "driving", "code")
+Vocabulary = Literal["expert", "primitive"]
 _ALSO: Mapping[str, Domain] = {"embodied": "household"}
 
 Moment = Literal["before", "after", "tick", "finish"]
@@ -161,6 +162,17 @@ class Library:
         if self.begin is None:
             return self
         return replace(self, start=partial(self.begin, arguments))
+
+    def spoken(self, vocabulary: Vocabulary) -> Library:
+        """The library as learners see it in one of the two vocabularies.
+
+        The expert's has the hazards that people put together of other predicates, such
+        as `damages`; the primitive one has what these are made of.
+        """
+        if vocabulary == "expert":
+            return self
+        found = {n: replace(p, part=bool(p.asks)) for n, p in self.predicates.items()}
+        return replace(self, predicates=found)
 
     def only(self, names: Iterable[str]) -> Library:
         """The library with these predicates alone, and those that they ask for."""

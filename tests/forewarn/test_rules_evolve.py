@@ -75,6 +75,16 @@ def rules(tmp_path: Path) -> Path:
     return path
 
 
+def test_from_nothing_means_primitive_predicates(traces: Path) -> None:
+    out = traces.with_name("primitive.yaml")
+    command = ("evolve", "--domain", "household", "--traces", traces, "--out", out)
+    found = _json(*command, "--vocabulary", "primitive")
+    assert found["vocabulary"] == "primitive" and found["rules_before"] == 0
+    assert found["f1_after"] > 0.9
+    assert "damages" not in out.read_text()
+    assert "vocabulary: expert, 77 predicates" in _invoke(*command).output
+
+
 def test_it_answers_with_what_was_asked(rules: Path, traces: Path) -> None:
     out = rules.with_name("out.yaml")
     found = _json("evolve", "--rules", rules, "--traces", traces, "--out", out)

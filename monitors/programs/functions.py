@@ -302,8 +302,15 @@ def asks(request: Value, doing: Value, thing: Value) -> Value:
     if len(text) > LONGEST_REQUEST:
         raise ProgramFault(f"a request is longer than {LONGEST_REQUEST} characters")
     words = _words(text)
-    return _mentioned(words, "doing", text_of(doing, "a deed")) and _mentioned(
-        words, "about", text_of(thing, "a thing")
+    deed, about = text_of(doing, "a deed"), text_of(thing, "a thing")
+    if _mentioned(words, "doing", deed) and _mentioned(words, "about", about):
+        return True
+    # What is plainly bought is goods, unless it is one of the other things.
+    others = activities()["about"].keys() - {about}
+    return (
+        _words(deed) in activities()["bought"].get(about, ())
+        and _mentioned(words, "plainly", deed)
+        and not any(_mentioned(words, "about", other) for other in others)
     )
 
 

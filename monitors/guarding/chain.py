@@ -244,7 +244,7 @@ class LawWatch:
     `low`, `point` and `high` are the guard's risk after the last frame read, `likely`
     is where it likely lies, and `judged` is what thresholds are compared with. A law
     broken there, or while no frame came before it, is `broken`; its risk is one at
-    that moment, and its monitor is armed again.
+    that moment, and its monitor is armed again with what it remembers of the past.
 
     After a frame was lost the monitor may be in any of its states. It is read on in
     all of them, until what comes leaves one; meanwhile there is no risk to tell.
@@ -253,7 +253,7 @@ class LawWatch:
     __slots__ = (
         "automaton", "broken", "high", "judged", "law", "likely", "low", "name",
         "point", "possible", "_columns", "_decide", "_initial", "_kept", "_left_s",
-        "_risks", "_step", "_table", "_violated",
+        "_relieved", "_risks", "_step", "_table", "_violated",
     )  # fmt: skip
 
     def __init__(
@@ -267,6 +267,7 @@ class LawWatch:
         automaton = table.automaton
         self.law, self.automaton, self.name = law, automaton, law.name
         self._initial, self._violated = automaton.initial, automaton.violated
+        self._relieved: list[int] = automaton.relieved.tolist()
         self._step: list[list[int]] = automaton.step.tolist()
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._decide = [abstraction.decides(p) for p in automaton.propositions]
@@ -350,8 +351,21 @@ class LawWatch:
             if len(nearest) > 1:
                 figures = _worst(risks[other] for other in nearest)
             self.low, self.point, self.high, self.judged, self.likely = figures
-        self.possible = after - {self._violated} | {self._initial} if breaks else after
+        if breaks:
+            broken = [s for s in self.possible if step[s][column] == self._violated]
+            armed = {self._armed_again(state, column) for state in broken}
+            self.possible = after - {self._violated} | armed
+        else:
+            self.possible = after
         return breaks and len(after) == 1
+
+    def _armed_again(self, before: int, column: int) -> int:
+        """The state after a violation: nothing is pending, and the past is kept."""
+        relieved = self._relieved[before]
+        if relieved == self._initial:
+            return relieved
+        after = self._step[relieved][column]
+        return relieved if after == self._violated else after
 
     @property
     def state(self) -> int | None:

@@ -6,16 +6,20 @@ import asyncio
 import os
 import random
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guarding.policy import Step
 from forewarn.monitors.guarding.record import read_record
 from forewarn.monitors.rules.judging import RuleJudge
 from forewarn.monitors.rules.rule import rules_from
 from forewarn.plugins.agents import STOPPED, AgentGuard, json_arguments
+from forewarn.plugins.agents.trajectory import POLICY
+from forewarn.plugins.loop.approval import Answer, Deferred
 from forewarn.plugins.loop.replay import replay
 
 COPIED = "copied := always (tool == delete -> once (tool == backup and not failed))"
@@ -301,3 +305,17 @@ def test_rules_count_events() -> None:
     with guard:
         passed = [call(guard, tool) for tool in ("pay", "look", "send", "pay", "look")]
     assert passed == [True, True, True, False, True]
+
+
+def test_a_call_that_was_approved_makes_the_guard_forget_nothing() -> None:
+    law = "secret := always (tool == post -> not once (tool == read))"
+    policy = replace(POLICY, rules={"*": (Step("ask", 0.5),)})
+    with AgentGuard.by_laws([law], policy, approver=Deferred()) as guard:
+        asked: list[str] = []
+        for tool in ("read", "post", "post", "look", "post"):
+            verdict = guard.before(tool, {})
+            if verdict.asks is not None:
+                asked.append(tool)
+                verdict = guard.answered(verdict.asks, Answer("approve"))
+            guard.after(False, verdict.call)
+    assert asked == ["post"] * 3

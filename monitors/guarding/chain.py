@@ -362,7 +362,9 @@ class LawWatch:
     def _armed_again(self, before: int, column: int) -> int:
         """The state after a violation: nothing is pending, and the past is kept."""
         relieved = self._relieved[before]
-        if relieved == self._initial:
+        # What a frame shows stays for a while. A call is over, so that one is the first
+        # of what comes; calls have a model of one state and the end.
+        if relieved == self._initial and len(self._risks[0]) > 2:
             return relieved
         after = self._step[relieved][column]
         return relieved if after == self._violated else after

@@ -307,15 +307,25 @@ def test_rules_count_events() -> None:
     assert passed == [True, True, True, False, True]
 
 
-def test_a_call_that_was_approved_makes_the_guard_forget_nothing() -> None:
-    law = "secret := always (tool == post -> not once (tool == read))"
+@pytest.mark.parametrize(
+    ("law", "calls", "expected"),
+    [
+        ("always (tool == post -> not once (tool == read))", "read post look post", 2),
+        ("always (tool == pay -> not once[1,3 steps] tool == pay)", "pay pay pay", 2),
+        ("always (tool == a -> next not (tool == a))", "a a a a b a", 3),
+        ("always not tool == rm", "rm rm look rm", 3),
+    ],
+)
+def test_a_call_that_was_approved_makes_the_guard_forget_nothing(
+    law: str, calls: str, expected: int
+) -> None:
     policy = replace(POLICY, rules={"*": (Step("ask", 0.5),)})
     with AgentGuard.by_laws([law], policy, approver=Deferred()) as guard:
         asked: list[str] = []
-        for tool in ("read", "post", "post", "look", "post"):
+        for tool in calls.split():
             verdict = guard.before(tool, {})
             if verdict.asks is not None:
                 asked.append(tool)
                 verdict = guard.answered(verdict.asks, Answer("approve"))
             guard.after(False, verdict.call)
-    assert asked == ["post"] * 3
+    assert len(asked) == expected

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -298,6 +299,21 @@ def import_(
     found = import_rules(rule_files(paths), libraries, of, upstream_exact)
     save_rules(out, found.rules)
     say(found.as_dict(), _imported(found, out))
+    if known.module:
+        plain = replace(known, module=()).of_all(upstream_exact)
+        own = {n for lib in libraries.values() for n in lib.names} - {
+            n for lib in plain.values() for n in lib.names
+        }
+        only = [r.name for r in found.rules.rules if own & set(_NAMED.findall(r.text))]
+        if only:
+            note(
+                f"{len(only)} rules ask predicates of {known.module[0].name}: score and"
+                " evolve run them with --module, but no guard runs Python of a user's;"
+                " write the predicates in YAML (--predicates) to enforce them"
+            )
+
+
+_NAMED = re.compile(r"[A-Za-z_]\w*")
 
 
 def _imported(found: Imported, out: Path) -> Iterator[str]:

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from forewarn import read_judge
 from forewarn.abstractions.errors import InvalidInput, SignalFault
+from forewarn.cli import main
 from forewarn.monitors.rules.agentspec import (
     Imported,
     import_rules,
@@ -386,3 +389,14 @@ def add_module_of(folder: Path) -> dict[Domain, Library]:
 def test_capitals_are_reported_with_their_fix(text: str) -> None:
     (trouble,) = read_agentspec(text.format("true"))[1]
     assert "in small letters: rule, trigger" in trouble.problem
+
+
+def test_rules_that_no_guard_can_load_are_reported(tmp_path: Path) -> None:
+    path, out = tmp_path / "r.ar", tmp_path / "o.yaml"
+    path.write_text(ONE_CHECK.format("is_candle"))
+    add_module_of(tmp_path)
+    command = ["rules", "import", str(path), "--out", str(out), "--module"]
+    done = CliRunner().invoke(main, [*command, str(tmp_path / "mine.py")])
+    assert done.exit_code == 0 and "no guard runs Python of a user's" in done.output
+    with pytest.raises(InvalidInput, match="rule r, .*unknown signal 'is_candle'"):
+        read_judge(out)

@@ -1,8 +1,9 @@
 """Agents under one guard, against a small model of what may pass.
 
 Calls succeed, fail, are taken back, nest, outlive the call that made them, are reported
-late, twice or never, and come with arguments of every type that JSON has; now and then
-the process forks. The model knows nothing of formulas, chains or risks. Run
+late, twice or never, are approved by a person, and come with arguments of every type
+that JSON has; now and then the process forks. The model knows nothing of formulas,
+chains or risks. Run
 
     python -m tests.fuzz.agents --steps 1000000
 
@@ -25,8 +26,11 @@ from typing import Any
 import click
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guarding.policy import Step
 from forewarn.plugins.agents import AgentGuard, json_arguments
+from forewarn.plugins.agents.guard import Question, Verdict
 from forewarn.plugins.agents.trajectory import POLICY
+from forewarn.plugins.loop.approval import Answer, Deferred
 
 WINDOW = 3
 MOST = 100
@@ -144,7 +148,10 @@ class World:
     def __init__(self, luck: Random, counts: Counter[str]) -> None:
         self.luck, self.counts = luck, counts
         policy = replace(POLICY, max_reflections=1 << 30)
-        self.guard = AgentGuard.by_laws(LAWS, policy)
+        self.asks = luck.random() < 0.3
+        if self.asks:
+            policy = replace(policy, rules={"*": (Step("ask", 0.5),)})
+        self.guard = AgentGuard.by_laws(LAWS, policy, approver=Deferred())
         self.expect = Reference()
         self.root = copy_context()
         self.places: list[Context] = [self.root]
@@ -194,6 +201,10 @@ class World:
         may = self.expect.judge(tool, arguments)
         verdict = self.guard.before(tool, arguments)
         assert not verdict.stopped, self.guard.why_stopped
+        if verdict.asks is not None:
+            # Right after a violation it may ask about a lawful call too.
+            verdict = self._approved(verdict.asks)
+            may = True
         assert verdict.passes <= may, f"escape: {tool!r} {arguments!r}"
         assert verdict.passes == may, f"withheld: {tool!r} {arguments!r}"
         self.counts["passed" if may else "withheld"] += 1
@@ -202,6 +213,18 @@ class World:
         deed = Deed(tool)
         self.expect.made(deed)
         return Made(deed, verdict.call)
+
+    def _approved(self, question: Question) -> Verdict:
+        """A person approves; meanwhile nothing passes, and no answer counts twice."""
+        self.counts["approved"] += 1
+        yes = Answer("approve")
+        if self.luck.random() < 0.3:
+            assert not self.guard.before("look", {"k": 1}).passes, "escape: not asked"
+            other = replace(question)
+            assert not self.guard.answered(other, yes).passes, "escape: not its answer"
+        verdict = self.guard.answered(question, yes)
+        assert not self.guard.answered(question, yes).passes, "escape: answered twice"
+        return verdict
 
     def _some_call(self) -> tuple[str, Arguments]:
         luck = self.luck
@@ -271,6 +294,8 @@ class World:
     def _report(
         self, made: Made, failed: bool, context: Context, numbered: bool
     ) -> None:
+        # The late success of a call that only a person let pass would wait for ever.
+        failed |= self.asks and made.deed.seen
         if not made.reported:
             self.expect.ended(made.deed, failed)
         made.reported = True

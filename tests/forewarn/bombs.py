@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
+import json
+import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -80,6 +83,14 @@ PLAIN: dict[str, str] = {
 }
 
 
+_MANY = dict.fromkeys(("#states", "#choices", "#branches"), 10**12)
+
+ARCHIVES: dict[str, dict[str, bytes]] = {
+    "zeros.umb": {name: bytes(200 * MB) for name in ("index.json", "a.bin")},
+    "lies.umb": {"index.json": json.dumps({"transition-system": _MANY}).encode()},
+}
+
+
 def write_bombs(folder: Path) -> list[Path]:
     """All of them, in a folder."""
     found = [folder / f"{name}.gz" for name in PACKED]
@@ -90,4 +101,11 @@ def write_bombs(folder: Path) -> list[Path]:
     for name, text in PLAIN.items():
         found.append(folder / name)
         found[-1].write_text(text)
+    for name, files in ARCHIVES.items():
+        found.append(folder / name)
+        with tarfile.open(found[-1], "w:gz", compresslevel=1) as archive:
+            for each, content in files.items():
+                about = tarfile.TarInfo(each)
+                about.size = len(content)
+                archive.addfile(about, io.BytesIO(content))
     return found

@@ -13,6 +13,9 @@ import pytest
 
 from tests.forewarn.bombs import write_bombs
 
+READ = {"nots.pm", "power.pm"}
+"""Storm reads these at once. Its whole numbers have 64 bits and wrap around."""
+
 MOST_S = 5.0
 MOST_KB = 500_000
 
@@ -52,7 +55,7 @@ def refused(path: Path) -> None:
         check=True,
     )
     status, said, took_s, most_kb = json.loads(done.stdout)
-    assert status == 2, (path.name, said)
-    assert said.count("\n") == 1, (path.name, said)
+    assert status == (0 if path.name in READ else 2), (path.name, said)
+    assert said.count("\n") == status // 2, (path.name, said)
     assert took_s < MOST_S, path.name
     assert most_kb < MOST_KB, path.name

@@ -97,7 +97,7 @@ def test_learn_takes_what_collect_wrote(tmp_path: Path, model: Path) -> None:
     assert content["period_s"] == 1
     status, line = refused(
         *("learn", learned.traces(KITCHEN), "--scenario", KITCHEN),
-        *("--law", "always is_hot(Mug)", "--out", tmp_path / "m.json"),
+        *("--vocabulary", "household", "--out", tmp_path / "m.json"),
     )
     assert status == 2 and "--scenario names the abstraction" in line
 

@@ -319,7 +319,7 @@ def test_a_world_that_lacks_its_extra_ends_all(
         (
             "speed_kmh: $speed",
             "speed_kmh: $speed\n    wheels: 3",
-            "changed.yaml: wheels: unknown key 'wheels'",
+            "changed.yaml: world: wheels: unknown key 'wheels'",
         ),
         ("name: tiny\n  settings", "name: tinny\n  settings", "no world 'tinny' (did"),
     ],

@@ -211,4 +211,4 @@ def _lines(
         )
         for each in rates
     ]
-    yield from table(["law", "broken in", "base rate", "95 %", ""], rows)
+    yield from table(["law", "violations", "base rate", "95 %", ""], rows)

@@ -51,7 +51,7 @@ _WHERE = {
     "tiny-road": "On a road with a light and perhaps a car ahead",
     "fork-in-microwave": "In a kitchen with a fork and a microwave",
 }
-_DOES = {"stop": "stopping the car", "reflect": "making the robot think again"}
+_DOES = {"stop": "stopping the car", "reflect": "making the robot reconsider"}
 
 
 @command()
@@ -120,8 +120,7 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
     yield title
     yield "=" * len(title)
     yield (
-        f"Collected {len(leg.training)} runs that nobody guarded, seeds"
-        f" {_seeds(leg.training)}."
+        f"Collected {len(leg.training)} unguarded runs, seeds {_seeds(leg.training)}."
     )
     starts = ", ".join(
         f"{done.policy.steps_for(name)[0].threshold:g} ({shown(name)})"
@@ -129,15 +128,15 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
     )
     yield (
         f"Learned a chain of {done.trained.models[0].chain.n - 1} states and END over"
-        f" {len(done.scenario.abstraction.texts)} predicates. By runs that it was not"
-        f" learned from it warns from risk {starts} on:"
+        f" {len(done.scenario.abstraction.texts)} predicates. Thresholds, from runs"
+        f" that it was not learned from: {starts}."
     )
     came = {row.law: row.as_dict() for row in done.measured.rows}
     for law, promise in done.policy.promises.items():
         yield f"  {shown(law)}: {promise.sentence(came.get(law))}."
     yield (
-        f"On {len(leg.held_out)} other runs, seeds {_seeds(leg.held_out)}, it looked"
-        f" {done.measured.horizon_s:g} s ahead:"
+        f"On {len(leg.held_out)} held-out runs, seeds {_seeds(leg.held_out)}, with a"
+        f" horizon of {done.measured.horizon_s:g} s:"
     )
     yield from (f"  {line}" for line in _measured(done))
     guarded = done.measured.guarded
@@ -153,16 +152,16 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
 
 _FIGURES: dict[str, Callable[[dict[str, Any]], object]] = {
     "law": lambda row: shown(row["law"]),
-    "broken in": lambda row: row["violating"],
+    "violations": lambda row: row["violating"],
     "detected": lambda row: row["detected"],
-    "ahead": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
+    "lead time": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
     "clean": lambda row: row["clean"],
     "false alarms": lambda row: row["false_alarms"],
 }
 _COMPARED: dict[str, Callable[[dict[str, Any]], object]] = {
     "law": lambda row: shown(row["law"]),
-    "broken without": lambda row: row["violating_unguarded"],
-    "with": lambda row: row["violating_guarded"],
+    "violations unguarded": lambda row: row["violating_unguarded"],
+    "guarded": lambda row: row["violating_guarded"],
 }
 
 
@@ -178,20 +177,20 @@ def sentence(done: Travelled) -> str:
     facts = row.as_dict()
     runs = facts["violating"] + facts["clean"]
     ahead = facts["awt_trigger_s"]["mean"]
-    early = "" if ahead is None else f", {ahead:.1f} s ahead on average"
+    early = "" if ahead is None else f", on average {ahead:.1f} s ahead"
     warned = _count(facts["detected"], facts["violating"])
-    wrongly = _count(facts["false_alarms"], facts["clean"])
+    alarms = facts["false_alarms"]
     text = (
-        f"{_WHERE[leg.scenario]}, {facts['violating']} of {runs} runs that Forewarn had"
-        f" never seen broke the rule; it warned of {warned} before it was too"
-        f" late{early}, and of {wrongly} of the other {facts['clean']} for nothing"
+        f"{_WHERE[leg.scenario]}, {facts['violating']} of {runs} held-out runs broke"
+        f" the rule. The guard warned of {warned} before the trigger{early}, with"
+        f" {alarms} false alarm{'s' * (alarms != 1)} in {facts['clean']} clean runs."
     )
     guarded = done.measured.guarded
     if guarded is None:
-        return f"{text}."
+        return text
     (law,) = (each for each in guarded["laws"] if each["law"] == row.law)
-    left = _count(law["violating_guarded"], facts["violating"])
-    return f"{text}; by {_DOES[leg.kind]} in time it left {left} that broke it."
+    left = law["violating_guarded"]
+    return f"{text} By {_DOES[leg.kind]} in time, it reduces the violations to {left}."
 
 
 def _count(part: int, whole: int) -> str:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     )
 
 NOTHING_ENFORCED = (
-    "Nothing was enforced: the policy only alerts. What the guard would prevent shows"
-    " with --intervene, such as --intervene stop."
+    "The policy only alerts, so nothing was prevented. To measure an intervention, add"
+    " --intervene, for example --intervene stop."
 )
 _FEWEST_RUNS = 30
 """A bin of the reliability curve with fewer runs says little."""
@@ -44,13 +44,13 @@ _COUNTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], object]]] = {
     "states": ("states", lambda row: row["states"]),
     "horizon": ("horizon", lambda row: f"{row['horizon_s']:g} s"),
     "threshold": ("threshold", lambda row: figure(row["threshold"], "{:g}")),
-    "broken": ("broken in", lambda row: row["violating"]),
+    "broken": ("violations", lambda row: row["violating"]),
     "detected": ("detected", lambda row: part_of(row["detected"], row["violating"])),
     "in_time": (
         "in time",
         lambda row: part_of(row["warned_in_time"], row["violating"]),
     ),
-    "trigger": ("to trigger", lambda row: in_seconds(row["awt_trigger_s"]["mean"])),
+    "trigger": ("lead time", lambda row: in_seconds(row["awt_trigger_s"]["mean"])),
     "alarms": ("false alarms", lambda row: part_of(row["false_alarms"], row["clean"])),
 }
 
@@ -70,7 +70,7 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     facts = found.as_dict()
     yield (
         f"{found.scenario}: {facts['episodes'] - facts['failed']} runs, horizon"
-        f" {found.horizon_s:g} s. A share has its 95 % interval."
+        f" {found.horizon_s:g} s. Fractions with 95 % intervals."
     )
     yield from _table(facts["laws"])
     yield ""
@@ -101,7 +101,7 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
         yield ""
         yield from _guarded(facts["guarded"])
         for law in facts["only_alerts"]:
-            yield f"Of {shown(law)} the policy only alerts: nothing was done about it."
+            yield f"For {shown(law)} the policy only alerts, so nothing was prevented."
     elif not facts["acts"]:
         yield ""
         yield NOTHING_ENFORCED
@@ -116,14 +116,14 @@ _LAW: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "threshold": lambda row: figure(row["threshold"], "{:g}"),
     "violations": lambda row: row["violating"],
     "detected": lambda row: _share(row, "detection_rate"),
-    "to trigger: mean": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
+    "lead time: mean": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
     "median": lambda row: in_seconds(row["awt_trigger_s"]["median"]),
     "p10": lambda row: in_seconds(row["awt_trigger_s"]["p10"]),
     "to violation: mean": lambda row: in_seconds(row["awt_violation_s"]["mean"]),
     "max": lambda row: in_seconds(row["awt_violation_s"]["max"]),
     "clean": lambda row: row["clean"],
     "false alarms": lambda row: _share(row, "false_alarm_rate"),
-    "an hour": lambda row: figure(row["false_alarms_per_hour"], "{:.1f}"),
+    "per hour": lambda row: figure(row["false_alarms_per_hour"], "{:.1f}"),
 }
 
 
@@ -137,7 +137,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _at(row: Mapping[str, Any]) -> str:
-    return f"{shown(row['law'])} from {row['threshold']:g} on"
+    return f"{shown(row['law'])} at threshold {row['threshold']:g}"
 
 
 def early(name: str, row: Mapping[str, Any], horizon_s: float) -> list[str]:
@@ -156,17 +156,17 @@ def _calibration(
     if row["brier"] is None or curve is None:
         return
     yield (
-        f"{shown(row['law'])}: broken in {_share(row, 'base_rate')} of the runs; risk"
-        f" at the start {row['initial_risk']:.3f}; Brier score {row['brier']:.4f}, of"
-        f" the base rate {row['brier_of_base_rate']:.4f}"
+        f"{shown(row['law'])}: base rate {_share(row, 'base_rate')}; mean initial risk"
+        f" {row['initial_risk']:.3f}; Brier score {row['brier']:.4f}, of the base rate"
+        f" {row['brier_of_base_rate']:.4f}"
     )
     bins = [each for each in curve["bins"] if each["traces"] >= _FEWEST_RUNS]
     if bins:
         worst = max(bins, key=lambda each: abs(each["predicted"] - each["observed"]))
         yield (
-            f"  of {len(bins)} spans of risk with {_FEWEST_RUNS} runs or more the worst"
-            f" said {worst['predicted']:.2f} where it happened in"
-            f" {worst['observed']:.2f} of the frames ({worst['traces']} runs)"
+            f"  worst of {len(bins)} reliability bins with {_FEWEST_RUNS} runs or more:"
+            f" predicted {worst['predicted']:.2f}, observed {worst['observed']:.2f}"
+            f" ({worst['traces']} runs)"
         )
 
 
@@ -179,8 +179,8 @@ def _trade_off(
     )
 
     yield (
-        f"The most that each detects at {ALLOWED:g} false alarms a clean run or fewer."
-        " The threshold is picked on these very runs, for all alike:"
+        f"Best detection rate at a false-alarm rate of at most {ALLOWED:g}. Each"
+        " threshold is chosen on these runs, so all figures are optimistic alike:"
     )
     rows: list[Sequence[object]] = []
     notes: list[str] = []
@@ -201,7 +201,7 @@ def _trade_off(
                     figure(best.get("threshold"), "{:.3g}"),
                 )
             )
-    head = ["law", "by", "detected", "false alarms", "to trigger", "to violation", "at"]
+    head = ["law", "by", "detected", "false alarms", "lead time", "to violation", "at"]
     yield from table(head, rows)
     yield from notes
 
@@ -239,7 +239,7 @@ def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
 
     yield f"With the guard acting, on the same {facts['pairs']} seeds:"
     yield from table(
-        ["law", "broken without", "with", "cut by", "caused"],
+        ["law", "violations unguarded", "guarded", "prevented", "caused"],
         (
             (
                 shown(law["law"]),

@@ -287,12 +287,12 @@ def _lines(
     if len(episodes) == 1:
         yield from _story(episodes[0])
         return
-    head = ["seed", "lasted", "broken", "first alarm", "done", "ended"]
+    head = ["seed", "duration", "violation", "first alarm", "intervention", "ended"]
     yield from table(head, map(_row, episodes), most=SHOWN_EPISODES)
     yield ""
     good = [episode for episode in episodes if not episode.failed]
     yield from table(
-        ["law", "broken in", "of"],
+        ["law", "violations", "of"],
         (
             (
                 shown(law.name),

@@ -133,21 +133,20 @@ class Promise:
 
     def sentence(self, came: Mapping[str, Any] | None = None) -> str:
         """For people; `came` are the figures of `Warned` on other runs."""
-        missed = "" if self.missed is None else f", {self.missed:.2f} of the violations"
         said = (
-            f"promised with {self.confidence:.0%} confidence: at most"
-            f" {self.false_alarms:.2f} of the clean runs with an alarm{missed} missed"
+            f"guaranteed with {100 * self.confidence:.3g} % confidence: a false-alarm"
+            f" rate of at most {self.false_alarms:.2f}"
         )
-        if self.missed is None:
-            said = said.removesuffix(" missed")
+        if self.missed is not None:
+            said += f", at most {self.missed:.2f} of the violations missed"
         if came is None:
             return said
         rates = came["false_alarm_rate"], came["detection_rate"]
         alarmed, detected = rates
-        shares = [] if alarmed is None else [f"{alarmed:.2f} with an alarm"]
+        shares = [] if alarmed is None else [f"false-alarm rate {alarmed:.2f}"]
         if detected is not None:
-            shares.append(f"{1 - detected:.2f} missed")
-        return f"{said}; came: {', '.join(shares) or 'nothing to tell by'}"
+            shares.append(f"missed {1 - detected:.2f}")
+        return f"{said}; measured: {', '.join(shares) or 'no runs to judge by'}"
 
 
 def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:

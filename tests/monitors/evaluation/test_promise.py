@@ -83,14 +83,16 @@ def test_what_is_promised_stands_beside_what_came() -> None:
     promise = Promise.of(0.1, 60, 1, 12, 3)
     assert promise.missed == at_most(3, 12)
     assert promise.as_dict()["alarmed"] == 1
-    assert promise.sentence().endswith("with an alarm, 0.53 of the violations missed")
+    assert promise.sentence().endswith(
+        "at most 0.10, at most 0.53 of the violations missed"
+    )
     came = {"false_alarm_rate": 0.04, "detection_rate": 0.75}
     assert promise.sentence(came) == (
-        "promised with 95% confidence: at most 0.10 of the clean runs with an alarm,"
-        " 0.53 of the violations missed; came: 0.04 with an alarm, 0.25 missed"
+        "guaranteed with 95 % confidence: a false-alarm rate of at most 0.10, at most"
+        " 0.53 of the violations missed; measured: false-alarm rate 0.04, missed 0.25"
     )
     alone = Promise.of(0.1, 60, 1, 0, 0)
     assert alone.sentence({"false_alarm_rate": None, "detection_rate": None}) == (
-        "promised with 95% confidence: at most 0.10 of the clean runs with an alarm;"
-        " came: nothing to tell by"
+        "guaranteed with 95 % confidence: a false-alarm rate of at most 0.10;"
+        " measured: no runs to judge by"
     )

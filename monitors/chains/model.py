@@ -83,6 +83,8 @@ class Model:
         laws: The texts of the laws that the model was learned for.
         training: Facts about the traces: names, digests, frames, figures.
         likely: For laws by their texts, where their risks likely lie: `risk.likely`.
+        first_visits: For laws by their texts, what followed the first visits of runs:
+            `risk.first_visits`.
     """
 
     chain: Chain
@@ -97,6 +99,7 @@ class Model:
     laws: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
     likely: Mapping[str, Any] = field(default_factory=dict)
+    first_visits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def visits(self) -> NDArray[np.int64] | None:

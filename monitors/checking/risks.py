@@ -46,6 +46,7 @@ def risks_on(
             automaton,
             steps,
             delta=delta,
+            law=repr(law.formula),
             violations_seen=seen,
             truth=labelling.proposition,
         )

@@ -28,6 +28,7 @@ from forewarn.monitors.risk.evidence import (
     told_apart,
     truth_in_abstraction,
 )
+from forewarn.monitors.risk.first_visits import visits_for
 from forewarn.monitors.risk.tables import solve_risk
 
 Bits = tuple[int | None, ...]
@@ -317,13 +318,13 @@ class _Learned:
         watches: list[LawWatch] = []
         for law, automaton in zip(self.watched, automata, strict=True):
             letters = letters_of_states(model.chain, automaton, truth)
+            kept = repr(law.formula), horizon_s, automaton, letters, self.source
             table = solve_risk(
-                model.chain, letters, automaton, steps, intervals, visits=model.visits
-            )
-            likely = likely_for(
-                model.likely, repr(law.formula), horizon_s, automaton, letters,
-                self.source,
+                model.chain, letters, automaton, steps, intervals,
+                first=visits_for(model.first_visits, *kept), delta=delta,
+                visits=model.visits,
             )  # fmt: skip
+            likely = likely_for(model.likely, *kept)
             watches.append(
                 LawWatch(law, table, self.abstraction, self.period_s, likely)
             )

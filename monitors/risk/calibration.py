@@ -13,7 +13,6 @@ nothing of what was never seen. `low` and `high` do.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.risk.first_visits import monitor_digest
 from forewarn.monitors.risk.product import Bools, Floats, Ints
 from forewarn.monitors.risk.tables import RiskTable
 
@@ -245,11 +245,15 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounded:
-    """A law's risk from every pair as the chain has it, with any bounds."""
+    """A law's risk from every pair as the chain has it, with any bounds.
+
+    `observed` says where the bounds are those of first visits.
+    """
 
     point: Floats
     low: Floats | None = None
     high: Floats | None = None
+    observed: Bools | None = None
 
 
 def corrected(
@@ -257,12 +261,19 @@ def corrected(
 ) -> Corrected:
     """The risks of a table as a curve has them.
 
-    An interval that was made with another curve is left out.
+    Bounds on the chain's risk are widened by the curve. Those of first visits are on
+    what happens, so they only make room for the risk. An interval that was made with
+    another curve is left out.
     """
+    point = curve(table.point)
     low = table.point if table.low is None else table.low
     high = table.point if table.high is None else table.high
-    low, high = curve.widened(low, high)
-    point = curve(table.point)
+    wide = curve.widened(low, high)
+    if table.observed is None:
+        low, high = wide
+    else:
+        low = np.where(table.observed, np.minimum(low, point), wide[0])
+        high = np.where(table.observed, np.maximum(high, point), wide[1])
     if likely is None or likely.calibration != curve:
         return Corrected(low, point, high)
     ends = np.minimum(likely.low, point), np.maximum(likely.high, point)
@@ -317,10 +328,3 @@ def kept_curves(kept: Mapping[str, Any], horizon_s: float) -> dict[str, Calibrat
         for law, each in found.items()
         if math.isclose(each.horizon_s, horizon_s)
     }
-
-
-def monitor_digest(automaton: Automaton, letters: Ints) -> str:
-    """Tells monitors apart whose states have other meanings or other numbers."""
-    parts = (automaton.step, automaton.pending, letters)
-    content = b"".join(np.asarray(part, "<i8").tobytes() for part in parts)
-    return hashlib.sha256(content).hexdigest()[:16]

@@ -29,6 +29,7 @@ from forewarn.monitors.laws.formula import Formula
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.laws.progression import normalise
 from forewarn.monitors.risk.calibration import Likely
+from forewarn.monitors.risk.first_visits import visits_for
 from forewarn.monitors.risk.product import Bools, Ints
 from forewarn.monitors.risk.tables import RiskTable, solve_risk
 
@@ -164,6 +165,7 @@ def assess(
     horizon_steps: int,
     *,
     delta: float = 0.05,
+    law: str = "",
     violations_seen: Ints | None = None,
     truth: Truth | None = None,
 ) -> RiskTable:
@@ -173,7 +175,8 @@ def assess(
         model: The model.
         automaton: The law, compiled with the model's period.
         horizon_steps: H.
-        delta: The chance that the truth lies outside the intervals of the chain.
+        delta: How improbable it may be that the bounds miss.
+        law: The law's text, by which the model keeps its first visits.
         violations_seen: What `count_violations` found in the training traces.
         truth: Where the law's propositions hold. Without it the model's abstraction
             must decide them; on a chain without an abstraction they are its labels.
@@ -185,12 +188,16 @@ def assess(
             if abstraction is None
             else truth_in_abstraction(chain, abstraction)
         )
+    letters = letters_of_states(chain, automaton, truth)
+    horizon_s = horizon_steps * (model.period_s or 0.0)
     return solve_risk(
         chain,
-        letters_of_states(chain, automaton, truth),
+        letters,
         automaton,
         horizon_steps,
         None if model.counts is None else model_intervals(model, delta),
+        first=visits_for(model.first_visits, law, horizon_s, automaton, letters),
+        delta=delta,
         visits=model.visits,
         violations_seen=violations_seen,
     )

@@ -19,6 +19,7 @@ from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import MAX_CELLS, IntervalChain, RobustStep
 from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.risk.first_visits import FirstVisits
 from forewarn.monitors.risk.product import (
     Bools,
     Floats,
@@ -62,9 +63,11 @@ class RiskTable:
         letters: The column of the automaton's tables that each state is read as.
         horizon_steps: H.
         point: The guard's risk within H.
-        low: The least guard's risk of any chain within the intervals.
-        high: The greatest.
+        low: The lower bound on it. Where training runs visited the pair it is that of
+            first visits, and elsewhere the least of any chain within the intervals.
+        high: The upper bound, likewise.
         consistent: Which pairs can occur.
+        observed: Where the bounds are those of first visits.
         visits: How often each state was left in training.
         violations_seen: How often the law was seen to break in each state.
     """
@@ -78,6 +81,7 @@ class RiskTable:
     low: Floats | None
     high: Floats | None
     consistent: Bools
+    observed: Bools
     visits: Ints | None = None
     violations_seen: Ints | None = None
     flat: list[float] = field(init=False, repr=False)
@@ -108,6 +112,8 @@ def solve_risk(
     horizon_steps: int,
     intervals: IntervalChain | None = None,
     *,
+    first: FirstVisits | None = None,
+    delta: float = 0.05,
     visits: Ints | None = None,
     violations_seen: Ints | None = None,
 ) -> RiskTable:
@@ -120,6 +126,8 @@ def solve_risk(
         automaton: The law's monitor.
         horizon_steps: H.
         intervals: Bounds on the chain's probabilities, for `low` and `high`.
+        first: The first visits of training runs, for the same.
+        delta: How improbable it may be that the bounds of first visits miss.
         visits: Evidence, kept for showing.
         violations_seen: Evidence, kept for showing.
     """
@@ -134,6 +142,16 @@ def solve_risk(
         for maximise in (False, True)
     )
     point = guard_risk(chain, letters_of_state, automaton, horizon_steps)
+    consistent = consistent_pairs(automaton, letters_of_state, chain.end)
+    observed = np.zeros(consistent.shape, dtype=bool)
+    if first is not None:
+        possible = short_of_violation(consistent, automaton)
+        if chain.end is not None:
+            possible[:, chain.end] = False
+        least, greatest = first.bounds(possible, delta)
+        observed = ~np.isnan(least)
+        low = np.where(observed, least, 0.0 if low is None else low)
+        high = np.where(observed, greatest, 1.0 if high is None else high)
     if low is not None and high is not None:
         # A much smoothed point may lie outside; wider bounds are no less true.
         low, high = np.minimum(low, point), np.maximum(high, point)
@@ -146,10 +164,18 @@ def solve_risk(
         point=point,
         low=low,
         high=high,
-        consistent=consistent_pairs(automaton, letters_of_state, chain.end),
+        consistent=consistent,
+        observed=observed,
         visits=visits,
         violations_seen=violations_seen,
     )
+
+
+def short_of_violation(pairs: Bools, automaton: Automaton) -> Bools:
+    """These pairs without those in which the law is broken."""
+    left = pairs.copy()
+    left[automaton.violated] &= automaton.violated < 0
+    return left
 
 
 def violation_ever(chain: Chain, letters: Ints, automaton: Automaton) -> Floats:

@@ -16,12 +16,11 @@ import numpy as np
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept, Trace
-from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
+from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.foretold import Floats, Foretold, Ints
 from forewarn.monitors.evaluation.warned import Broken
-from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.monitors.risk.calibration import (
@@ -36,8 +35,14 @@ from forewarn.monitors.risk.evidence import (
     letters_of_states,
     truth_in_abstraction,
 )
+from forewarn.monitors.risk.first_visits import visits_for
 from forewarn.monitors.risk.product import consistent_pairs
-from forewarn.monitors.risk.tables import guard_bound, guard_risk
+from forewarn.monitors.risk.tables import (
+    RiskTable,
+    guard_risk,
+    short_of_violation,
+    solve_risk,
+)
 from forewarn.monitors.trust.encoding import Encoded, encode_traces
 
 Run = Trace | Kept
@@ -200,13 +205,22 @@ class Judge:
                 curve = (calibration or {}).get(law.name, Calibration())
                 if judge_by == "likely" and kept is not None:
                     curve = kept.calibration
-                risks = _risks(
-                    model, letters, automaton, round(h / period_s), intervals
-                )
+                steps = round(h / period_s)
+                risks: RiskTable | Bounded
+                if intervals is None:
+                    risks = Bounded(guard_risk(chain, letters, automaton, steps))
+                else:
+                    first = visits_for(
+                        model.first_visits, repr(law.formula), h, automaton, letters
+                    )
+                    risks = solve_risk(
+                        chain, letters, automaton, steps, intervals,
+                        first=first, delta=delta,
+                    )  # fmt: skip
                 tables[h] = corrected(risks, curve, kept).judged(judge_by, law.name)
             self._laws.append((paths, tables))
-            possible = consistent_pairs(automaton, letters, chain.end)
-            possible[automaton.violated] &= automaton.violated < 0
+            pairs = consistent_pairs(automaton, letters, chain.end)
+            possible = short_of_violation(pairs, automaton)
             possible &= np.isin(np.arange(chain.n), list(self._known.values()))
             self.reach[law.name] = {
                 h: float(table[possible].max(initial=0.0))
@@ -276,21 +290,6 @@ class Judge:
             found = [self._known[k] for k, d in apart.items() if d == least]
             self._nearest[bits] = found
         return found
-
-
-def _risks(
-    model: Model,
-    letters: Ints,
-    automaton: Automaton,
-    steps: int,
-    intervals: IntervalChain | None,
-) -> Bounded:
-    point = guard_risk(model.chain, letters, automaton, steps)
-    if intervals is None:
-        return Bounded(point)
-    end = model.chain.end
-    high = guard_bound(intervals, end, letters, automaton, steps, True)
-    return Bounded(point, high=np.maximum(high, point))
 
 
 def _along(

@@ -28,13 +28,13 @@ from forewarn.monitors.risk.calibration import (
     Calibration,
     Likely,
     calibrated,
-    monitor_digest,
 )
 from forewarn.monitors.risk.evidence import (
     compile_for,
     letters_of_states,
     truth_in_abstraction,
 )
+from forewarn.monitors.risk.first_visits import monitor_digest
 from forewarn.monitors.risk.product import Floats, Ints
 from forewarn.monitors.risk.tables import guard_risk
 from forewarn.monitors.trust.encoding import encode_trace

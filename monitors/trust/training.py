@@ -45,6 +45,7 @@ from forewarn.monitors.risk.evidence import (
     truth_in_abstraction,
 )
 from forewarn.monitors.trust.encoding import Counted, count
+from forewarn.monitors.trust.visiting import count_first_visits
 
 
 def law_abstraction(
@@ -168,6 +169,7 @@ class Training:
         gaps: How often time passed unseen, by file; no step is counted over it.
         parts: What is remembered of the parts of datasets, and the digest so far.
         numbers: The numbers of the states that were seen.
+        unbroken: How many states of each run come before its first gap.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -181,6 +183,7 @@ class Training:
         default_factory=dict
     )
     numbers: dict[str, int] = field(default_factory=dict)
+    unbroken: array[int] = field(default_factory=lambda: array("q"))
 
     @classmethod
     def of(cls, model: Model) -> Training:
@@ -202,6 +205,7 @@ class Training:
                     raise error.within(str(path)) from None
         for row in sequences:
             self.tally.add_sequence(row)
+            self.unbroken.append(len(row))
             self.seen.add(np.array([self._number(name) for name in row]), [len(row)])
         self._remember(Stored(path), len(sequences), sum(map(len, sequences)))
 
@@ -256,6 +260,9 @@ class Training:
         self.periods.update(counted.periods)
         self.late.update(counted.late)
         apart = np.searchsorted(counted.starts, counted.gaps, side="right") - 1
+        until = lengths.copy()
+        np.minimum.at(until, apart, counted.gaps - counted.starts[apart])
+        self.unbroken.extend(until.tolist())
         for number in apart.tolist():
             name = counted.runs[number].name
             self.gaps[name] = self.gaps.get(name, 0) + 1
@@ -332,6 +339,40 @@ class Training:
             for state in np.flatnonzero(seen).tolist():
                 name = model.chain.states[state]
                 broken[name] = broken.get(name, 0) + int(seen[state])
+        return found
+
+    def first_visits(
+        self,
+        model: Model,
+        abstraction: Abstraction,
+        laws: Iterable[Expression],
+        horizon_s: float,
+    ) -> dict[str, dict[str, Any]]:
+        """What followed first visits, by the texts of laws; of unguarded runs alone.
+
+        A model that is continued has none: its earlier runs are not there any more.
+        """
+        files = self.facts.get("files", ())
+        runs = len(self.seen)
+        acted = any(entry.get("guarded") for entry in files)
+        if model.period_s is None or acted or runs < self.tally.traces:
+            return {}
+        truth = truth_in_abstraction(model.chain, abstraction)
+        number = {name: i for i, name in enumerate(model.chain.states)}
+        own = np.array([number[name] for name in self.numbers], np.int64)
+        found: dict[str, dict[str, Any]] = {}
+        for law in laws:
+            automaton = compile_for(law, abstraction, model.period_s)
+            letters = letters_of_states(model.chain, automaton, truth)
+            each = zip(self.seen.runs(), self.unbroken, strict=True)
+            whole = (
+                (own[run[:until]], until == len(run) and model.end == "absorb")
+                for run, until in each
+            )
+            counted = count_first_visits(
+                automaton, letters, whole, horizon_s, model.period_s
+            )
+            found[repr(law)] = counted.as_dict()
         return found
 
     @property

@@ -167,7 +167,7 @@ def _learn(
     found = Found(hand)
     choice = Choice(found, lambda _: found, (Evidence("hand-made", hand.name, {}),))
     learning, *_ = dealt(len(known))
-    model = learned(stored[learning], known[learning], choice, laws)
+    model = learned(stored[learning], known[learning], choice, laws, scenario.horizon_s)
     name = f"the demo's, at most {FALSE_ALARMS:g} false alarms a clean run"
     return settled(
         scenario, [model], [Chosen(tuple(laws), choice)], known, FALSE_ALARMS,

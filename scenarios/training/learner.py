@@ -220,9 +220,13 @@ class Learner:
         known = [law for law in laws if all(map(runs[0].header.can_know, law.signals))]
         parts = [part for law in known for part in law.parts or (law,)]
         corpus = Corpus(runs, parts, self.vocabulary or runs[0].vocabulary, clock_s)
-        horizon_s = self.scenario.horizon_s if self.scenario else HORIZON_S
-        horizon_s = self.wish.horizon or horizon_s
-        return choose_by_law(corpus, known, hand, horizon_s, progress=progress)
+        return choose_by_law(corpus, known, hand, self._horizon_s, progress=progress)
+
+    @property
+    def _horizon_s(self) -> float:
+        """How far ahead the guard's risk will look."""
+        known = self.scenario.horizon_s if self.scenario else HORIZON_S
+        return self.wish.horizon or known
 
     def _candidates(self) -> Abstraction | None:
 
@@ -322,7 +326,11 @@ class Learner:
             return model
         laws = [law.formula for law in self.laws]
         broken = self.training.violations(model, self.abstraction, laws)
-        return replace(model, training={**model.training, "violations": broken})
+        visits = self.training.first_visits(
+            model, self.abstraction, laws, self._horizon_s
+        )
+        facts = {**model.training, "violations": broken}
+        return replace(model, training=facts, first_visits=visits)
 
     def monitors(self, model: Model) -> dict[str, Automaton]:
         """The laws' monitors on the model's clock, where its states decide them."""

@@ -145,9 +145,12 @@ def train(
     corpus = Corpus(known[learning], laws, vocabulary, period_s)
     chosen = choose_by_law(corpus, laws, hand, scenario.horizon_s, progress=progress)
     models = [
-        learned(stored[learning], known[learning], each.choice, each.laws)
+        learned(
+            stored[learning], known[learning], each.choice, each.laws,
+            scenario.horizon_s,
+        )
         for each in chosen
-    ]
+    ]  # fmt: skip
     # At the scenario's own horizon: the best of several is partly the luckiest.
     hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
     base = Policy(
@@ -226,6 +229,7 @@ def learned(
     runs: Sequence[Kept],
     choice: Choice,
     laws: Sequence[Law],
+    horizon_s: float,
 ) -> Model:
     """The model of these runs."""
     abstraction = choice.abstraction
@@ -245,4 +249,5 @@ def learned(
     formulas = [law.formula for law in laws]
     broken = training.violations(model, abstraction, formulas)
     facts = {**model.training, "violations": broken, "abstraction": choice.as_dict()}
-    return replace(model, training=facts)
+    visits = training.first_visits(model, abstraction, formulas, horizon_s)
+    return replace(model, training=facts, first_visits=visits)

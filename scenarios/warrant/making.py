@@ -144,7 +144,7 @@ def make(
     for each in chosen:
         model = learned(
             [one.stored for one in learning], [one.run for one in learning],
-            each.choice, each.laws,
+            each.choice, each.laws, horizon_s,
         )  # fmt: skip
         models.append(model)
         abstraction = each.choice.abstraction

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from tests.oracles import coverage, meaning, risks
+from tests.oracles import coverage, first, meaning, risks
 
 
 @click.command()
@@ -43,6 +43,18 @@ def main(laws: int, pairs: int, chains: int, campaigns: int, seed: int) -> None:
             f"  {way}, after 1000 traces and a calibration by 100: {tables.covered} of"
             f" {tables.tables}; mean width {tables.mean_width:.3f}"
         )
+    for memory in (False, True):
+        some = max(chains // (40 if memory else 4), 1)
+        seen = "where two states look the same" if memory else "where states are seen"
+        click.echo(f"first visits and the chain, {seen}, {some} chains:")
+        for (kind, law, runs), tables in first.coverage(
+            seed, some, memory=memory
+        ).items():
+            wrong += kind == "first visits" and tables.share < 0.93
+            click.echo(
+                f"  {kind}, {law} after {runs} runs: {tables.covered} of"
+                f" {tables.tables}; mean width {tables.mean_width:.3f}"
+            )
     ended = list(coverage.campaigns(seed, campaigns))
     stopped = [each for each in ended if each.stopped]
     off = sum(each.error > each.said for each in stopped)

@@ -52,6 +52,7 @@ class _File(Strict):
     laws: list[str] = []
     training: dict[str, Any] = {}
     likely: dict[str, dict[str, Any]] = {}
+    first_visits: dict[str, dict[str, Any]] = {}
 
 
 class _Several(Strict):
@@ -198,6 +199,7 @@ def _common(file: _File) -> dict[str, Any]:
         "laws": tuple(file.laws),
         "training": file.training,
         "likely": file.likely,
+        "first_visits": file.first_visits,
     }
 
 
@@ -234,6 +236,7 @@ def model_as_dict(model: Model) -> dict[str, Any]:
         "laws": list(model.laws),
         "training": dict(model.training),
         "likely": dict(model.likely),
+        "first_visits": dict(model.first_visits),
     }
     return found | {k: v for k, v in optional.items() if v not in (None, {}, [])}
 

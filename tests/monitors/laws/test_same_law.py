@@ -166,8 +166,8 @@ class Writer:
             case Always(x, i):
                 ways.append(lambda: Not(Eventually(Not(x), i)))
             case Eventually(x, i) if i.high:
-                rest = Next(Eventually(x, Interval(0, i.high - 1)))
-                ways.append(lambda: Or((x, rest)))
+                later = Next(Eventually(x, Interval(0, i.high - 1)))
+                ways.append(lambda: Or((x, later)))
                 ways.append(lambda: Until(Constant(True), x, i))
             case Implies(x, y):
                 ways.append(lambda: Or((Not(x), y)))

@@ -628,7 +628,23 @@ def test_risk_within_a_horizon_when_the_unbounded_one_is_too_large(
 # -- what may stay pending for ever ---------------------------------------------------
 
 
-UNTIL = law("always (c -> a until b)")
+def endless() -> Automaton:
+    """A law whose monitor waits without a deadline, and that taken as pending.
+
+    It is how obligations that overlap without end are followed in a large automaton.
+    """
+    automaton = law("always (c -> a until b)")
+    row = np.array([0, 2, 1])[automaton.step[1]]
+    met, unmet = np.zeros_like(row), np.ones_like(row)
+    return replace(
+        automaton,
+        pending=np.array([False, True, False]),
+        complete=np.stack([met, unmet, row]).astype(np.int32),
+        owed=np.array([0, 2, 1], np.int32),
+    )
+
+
+UNTIL = endless()
 
 
 def waiting(

@@ -1,0 +1,127 @@
+"""Bounds on risks from first visits, without the Markov assumption.
+
+Of each run we take the first moment in which the chain and the law's monitor are in a
+pair of states, before any violation, and whether an obligation that was pending then,
+or arose within the horizon, went unmet. These outcomes are independent from run to
+run, whatever else states remember. So Clopper-Pearson bounds the probability at a first
+visit, and Bonferroni makes the bounds hold for all pairs at once. Of later visits in a
+run they say nothing.
+
+A run that ends is taken to its end, as the chain takes it where ends are counted. Where
+they are not, and where frames are missing, some outcomes are unknown: the lower bound
+counts them as met, the upper bound as unmet, so both hold whatever cut the run short.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidModel
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.risk.product import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FirstVisits:
+    """What followed the first visits to the pairs of a law, over the training runs.
+
+    Args:
+        horizon_s: H of the guard's risk.
+        monitor: Which monitor's states they are: see `monitor_digest`.
+        pairs: A row a pair: the monitor's state, the chain's state, how many runs
+            visited it, of how many it then came true, and of how many that is unknown.
+    """
+
+    horizon_s: float
+    monitor: str
+    pairs: Ints
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the model's file has it."""
+        return {
+            "horizon_s": self.horizon_s,
+            "monitor": self.monitor,
+            "pairs": self.pairs.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: object, source: str = "") -> FirstVisits:
+        """What a model's file says."""
+        file = validated(_File, content, source, InvalidModel)
+        pairs = np.array(file.pairs, np.int64).reshape(-1, 5)
+        if (pairs[:, 3] + pairs[:, 4] > pairs[:, 2]).any():
+            raise InvalidModel("a pair has more outcomes than visits", source=source)
+        return cls(file.horizon_s, file.monitor, pairs)
+
+    def bounds(self, possible: Bools, delta: float) -> tuple[Floats, Floats]:
+        """The least and greatest risk of each pair; NaN where there was no visit.
+
+        Args:
+            possible: Which pairs can occur: so many bounds hold together.
+            delta: How improbable it may be that any of them misses.
+        """
+        from scipy.special import betaincinv
+
+        low, high = (np.full(possible.shape, math.nan) for _ in range(2))
+        monitor, state, runs, came, unknown = self.pairs.T
+        each = delta / 2 / max(int(possible.sum()), len(self.pairs), 1)
+        most = came + unknown
+        with np.errstate(invalid="ignore"):
+            least = betaincinv(np.maximum(came, 1), runs - came + 1, each)
+            greatest = betaincinv(most + 1, np.maximum(runs - most, 1), 1 - each)
+        low[monitor, state] = np.where(came == 0, 0.0, least)
+        high[monitor, state] = np.where(most == runs, 1.0, greatest)
+        return low, high
+
+
+def visits_for(
+    kept: Mapping[str, Any],
+    law: str,
+    horizon_s: float,
+    automaton: Automaton,
+    letters: Ints,
+    source: str = "",
+) -> FirstVisits | None:
+    """The first visits that a model keeps for a law; None if it has none for this.
+
+    Args:
+        kept: What the model keeps, by the texts of laws.
+        law: The law's text.
+        horizon_s: H.
+        automaton: The law's monitor.
+        letters: What it reads in each of the chain's states.
+        source: The model's file, for errors.
+    """
+    if law not in kept:
+        return None
+    found = FirstVisits.from_dict(kept[law], source)
+    if found.monitor != monitor_digest(automaton, letters):
+        return None
+    if (found.pairs[:, :2] >= (automaton.n, len(letters))).any():
+        raise InvalidModel("a first visit is to no pair of states", source=source)
+    return found if math.isclose(found.horizon_s, horizon_s) else None
+
+
+def monitor_digest(automaton: Automaton, letters: Ints) -> str:
+    """Tells monitors apart whose states have other meanings or other numbers."""
+    parts = (automaton.step, automaton.pending, letters)
+    content = b"".join(np.asarray(part, "<i8").tobytes() for part in parts)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+_Number = Annotated[int, Field(ge=0, le=1 << 53)]
+_Pair = Annotated[list[_Number], Field(min_length=5, max_length=5)]
+
+
+class _File(Strict):
+    horizon_s: float = Field(gt=0)
+    monitor: str
+    pairs: list[_Pair]

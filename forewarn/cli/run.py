@@ -18,6 +18,7 @@ from forewarn.cli.command import (
     NotNegative,
     Numbers,
     Seed,
+    Share,
     command,
 )
 from forewarn.cli.episodes import (
@@ -67,6 +68,9 @@ class Guided(Warned):
         shadow: Decide and record everything, enforce nothing.
         tally: Where the transitions are counted that are seen while nobody steps in,
             for `forewarn merge-tallies`; gzipped if it ends in .gz.
+        let_pass: Fraction of the episodes in which the guard only watches; the seeds
+            decide which. The tally then counts these alone: no intervention cuts off
+            what it learns from.
     """
 
     threshold: Annotated[tuple[float, ...], Numbers(1), "RISK[,RISK…]"] = ()
@@ -75,6 +79,7 @@ class Guided(Warned):
     no_model: bool = False
     shadow: bool = False
     tally: File | None = None
+    let_pass: Share = 0.0
 
     def guard(
         self, scenario: Scenario, judging: Judging, out: Path
@@ -109,7 +114,7 @@ class Guided(Warned):
             model = without_risk(scenario, out)
             policy = chosen_policy(None, None, horizon_s, intervene, shadow=shadow)
             return model, policy, "Guarded by rules alone: no model tells of a risk."
-        if risky or shadow or intervene or self.tally:
+        if risky or shadow or intervene or self.tally or self.let_pass:
             raise click.UsageError(
                 "there is no guard to be told anything (give its model by --model)"
             )
@@ -201,7 +206,7 @@ def run(
         pace = 1.0 if live not in (None, LINE) and episodes == 1 else 0.0
     keep: list[campaign.Kept] = [] if model is None else ["record"]
     keep += ["scene"] if keep and kept.scene else []
-    keep += ["tally"] if guided.tally is not None else []
+    tallied: list[campaign.Kept] = ["tally"] if guided.tally is not None else []
     counts = PrometheusFile(kept.metrics) if kept.metrics is not None else None
     found: list[Episode] = []
     with watched_live(live or (LINE if episodes == 1 else None)) as audience:
@@ -216,7 +221,13 @@ def run(
             pace,
         )
         seeds = range(seed, seed + episodes)
-        todo = campaign.jobs(planned, wanted, seeds, kept.out, keep)
+        passed = campaign.let_pass(seeds, guided.let_pass)
+        stopped = [each for each in seeds if each not in passed]
+        todo = campaign.jobs(
+            planned.watching(), wanted, passed, kept.out, keep + tallied
+        )
+        keep += [] if guided.let_pass else tallied
+        todo += campaign.jobs(planned, wanted, stopped, kept.out, keep)
         running = campaign.campaign(todo, working.pool(), kept.rerun)
         for episode in counted(running, "episodes", episodes):
             found.append(episode)

@@ -127,6 +127,17 @@ def jobs(
     ]
 
 
+def let_pass(seeds: Iterable[int], share: float) -> list[int]:
+    """About this share of the seeds, whichever others there are."""
+    return [seed for seed in seeds if _lot(seed) < share]
+
+
+def _lot(seed: int) -> float:
+    """A number from 0 to 1 that a seed draws, unrelated to its run."""
+    digest = hashlib.sha256(f"let pass {seed}".encode()).digest()
+    return float(int.from_bytes(digest[:4], "big") / 2**32)
+
+
 def pool(processes: int, on: str | None = None) -> Pool:
     """As many processes as are asked for; with one, none is started.
 

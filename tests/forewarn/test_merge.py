@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from forewarn.abstractions.files import read_json
 from forewarn.cli import main
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.fleet.tallies import read_tallies
+from forewarn.scenarios.running.campaign import let_pass
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 
@@ -79,6 +81,21 @@ def test_a_guard_that_steps_in_counts_less(watched: Path, tmp_path: Path) -> Non
     done = call("merge-tallies", acting, "--into", model, "--accept")
     assert done.exit_code == 0
     assert "Of these 12 runs, interventions cut off" in done.stdout
+
+
+def test_runs_that_are_let_pass_are_counted_whole(tmp_path: Path) -> None:
+    options = (
+        "--intervene", "stop", "--threshold", 0.2, "--episodes", 12,
+        "--seed", learned.FRESH,
+    )  # fmt: skip
+    passing = run(tmp_path, "some.tally.json", *options, "--let-pass", 0.4)
+    episodes = sorted((tmp_path / "runs" / "episodes").iterdir())
+    modes = {each["seed"]: each["mode"] for each in map(read_json, episodes)}
+    passed = let_pass(range(learned.FRESH, learned.FRESH + 12), 0.4)
+    assert 0 < len(passed) < 12 == len(modes)
+    assert passed == [seed for seed, mode in sorted(modes.items()) if mode == "shadow"]
+    (tally,) = read_tallies(passing)
+    assert tally.traces == len(passed) and not tally.stopped_by
 
 
 def test_the_same_runs_give_the_same_tally(watched: Path, tmp_path: Path) -> None:

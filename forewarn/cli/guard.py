@@ -151,6 +151,7 @@ def guard_tools(
     /,
     *,
     law: tuple[Annotated[str, "FORMULA"], ...] = (),
+    model: Folder | None = None,
     shadow: bool = False,
     judging: Judging,
     policy: File | None = None,
@@ -174,6 +175,7 @@ def guard_tools(
 
     Args:
         law: A law over all calls of the session, a call a step; may be given again.
+        model: The folder of a guard that `forewarn warrant` made from logs of calls.
         shadow: Judge and record; withhold nothing.
         policy: What to do about a call that breaks one.
         record: Where the run record goes.
@@ -188,12 +190,20 @@ def guard_tools(
     acts = POLICY if policy is None else load_policy(policy)
     if shadow:
         acts = replace(acts, shadow=True)
-    if not (law or judging):
-        raise click.UsageError("name a --law, --rules or a --guard-program")
+    if not (law or judging or model):
+        raise click.UsageError("name a --law, --rules, a --guard-program or a --model")
+    if law and model:
+        raise click.UsageError("--model has its own laws")
     judges = judging.judges(acts.shadow)
-    with naming("--law"):
-        made = AgentGuard.by_laws(
-            law, acts, record=record, judges=judges, listeners=telling.listeners()
-        )
+    listeners = telling.listeners()
+    with naming("--law" if model is None else model):
+        if model is None:
+            made = AgentGuard.by_laws(
+                law, acts, record=record, judges=judges, listeners=listeners
+            )
+        else:
+            made = AgentGuard.load(
+                model, acts, record=record, judges=judges, listeners=listeners
+            )
     with made, naming("--law"):
         asyncio.run(serve(list(command), os.environ, made, limit_s=time_limit))

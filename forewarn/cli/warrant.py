@@ -79,7 +79,9 @@ def warrant(
     """Make a guard with a certificate from LOGS.
 
     LOGS are files or folders of traces: JSON Lines, CSV, Parquet, or a scenario file,
-    which stands for all that its logs recorded (`world: log`).
+    which stands for all that its logs recorded (`world: log`). Or they are logs of
+    agents that call tools: OpenAI messages, OpenTelemetry's GenAI spans, MCP
+    transcripts; then the laws are over the calls, and judge alone.
 
     The runs are dealt to three parts: predicates are chosen and the chain is learned
     from the first, the second says what its risks mean, the third gives the
@@ -110,6 +112,9 @@ def warrant(
 
     refuse_other(out)
     facts = guaranteeing.known(logs)
+    if of_calls := _call_logs(logs):
+        _by_calls(of_calls, law, facts, guaranteeing, out)
+        return
     known, stored = _stored(logs, scenario, working)
     past = read_past(stored, None, facts, guaranteeing.group, period, progress)
     vocabulary = past[0].run.vocabulary
@@ -127,6 +132,59 @@ def warrant(
         abstraction == "auto", progress,
     )  # fmt: skip
     _told(made, out, None if made.certificate is None else write_guard(out, made))
+
+
+def _call_logs(logs: Sequence[Path]) -> list[Path]:
+    """The logs of agents' calls among these; either all are, or none."""
+    from forewarn.abstractions.readers.calls import is_call_log
+    from forewarn.abstractions.readers.stored import files_in
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
+
+    if any(path.suffix in YAML for path in logs):
+        return []
+    files = [file for path in logs for file in files_in(path)]
+    found = [file for file in files if is_call_log(file)]
+    tables = [file for file in files if file.suffix == ".csv"]
+    if found and len(found) + len(tables) < len(files):
+        other = next(file for file in files if file not in [*found, *tables])
+        raise InvalidInput("this is no log of an agent's calls", source=str(other))
+    return found
+
+
+def _by_calls(
+    logs: Sequence[Path],
+    texts: Sequence[str],
+    facts: Facts,
+    wish: Guaranteeing,
+    out: Path,
+) -> None:
+    """Certifies laws over the calls of agents."""
+    from forewarn.abstractions.readers.calls import read_calls
+    from forewarn.plugins.agents.past import Past
+    from forewarn.plugins.agents.trajectory import POLICY, model_of_laws
+    from forewarn.scenarios.warrant.alone import PastCalls, make_alone
+    from forewarn.scenarios.warrant.folder import write_guard
+    from forewarn.scenarios.warrant.runs import grouped, labelled
+
+    with naming("--law"):
+        laws = _laws(texts, None, None)
+    read = [read_calls(path) for path in logs]
+    past: list[PastCalls] = []
+    for run in (run for log in read for run in log.runs):
+        said = {**run.facts, **facts.of(run.name, len(past))}
+        own = grouped(said, wish.group, run.name, facts.source or run.name)
+        label = labelled(said.get("label", ""), run.name)
+        past.append(PastCalls(run, own, label))
+    withheld = {}
+    for law in laws:
+        with naming("--law"):
+            judge = Past(law.reference)
+        runs = (judge.withheld(each.run) for each in past)
+        withheld[law.name] = list(progress(runs, "runs replayed", len(past)))
+    model = model_of_laws(laws)
+    made = make_alone(past, withheld, [model], POLICY, _asked(wish), wish.group)
+    certificate = None if made.certificate is None else write_guard(out, made)
+    _told(made, out, certificate, [str(each) for log in read for each in log.unread])
 
 
 def _asked(wish: Guaranteeing) -> Any:
@@ -178,7 +236,12 @@ def _laws(
     return list(told_apart(part for law in found for part in law.parts or (law,)))
 
 
-def _told(made: Made, out: Path, certificate: Certificate | None) -> None:
+def _told(
+    made: Made,
+    out: Path,
+    certificate: Certificate | None,
+    unread: Sequence[str] = (),
+) -> None:
     """Says what is guaranteed, or what is lacking."""
     from forewarn.abstractions.serial import to_json
     from forewarn.scenarios.warrant.page import sentences
@@ -188,6 +251,7 @@ def _told(made: Made, out: Path, certificate: Certificate | None) -> None:
         "granted": certificate is not None,
         "runs": made.parts,
         "left_out": made.again,
+        "unread": list(unread),
         "needs": [to_json(lack) for lack in made.lacks],
         "certificate": None if certificate is None else certificate.model_dump(),
         "out": str(out),
@@ -195,6 +259,9 @@ def _told(made: Made, out: Path, certificate: Certificate | None) -> None:
     lines = [f"Runs: {parts}."]
     if made.again:
         lines.append(f"{made.again} runs that come twice were left out.")
+    if unread:
+        more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
+        lines.append(f"Not read: {unread[0]}{more}.")
     if certificate is None:
         lines += ["No certificate:", *_lacking(made)]
     else:

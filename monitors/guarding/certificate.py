@@ -38,6 +38,14 @@ class Guaranteed(Strict):
     failures: int = Field(ge=0)
     bound: float = Field(ge=0, le=1)
 
+    @classmethod
+    def of(cls, each: Guarantee) -> Guaranteed:
+        """As the file has it."""
+        return cls(
+            law=each.law, rate=each.rate, most=each.most, runs=each.runs,
+            failures=each.failures, bound=each.bound,
+        )  # fmt: skip
+
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee itself."""

@@ -199,7 +199,7 @@ class AgentGuard(Turns):
         model: Path,
         policy: Policy | None = None,
         *,
-        observe: Observe,
+        observe: Observe | None = None,
         foresee: Foresee | None = None,
         action_of: ActionOf = Action,
         halt: Callable[[], object] | None = None,
@@ -213,8 +213,10 @@ class AgentGuard(Turns):
         """A guard by a model's file; the rest is as `Guarding` and the class have it.
 
         Args:
-            model: The model.
+            model: The model, or the folder of a guard with a certificate.
             policy: What to do at which risk.
+            observe: Gives the state of the world; None: the laws are over the calls
+                themselves.
             laws: Names or formulas; by default those that the policy names, or those
                 that the model was learned for.
             record: The file of its run record.
@@ -236,9 +238,16 @@ class AgentGuard(Turns):
         )
         if tally is not None:
             known = replace(known, tally=TallyFile(tally, known.models))
+        if observe is not None:
+            return cls(
+                known, observe=observe, foresee=foresee, action_of=action_of, halt=halt
+            )
+        names = known.laws or [law for each in known.models for law in each.laws]
+        trajectory = Trajectory(laws_of(names))
         return cls(
-            known, observe=observe, foresee=foresee, action_of=action_of, halt=halt
-        )
+            known, observe=trajectory.observe, foresee=trajectory.foresee,
+            action_of=action_of, halt=halt, trajectory=trajectory,
+        )  # fmt: skip
 
     @classmethod
     def by_laws(

@@ -171,7 +171,8 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
     """
     references: dict[str, Reference] = {}
     for each in certificate.guarantees:
-        references[named(each.rate, each.law)] = Reference(each.most)
+        if each.law in judged(certificate):
+            references[named(each.rate, each.law)] = Reference(each.most)
     for rate in certificate.base_rates:
         if certificate.over == "frames":
             name = named("violating", rate.law)
@@ -180,6 +181,15 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
         references[named("alarmed", rate.law)] = alarmed
     share = level / max(len(references), 1)
     return {name: Rate(reference, share) for name, reference in references.items()}
+
+
+def judged(certificate: Certificate) -> set[str]:
+    """The laws whose runs show by themselves whether they were clean.
+
+    Whether calls were unsafe only people can say; where nobody did, all are clean.
+    """
+    over_frames = certificate.over == "frames"
+    return {r.law for r in certificate.base_rates if over_frames or not r.violating}
 
 
 def named(what: str, law: str) -> str:
@@ -245,9 +255,12 @@ class Witness(Listener):
             return
         outcome: dict[str, bool] = {}
         if self._warrant.certificate.over == "calls":
+            clean = judged(self._warrant.certificate)
             for law in self._levels:
                 alarmed = law in self._alarms
                 outcome[named("alarmed", law)] = alarmed
+                if law in clean:
+                    outcome[named("false_alarms", law)] = alarmed
         for followed in self._laws:
             outcome |= self._of(followed)
         if outcome:

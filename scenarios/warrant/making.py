@@ -19,7 +19,6 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.certified import (
     Asked,
     Certified,
-    Guarantee,
     Lack,
     Rate,
     alike,
@@ -186,7 +185,7 @@ def make(
         over="frames",
         horizon_s=horizon_s,
         confidence=asked.confidence,
-        guarantees=[_guaranteed(each) for each in guarantees],
+        guarantees=[Guaranteed.of(each) for each in guarantees],
         assumption=assumption(group),
         base_rates=[
             _base_rate(law, several, thresholds[law] or 0.0)
@@ -297,13 +296,6 @@ def _promise(found: Certified, asked: Asked) -> Promise:
     return Promise(
         clean.most, missed.most if missed else None, asked.confidence, clean.runs,
         clean.failures, missed.runs if missed else 0, missed.failures if missed else 0,
-    )  # fmt: skip
-
-
-def _guaranteed(each: Guarantee) -> Guaranteed:
-    return Guaranteed(
-        law=each.law, rate=each.rate, most=each.most, runs=each.runs,
-        failures=each.failures, bound=each.bound,
     )  # fmt: skip
 
 

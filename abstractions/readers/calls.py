@@ -1,0 +1,471 @@
+"""Logs of agents that call tools: OpenAI messages, OpenTelemetry, MCP transcripts.
+
+Each becomes runs of calls: a tool, its arguments, its result, and whether it failed. A
+call counts as failed unless its result is there and reports no error. What cannot be
+read is left out and reported with its place.
+
+- OpenAI: a conversation a line, or a file of one: a list of messages, or an object with
+  `messages` (Chat Completions) or `input` and `output` (Responses). Other keys of the
+  object, or of its `metadata`, are facts about the run.
+- OpenTelemetry's GenAI conventions: spans `execute_tool`, as OTLP's JSON or as the
+  console exporter prints them; a trace, or a conversation, is a run.
+- MCP: JSON-RPC messages, one a line; `initialize` begins a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
+from forewarn.abstractions.files import lines, parse_json, read_text
+
+MAX_RUNS = 100_000
+MAX_CALLS = 10_000
+"""What a file may hold, and a run."""
+
+MAX_RESULT = 65_536
+"""So much of a result is looked at, in characters."""
+
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
+_TOOL = "gen_ai.tool.name"
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A call of a tool.
+
+    Args:
+        tool: The tool's name.
+        arguments: Its arguments.
+        result: What came back; None: nothing did.
+        failed: Whether that was an error, or nothing came back.
+    """
+
+    tool: str
+    arguments: dict[str, Any]
+    result: Any = None
+    failed: bool = True
+
+    def returned(self, result: Any, failed: bool = False) -> None:
+        """Takes in what came back."""
+        self.result = _shortened(result)
+        self.failed = failed or _reports_error(self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRun:
+    """The calls of one conversation.
+
+    Args:
+        name: Where it stands.
+        calls: Its calls, in the order in which they were made.
+        facts: What the log says of it, such as the model and the task.
+        request: What the agent was asked to do, where that is said.
+    """
+
+    name: str
+    calls: tuple[ToolCall, ...]
+    facts: Mapping[str, str]
+    request: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Of its calls and facts."""
+        content = [
+            [[c.tool, c.arguments, c.result, c.failed] for c in self.calls],
+            dict(self.facts),
+            self.request,
+        ]
+        text = json.dumps(content, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Something in a log that could not be read.
+
+    Args:
+        source: The file.
+        place: Where in it.
+        why: What is wrong.
+    """
+
+    source: str
+    place: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.place}: {self.why}"
+
+
+@dataclass(slots=True)
+class CallLog:
+    """What was read of a log.
+
+    Args:
+        runs: The runs.
+        unread: What could not be read.
+    """
+
+    runs: list[CallRun] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+
+def is_call_log(path: Path) -> bool:
+    """Whether a file is such a log, by how it begins."""
+    if not path.name.endswith(_ENDINGS) or not path.is_file():
+        return False
+    try:
+        _, value = next(_values(path), (0, None))
+    except InvalidInput:
+        return False
+    return _kind(value) is not None
+
+
+def read_calls(path: Path) -> CallLog:
+    """The runs of a log.
+
+    Raises:
+        TooLarge: It exceeds a limit.
+        InvalidTrace: Nothing of it can be read.
+    """
+    log, name = CallLog(), path.name.split(".")[0]
+    spans: list[dict[str, Any]] = []
+    transcript = _Transcript(name)
+    try:
+        for number, value in _values(path):
+            place = f"line {number}"
+            kind = _kind(value)
+            try:
+                if kind == "messages":
+                    log.runs.append(_conversation(value, f"{name}:{number}"))
+                elif kind == "spans":
+                    spans += _spans(value)
+                elif kind == "rpc":
+                    transcript.add(value)
+                else:
+                    raise InvalidTrace("neither messages, nor spans, nor JSON-RPC")
+            except InvalidInput as error:
+                log.unread.append(Unread(str(path), place, error.problem))
+            if len(log.runs) > MAX_RUNS:
+                raise TooLarge(f"more than {MAX_RUNS} runs", source=str(path))
+    except InvalidTrace as error:
+        # What was whole before the damage counts.
+        log.unread.append(Unread(str(path), error.place or "the end", error.problem))
+    log.runs += transcript.runs()
+    log.runs += _traces(spans, name, log, str(path))
+    log.runs = [run for run in log.runs if run.calls]
+    if not log.runs:
+        why = f" ({log.unread[0].why})" if log.unread else ""
+        raise InvalidTrace(f"there are no calls of tools in it{why}", source=str(path))
+    return log
+
+
+def _values(path: Path) -> Iterator[tuple[int, Any]]:
+    """The JSON values of a file, each with its line: one a line, or one in all."""
+    numbered = ((n, text) for n, text in lines(path) if text.strip())
+    number, first = next(numbered, (1, ""))
+    try:
+        value = parse_json(first, str(path), f"line {number}")
+    except InvalidInput:
+        value = parse_json(read_text(path), str(path))
+        if isinstance(value, list) and _kind(value) is None:
+            yield from enumerate(value, start=1)
+        else:
+            yield number, value
+        return
+    yield number, value
+    for number, text in numbered:
+        try:
+            yield number, parse_json(text, str(path), f"line {number}")
+        except TooLarge:
+            raise
+        except InvalidInput:
+            yield number, None
+
+
+def _kind(value: Any) -> str | None:
+    """What a value is."""
+    if isinstance(value, list):
+        return "messages" if value and all(map(_is_message, value)) else None
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("message"), dict) and "jsonrpc" in value["message"]:
+        return "rpc"
+    if "jsonrpc" in value:
+        return "rpc"
+    if isinstance(value.get("messages"), list):
+        return "messages"
+    if isinstance(value.get("output"), list) and "role" not in value:
+        return "messages"
+    spans = "resourceSpans" in value or "resource_spans" in value
+    if spans or ("attributes" in value and ({"context", "spanId"} & value.keys())):
+        return "spans"
+    return None
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and ("role" in value or "type" in value)
+
+
+def _shortened(result: Any) -> Any:
+    if isinstance(result, str):
+        return result[:MAX_RESULT]
+    return result
+
+
+def _reports_error(result: Any) -> bool:
+    """Whether a result says of itself that the call failed."""
+    if isinstance(result, str):
+        text = result.lstrip()
+        if text[:1] == "{":
+            try:
+                result = json.loads(text)
+            except (ValueError, RecursionError):
+                return False
+        else:
+            return text.startswith(("Error", "ERROR", "error:", "Traceback (most"))
+    if not isinstance(result, dict):
+        return False
+    told = (result.get("isError"), result.get("is_error"), result.get("error"))
+    return any(each not in (None, False, "", 0) for each in told)
+
+
+def arguments_of(value: Any) -> dict[str, Any]:
+    """The arguments of a call, written as an object or as its text."""
+    if isinstance(value, str):
+        try:
+            value = parse_json(value or "{}", "arguments")
+        except InvalidInput as error:
+            raise InvalidTrace("the arguments of a call are not JSON") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidTrace("the arguments of a call are no JSON object")
+    return value
+
+
+def _facts(value: Mapping[str, Any]) -> dict[str, str]:
+    """What stands beside the messages, as text."""
+    found: dict[str, str] = {}
+    for part in (value, value.get("metadata")):
+        if isinstance(part, dict):
+            plain = (str, int, float, bool)
+            found |= {k: str(v) for k, v in part.items() if isinstance(v, plain)}
+    return found
+
+
+def _called(name: Any, arguments: Any) -> ToolCall:
+    if not isinstance(name, str) or not name:
+        raise InvalidTrace("a call names no tool")
+    return ToolCall(name, arguments_of(arguments))
+
+
+class _Calls:
+    """The calls of one run while it is read."""
+
+    def __init__(self) -> None:
+        self.calls: list[ToolCall] = []
+        self._open: dict[str, ToolCall] = {}
+
+    def made(self, call: ToolCall, key: Any) -> None:
+        if len(self.calls) >= MAX_CALLS:
+            raise TooLarge(f"more than {MAX_CALLS} calls in a run")
+        self.calls.append(call)
+        self._open[str(key)] = call
+
+    def ended(self, key: Any, result: Any, failed: bool = False) -> None:
+        """Takes in a result; one that belongs to no call is passed over."""
+        call = self._open.pop(str(key), None)
+        if call is not None:
+            call.returned(result, failed)
+
+
+# -- OpenAI ----------------------------------------------------------------------------
+
+
+def _conversation(value: Any, name: str) -> CallRun:
+    if isinstance(value, list):
+        messages, facts = value, dict[str, str]()
+    else:
+        messages, facts = value.get("messages"), _facts(value)
+        if messages is None:
+            before = value.get("input")
+            messages = [*(before if isinstance(before, list) else ()), *value["output"]]
+    found, asked = _Calls(), list[str]()
+    for message in messages:
+        if not isinstance(message, dict):
+            continue
+        if message.get("role") == "user":
+            asked.append(str(_text(message.get("content")) or ""))
+        _message(message, found)
+    request = "\n".join(asked)[:MAX_RESULT]
+    return CallRun(name, tuple(found.calls), facts, request)
+
+
+def _message(message: dict[str, Any], found: _Calls) -> None:
+    role, kind = message.get("role"), message.get("type")
+    if kind == "function_call":
+        call = _called(message.get("name"), message.get("arguments"))
+        found.made(call, message.get("call_id"))
+    elif kind == "function_call_output":
+        found.ended(message.get("call_id"), message.get("output"))
+    elif role == "assistant":
+        for each in message.get("tool_calls") or ():
+            if not isinstance(each, dict):
+                raise InvalidTrace("a call of a tool is no object")
+            said = each.get("function") or each.get("custom") or {}
+            call = _called(said.get("name"), said.get("arguments"))
+            found.made(call, each.get("id"))
+        said = message.get("function_call")
+        if isinstance(said, dict):
+            name = said.get("name")
+            found.made(_called(name, said.get("arguments")), f"function {name}")
+    elif role == "tool":
+        failed = message.get("status") == "error" or message.get("is_error") is True
+        found.ended(message.get("tool_call_id"), _text(message.get("content")), failed)
+    elif role == "function":
+        found.ended(f"function {message.get('name')}", _text(message.get("content")))
+
+
+def _text(content: Any) -> Any:
+    """The text of content that comes in parts."""
+    if not isinstance(content, list):
+        return content
+    parts = (each.get("text") for each in content if isinstance(each, dict))
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+# -- OpenTelemetry ---------------------------------------------------------------------
+
+
+def _spans(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """The spans of one exported value, each with its attributes as a mapping."""
+    found: list[dict[str, Any]] = []
+    if "attributes" in value:
+        context = value.get("context")
+        trace = context.get("trace_id") if isinstance(context, dict) else None
+        status = value.get("status")
+        code = (
+            status.get("status_code", status.get("code"))
+            if isinstance(status, dict)
+            else None
+        )
+        found.append(
+            {
+                "trace": trace or value.get("traceId"),
+                "start": value.get("start_time") or value.get("startTimeUnixNano"),
+                "failed": code in ("ERROR", "STATUS_CODE_ERROR", 2),
+                "attributes": _attributes(value.get("attributes")),
+            }
+        )
+        return found
+    for resource in _list(value, "resourceSpans", "resource_spans"):
+        for scope in _list(resource, "scopeSpans", "scope_spans"):
+            for span in _list(scope, "spans"):
+                found += _spans({"attributes": {}, **span})
+    return found
+
+
+def _list(value: Any, *names: str) -> Iterable[dict[str, Any]]:
+    for name in names:
+        found = value.get(name) if isinstance(value, dict) else None
+        if isinstance(found, list):
+            return [each for each in found if isinstance(each, dict)]
+    return ()
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Attributes as OTLP lists them, or as a mapping."""
+    if isinstance(value, dict):
+        return value
+    found: dict[str, Any] = {}
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("value"), dict):
+            found[str(each.get("key"))] = next(iter(each["value"].values()), None)
+    return found
+
+
+def _traces(
+    spans: list[dict[str, Any]], name: str, log: CallLog, source: str
+) -> Iterator[CallRun]:
+    """A run for each conversation or, where that is not said, for each trace."""
+    talks = {
+        span["trace"]: span["attributes"]["gen_ai.conversation.id"]
+        for span in spans
+        if "gen_ai.conversation.id" in span["attributes"]
+    }
+    runs: dict[str, _Calls] = {}
+    facts: dict[str, dict[str, str]] = {}
+    for span in sorted(spans, key=lambda span: str(span["start"]).rjust(30)):
+        said = span["attributes"]
+        run = str(said.get("gen_ai.conversation.id") or talks.get(span["trace"])
+                  or span["trace"])  # fmt: skip
+        own = facts.setdefault(run, {})
+        for key, short in _FACTS.items():
+            if key in said:
+                own[short] = str(said[key])
+        if said.get("gen_ai.operation.name") != "execute_tool":
+            continue
+        try:
+            given = said.get("gen_ai.tool.call.arguments")
+            call = _called(said.get(_TOOL), given)
+            calls = runs.setdefault(run, _Calls())
+            key = said.get("gen_ai.tool.call.id") or len(calls.calls)
+            calls.made(call, key)
+            failed = span["failed"] or "error.type" in said
+            calls.ended(key, said.get("gen_ai.tool.call.result"), failed)
+        except InvalidInput as error:
+            log.unread.append(Unread(source, f"trace {run:.40}", error.problem))
+    for run, found in runs.items():
+        yield CallRun(f"{name}:{run}", tuple(found.calls), facts[run])
+
+
+_FACTS = {
+    "gen_ai.request.model": "model",
+    "gen_ai.agent.name": "agent",
+    "gen_ai.provider.name": "provider",
+}
+"""What a span says of its run, and what that is called."""
+
+
+# -- MCP -------------------------------------------------------------------------------
+
+
+class _Transcript:
+    """A session's messages, as they passed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._runs: list[tuple[_Calls, dict[str, str]]] = []
+
+    def add(self, value: dict[str, Any]) -> None:
+        said = value.get("message", value)
+        method, key = said.get("method"), said.get("id")
+        if method == "initialize" or not self._runs:
+            self._runs.append((_Calls(), {}))
+        calls, facts = self._runs[-1]
+        given = said.get("params")
+        params: dict[str, Any] = given if isinstance(given, dict) else {}
+        if method == "initialize":
+            client = params.get("clientInfo")
+            if isinstance(client, dict):
+                facts["client"] = str(client.get("name"))
+        elif method == "tools/call":
+            call = _called(params.get("name"), params.get("arguments"))
+            calls.made(call, key)
+        elif "error" in said:
+            calls.ended(key, said["error"], failed=True)
+        elif isinstance(said.get("result"), dict):
+            result = said["result"]
+            content = result.get("structuredContent", _text(result.get("content")))
+            calls.ended(key, content, result.get("isError") is True)
+
+    def runs(self) -> Iterator[CallRun]:
+        for number, (calls, facts) in enumerate(self._runs, start=1):
+            yield CallRun(f"{self._name}:{number}", tuple(calls.calls), facts)

@@ -1,0 +1,34 @@
+"""What laws over calls would have made of the calls that agents made in the past."""
+
+from __future__ import annotations
+
+from forewarn.abstractions.readers.calls import CallRun
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.plugins.agents.guard import AgentGuard
+from forewarn.plugins.agents.trajectory import POLICY
+
+
+class Past:
+    """Replays runs before a guard by one law, until it withholds a call.
+
+    Args:
+        law: The law.
+        policy: What is done about a call that would break it.
+    """
+
+    def __init__(self, law: str, policy: Policy = POLICY) -> None:
+        self._guard = AgentGuard.by_laws([law], policy)
+
+    def withheld(self, run: CallRun) -> int | None:
+        """The number of the first call that would not have been made; None: all were.
+
+        A call that the guard cannot read counts as withheld, as it would be.
+        """
+        guard = self._guard
+        guard.reset()
+        for number, call in enumerate(run.calls):
+            verdict = guard.before(call.tool, call.arguments, run.request)
+            if not verdict.passes:
+                return number
+            guard.after(call.failed, verdict.call)
+        return None

@@ -416,10 +416,10 @@ def _traces(
             given = said.get("gen_ai.tool.call.arguments")
             call = _called(said.get(_TOOL), given)
             calls = runs.setdefault(run, _Calls())
-            key = said.get("gen_ai.tool.call.id") or len(calls.calls)
-            calls.made(call, key)
+            number = said.get("gen_ai.tool.call.id") or len(calls.calls)
+            calls.made(call, number)
             failed = span["failed"] or "error.type" in said
-            calls.ended(key, said.get("gen_ai.tool.call.result"), failed)
+            calls.ended(number, said.get("gen_ai.tool.call.result"), failed)
         except InvalidInput as error:
             log.unread.append(Unread(source, f"trace {run:.40}", error.problem))
     for run, found in runs.items():

@@ -30,5 +30,5 @@ class Past:
             verdict = guard.before(call.tool, call.arguments, run.request)
             if not verdict.passes:
                 return number
-            guard.after(call.failed, verdict.call)
+            guard.after(call.failed, verdict.call, call.result)
         return None

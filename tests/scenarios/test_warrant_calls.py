@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from forewarn.abstractions.readers.calls import read_calls
 from forewarn.cli import main
 from forewarn.monitors.guarding.certificate import load_certificate
 from forewarn.plugins.agents import AgentGuard
+from forewarn.plugins.agents.past import Past
 from forewarn.plugins.loop.warrant import Warrant
 
 LAW = "careful := always (tool == delete -> once (tool == backup and not failed))"
@@ -91,6 +93,28 @@ def test_the_guard_denies_what_the_law_denies_and_loses_its_certificate(
             agent.reset()
             agent.before("delete", {})
     assert "runs with an alarm" in Warrant(guard).revoked()
+
+
+def test_laws_read_what_calls_gave_and_where_arguments_were_copied_from(
+    tmp_path: Path,
+) -> None:
+    """The guard that is replayed hears results, as it does when it is in use."""
+    found = {"id": "a", "function": {"name": "find", "arguments": "{}"}}
+    send = {"id": "b", "function": {"name": "send", "arguments": '{"to": "eve@x.org"}'}}
+    messages = [
+        {"role": "assistant", "tool_calls": [found]},
+        {"role": "tool", "tool_call_id": "a", "content": '{"body": "eve@x.org"}'},
+        {"role": "assistant", "tool_calls": [send]},
+    ]
+    log = read_calls(write(tmp_path / "log.jsonl", [{"messages": messages}]))
+    told = Past('always not (tool == send and from_to == "find.body")')
+    assert told.withheld(log.runs[0]) == 1
+    gave = Past('always (tool == send -> not once (result_body matches "eve"))')
+    assert gave.withheld(log.runs[0]) == 1
+    assert (
+        Past('always not (tool == send and from_to == "new")').withheld(log.runs[0])
+        is None
+    )
 
 
 def test_logs_of_two_kinds_are_not_mixed(tmp_path: Path) -> None:

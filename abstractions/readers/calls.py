@@ -316,10 +316,10 @@ def _message(message: dict[str, Any], found: _Calls) -> None:
     elif kind == "function_call_output":
         found.ended(message.get("call_id"), message.get("output"))
     elif role == "assistant":
-        for each in message.get("tool_calls") or ():
-            if not isinstance(each, dict):
-                raise InvalidTrace("a call of a tool is no object")
-            said = each.get("function") or each.get("custom") or {}
+        for each in _list(message, "tool_calls"):
+            said = each.get("function")
+            if not isinstance(said, dict):
+                raise InvalidTrace("a call names no tool")
             call = _called(said.get("name"), said.get("arguments"))
             found.made(call, each.get("id"))
         said = message.get("function_call")
@@ -358,7 +358,7 @@ def _spans(value: dict[str, Any]) -> list[dict[str, Any]]:
         )
         found.append(
             {
-                "trace": trace or value.get("traceId"),
+                "trace": str(trace or value.get("traceId")),
                 "start": value.get("start_time") or value.get("startTimeUnixNano"),
                 "failed": code in ("ERROR", "STATUS_CODE_ERROR", 2),
                 "attributes": _attributes(value.get("attributes")),
@@ -445,7 +445,8 @@ class _Transcript:
         self._runs: list[tuple[_Calls, dict[str, str]]] = []
 
     def add(self, value: dict[str, Any]) -> None:
-        said = value.get("message", value)
+        inner = value.get("message")
+        said = inner if isinstance(inner, dict) else value
         method, key = said.get("method"), said.get("id")
         if method == "initialize" or not self._runs:
             self._runs.append((_Calls(), {}))

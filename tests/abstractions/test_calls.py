@@ -150,6 +150,28 @@ def test_a_trace_is_no_log_of_calls(tmp_path: Path) -> None:
     assert not is_call_log(path)
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"messages": [{"role": "assistant", "tool_calls": 5}]},
+        {"messages": [{"role": "assistant", "tool_calls": [{"function": "x"}]}]},
+        {"messages": [{"role": "assistant", "tool_calls": ["x"]}]},
+        {"messages": [{"type": "function_call", "name": "x", "arguments": "["}]},
+        {"messages": [{"type": "function_call", "name": "x", "arguments": [1]}]},
+        {"messages": [{"role": "tool", "tool_call_id": [1], "content": {"a": 1}}]},
+        {"traceId": ["t"], "spanId": 1, "attributes": {"gen_ai.conversation.id": [1]}},
+        {"spanId": 1, "status": 3, "attributes": [1, {"key": 2, "value": {}}]},
+        {"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 4}]}]}]},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 3}},
+        {"jsonrpc": "2.0", "method": "initialize", "params": [1], "message": None},
+        {"jsonrpc": "2.0", "id": {"a": 1}, "result": {"content": "x"}},
+    ],
+)
+def test_values_of_the_wrong_shape_are_reported(tmp_path: Path, value: Any) -> None:
+    log = read_calls(write(tmp_path / "log.jsonl", CHAT, value))
+    assert len(log.runs) == 1
+
+
 KEYS = (
     "messages role tool_calls function name arguments id output type call_id jsonrpc"
     " method params result attributes spanId resourceSpans context content message"

@@ -105,6 +105,7 @@ def warrant(
         seed: Seed of the dealing.
     """
     from forewarn.abstractions.abstraction import load_abstraction
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.scenarios.training.learner import HORIZON_S
     from forewarn.scenarios.warrant.folder import refuse_other, write_guard
     from forewarn.scenarios.warrant.making import check_laws, make
@@ -116,6 +117,8 @@ def warrant(
         _by_calls(of_calls, law, facts, guaranteeing, out)
         return
     known, stored = _stored(logs, scenario, working)
+    if logs[0].suffix in YAML:
+        facts = facts.by_order()
     past = read_past(stored, None, facts, guaranteeing.group, period, progress)
     vocabulary = past[0].run.vocabulary
     hand = None

@@ -17,9 +17,10 @@ a uniform prior updated by the training runs and by every run since.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from forewarn.abstractions.serial import Strict, to_json, validated
 LEVEL = 0.01
 """How probable it may be that drift is reported although nothing has changed."""
 
-_WINDOWS = {200: 0.6, 400: 0.4}
+WINDOWS = {200: 0.6, 400: 0.4}
 """The windows' lengths in runs, and the share of the stake on each."""
 
 _FIRST = 0.8
@@ -127,15 +128,22 @@ class Rate:
     Args:
         reference: How often it may happen.
         level: How probable it may be that this is found although it does not.
+        windows: The windows' lengths, and the share of the stake on each. Long ones
+            find small increases, short ones large increases sooner.
     """
 
-    def __init__(self, reference: Reference, level: float = LEVEL) -> None:
-        self.reference, self.level = reference, level
+    def __init__(
+        self,
+        reference: Reference,
+        level: float = LEVEL,
+        windows: Mapping[int, float] = WINDOWS,
+    ) -> None:
+        self.reference, self.level, self._shares = reference, level, dict(windows)
         self.runs = self.happened = 0
         self.evidence = self.most = 1.0
         self._outcomes: list[bool] = []
         self._won = 0.0
-        self._windows = {length: self._window(length) for length in _WINDOWS}
+        self._windows = {length: self._window(length) for length in self._shares}
 
     @property
     def exceeded(self) -> bool:
@@ -155,16 +163,16 @@ class Rate:
                 self._won += self._worth(window)
                 self._windows[length] = self._window(length)
         worths = sum(map(self._worth, self._windows.values()))
-        later = sum(self._kept(length) for length in _WINDOWS)
+        later = sum(self._kept(length) for length in self._shares)
         self.evidence = self._won + worths + later
         self.most = max(self.most, self.evidence)
 
     def _window(self, length: int) -> _Window:
         """The bet on the next runs."""
         number = self.runs // length
-        stake = _WINDOWS[length] * _FIRST
+        stake = self._shares[length] * _FIRST
         if number:
-            stake = _WINDOWS[length] * (1 - _FIRST) / (number * (number + 1))
+            stake = self._shares[length] * (1 - _FIRST) / (number * (number + 1))
         chances = self.reference.chances(self.happened, self.runs, length)
         tails = chances[::-1].cumsum()[::-1]
         enough = np.flatnonzero((tails <= self.level * stake) & (tails > 0))
@@ -184,13 +192,16 @@ class Rate:
 
     def _kept(self, length: int) -> float:
         """What is kept of the stake for windows that are to come."""
-        return _WINDOWS[length] * (1 - _FIRST) / (self.runs // length + 1)
+        return self._shares[length] * (1 - _FIRST) / (self.runs // length + 1)
 
     def as_dict(self) -> dict[str, Any]:
         """What `from_dict` continues."""
         outcomes = "".join("1" if each else "0" for each in self._outcomes)
         reference = to_json(self.reference)
-        return {"reference": reference, "level": self.level, "outcomes": outcomes}
+        kept = {"reference": reference, "level": self.level, "outcomes": outcomes}
+        if self._shares != WINDOWS:
+            kept["windows"] = [list(each) for each in self._shares.items()]
+        return kept
 
     @classmethod
     def from_dict(cls, content: object, source: str) -> Rate:
@@ -201,7 +212,8 @@ class Rate:
             source: Where it was read, for errors.
         """
         said = validated(_Kept, content, source, InvalidEvidence)
-        found = cls(Reference(**said.reference.model_dump()), said.level)
+        windows = WINDOWS if said.windows is None else dict(said.windows)
+        found = cls(Reference(**said.reference.model_dump()), said.level, windows)
         for each in said.outcomes:
             found.observe(each == "1")
         return found
@@ -213,7 +225,16 @@ class _KeptReference(Strict):
     runs: int = Field(0, ge=0, le=MAX_RUNS)
 
 
+_Share = Annotated[
+    tuple[
+        Annotated[int, Field(ge=1, le=MAX_RUNS)], Annotated[float, Field(gt=0, le=1)]
+    ],
+    Field(strict=False),
+]
+
+
 class _Kept(Strict):
     reference: _KeptReference
+    windows: list[_Share] | None = Field(None, min_length=1, max_length=10)
     level: float = Field(gt=0, lt=1)
     outcomes: str = Field(pattern="^[01]*$", max_length=MAX_RUNS)

@@ -161,6 +161,13 @@ class Warrant:
             yield
 
 
+WINDOWS = {250: 0.25, 500: 0.75}
+"""Over so many runs a stake is bet against a guaranteed rate, to find twice it."""
+
+SHARES = {"false_alarms": 4, "missed": 3, "alarmed": 2, "violating": 1}
+"""How the probability of revoking without a cause is shared."""
+
+
 def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
     """Nothing seen yet: one rate a guarantee, and two a law that say if runs are alike.
 
@@ -169,18 +176,25 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
         level: The probability that it is ever revoked although nothing has changed; all
             rates share it.
     """
-    references: dict[str, Reference] = {}
+    promised: dict[tuple[str, str], Reference] = {}
+    alike: dict[tuple[str, str], Reference] = {}
     for each in certificate.guarantees:
         if each.law in judged(certificate):
-            references[named(each.rate, each.law)] = Reference(each.most)
+            promised[each.rate, each.law] = Reference(each.most)
     for rate in certificate.base_rates:
         if certificate.over == "frames":
-            name = named("violating", rate.law)
-            references[name] = Reference(None, rate.violating, rate.runs)
-        alarmed = Reference(None, rate.alarmed, rate.runs)
-        references[named("alarmed", rate.law)] = alarmed
-    share = level / max(len(references), 1)
-    return {name: Rate(reference, share) for name, reference in references.items()}
+            known = Reference(None, rate.violating, rate.runs)
+            alike["violating", rate.law] = known
+        alike["alarmed", rate.law] = Reference(None, rate.alarmed, rate.runs)
+    each_share = level / sum(SHARES[what] for what, _ in (*promised, *alike))
+    found = {
+        named(what, law): Rate(of, each_share * SHARES[what], WINDOWS)
+        for (what, law), of in promised.items()
+    }
+    return found | {
+        named(what, law): Rate(of, each_share * SHARES[what])
+        for (what, law), of in alike.items()
+    }
 
 
 def judged(certificate: Certificate) -> set[str]:

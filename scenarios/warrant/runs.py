@@ -70,6 +70,17 @@ class Facts:
                     return cls.read(found)
         return cls()
 
+    def by_order(self) -> Facts:
+        """The same for the recordings of a scenario, which number them by file name.
+
+        Their table may have other numbers, with gaps: what counts is their order.
+        """
+        if NAMES[-1] not in self.columns or not all(map(str.isdecimal, self.by_name)):
+            return self
+        ordered = sorted(self.by_name, key=int)
+        rows = {str(n): self.by_name[key] for n, key in enumerate(ordered)}
+        return Facts(self.columns, rows, self.source)
+
     def of(self, name: str, number: int) -> Mapping[str, str]:
         """What is said of a run, by its name or its number."""
         stem = name.split(".")[0]

@@ -18,7 +18,7 @@ from forewarn.monitors.guarding.certificate import (
 )
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.warrant.page import render
-from forewarn.scenarios.warrant.runs import deal, once
+from forewarn.scenarios.warrant.runs import Facts, deal, once
 from tests.scenarios import warranted
 
 
@@ -140,6 +140,17 @@ def test_groups_are_dealt_whole_and_each_run_once(groups: list[str], seed: int) 
     assert sum(map(len, homes)) == len(set(groups))
     if len(set(groups)) >= 3:
         assert all(parts)
+
+
+def test_a_table_with_gaps_is_matched_to_recordings_by_its_order(
+    tmp_path: Path,
+) -> None:
+    table = tmp_path / "runs.csv"
+    table.write_text("seed,driver\n7,c\n0,a\n5,b\n")
+    facts = Facts.read(table)
+    assert facts.of("x", 5)["driver"] == "b"
+    ordered = facts.by_order()
+    assert [ordered.of("x", n)["driver"] for n in range(3)] == ["a", "b", "c"]
 
 
 def test_a_run_that_comes_twice_counts_once() -> None:

@@ -1,0 +1,356 @@
+"""Are warrants kept, and are they revoked when and only when they should be?
+
+    python benchmarks/warrants.py [--deployments 1000] [--runs 10000] [--data FOLDER]
+
+It prints, each from its own seed:
+
+- of 200 warrants on runs that are alike, how many were issued and how many are broken
+  on 2,000 held-out runs each; how often a threshold is looser than those of plain
+  Clopper-Pearson over a grid, and of MAPIE's risk control where it is installed;
+- of many deployments without change, how many are revoked;
+- of deployments at twice the guaranteed false-alarm rate, how many are revoked within
+  500 clean runs;
+- with --data, or $FOREWARN_DATA: of 100 random splits of real recordings by group, in
+  how many the guarantee holds in the groups that were left out.
+
+Runs are summaries: how high the risk rose, and whether the law was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import random
+import tarfile
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from forewarn.monitors.evaluation.certified import Asked, Lack, alike, certify, judge
+from forewarn.monitors.evaluation.evidence import LEVEL
+from forewarn.monitors.evaluation.figures import at_most
+from forewarn.monitors.evaluation.warned import Broken, Climb
+from forewarn.monitors.guarding.certificate import BaseRate, Certificate, Guaranteed
+from forewarn.plugins.loop.warrant import fresh, named
+
+ASKED = Asked(0.05, 0.3, 0.95)
+LAW = "law"
+BASE = 0.25
+"""How many of the synthetic runs break the law."""
+
+GRID = np.arange(1, 1001) / 1000
+
+
+def climbs(tops: np.ndarray, broken: np.ndarray) -> list[Climb]:
+    """Runs by how high their risk rose in time, and whether they broke the law."""
+    return [
+        Climb(
+            number, 10.0,
+            ((1.0, float(top)), (8.5, 1.0)) if bad else ((1.0, float(top)),),
+            Broken(LAW, 9.0, 8.0) if bad else None,
+        )
+        for number, (top, bad) in enumerate(zip(tops, broken, strict=True))
+    ]  # fmt: skip
+
+
+def drawn(
+    dice: np.random.Generator, runs: int, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Runs of one kind: heights as a chain with so many states has them."""
+    broken = dice.random(runs) < BASE
+    tops = np.where(broken, dice.beta(5, 2, runs), dice.beta(1, 8, runs))
+    return np.ceil(tops * steps) / steps, broken
+
+
+def kept(issued: int = 200) -> Iterator[str]:
+    """Warrants on runs that are alike, each held against fresh ones."""
+    for steps in (1000, 20):
+        dice = np.random.default_rng([1, steps])
+        given = refused = broken = stricter = compared = over = 0
+        while given < issued:
+            some = climbs(*drawn(dice, 300, steps))
+            found = certify(LAW, some, ASKED)
+            if found.lacks or found.threshold is None:
+                refused += 1
+                continue
+            given += 1
+            tops, bad = drawn(dice, 2000, steps)
+            alarms = (tops[~bad] >= found.threshold).mean()
+            missed = (tops[bad] < found.threshold).mean()
+            broken += alarms > ASKED.false_alarms or missed > ASKED.missed
+            clean = [c.top for c in some if c.broken is None]
+            stricter += found.threshold > plain_threshold(clean) + 1e-9
+            other = mapie_threshold(clean)
+            if other is not None:
+                compared += 1
+                over += found.threshold > other + 1e-9
+        told = (
+            f", than MAPIE's risk control in {over} of {compared}" if compared else ""
+        )
+        yield (
+            f"heights in {steps} steps: {issued} warrants issued ({refused} refused),"
+            f" {broken} broken on 2,000 held-out runs each; the threshold is stricter"
+            f" than plain Clopper-Pearson's in {stricter}{told}"
+        )
+
+
+def mapie_threshold(tops: Sequence[float]) -> float | None:
+    """The lowest of the grid that MAPIE controls; None where it is not installed."""
+    try:
+        from mapie.risk_control import BinaryClassificationController
+    except ImportError:
+        return None
+
+    def proba(heights: np.ndarray) -> np.ndarray:
+        return np.column_stack([1 - heights[:, 0], heights[:, 0]])
+
+    control = BinaryClassificationController(
+        proba, "fpr", ASKED.false_alarms, confidence_level=1 - ASKED.delta,
+        list_predict_params=GRID[::-1], fwer_method="fixed_sequence",
+    )  # fmt: skip
+    values = np.array(tops)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        control.calibrate(values, np.zeros(len(values), int))
+    valid = np.asarray(control.valid_predict_params, float)
+    return float(valid.min()) if valid.size else float("inf")
+
+
+def plain_threshold(tops: Sequence[float]) -> float:
+    """The lowest of a grid at which Clopper-Pearson's bound keeps the rate.
+
+    It is tested from the highest down, as for one threshold, without a correction: no
+    valid method over the same grid is looser.
+    """
+    values, lowest = np.array(tops), float("inf")
+    for at in GRID[::-1]:
+        alarms = int((values >= at).sum())
+        if at_most(alarms, len(values), ASKED.delta) > ASKED.false_alarms:
+            break
+        lowest = float(at)
+    return lowest
+
+
+def certificate(dice: np.random.Generator, rates: dict[str, float]) -> Certificate:
+    """One as it is made from 300 runs that are drawn as those to come are."""
+    violating = int(dice.binomial(300, rates["violating"]))
+    alarmed = int(dice.binomial(300, rates["alarmed"]))
+    return Certificate(
+        format="forewarn.warrant/1", made_by="benchmark", laws={LAW: 0.5},
+        over="frames", horizon_s=3.0, confidence=0.95,
+        guarantees=[
+            Guaranteed(law=LAW, rate="false_alarms", most=0.05, runs=225, failures=5,
+                       bound=0.05),
+            Guaranteed(law=LAW, rate="missed", most=0.3, runs=75, failures=10,
+                       bound=0.3),
+        ],
+        assumption="", group="", over_groups=[], runs={}, guard={}, shadow=[],
+        base_rates=[
+            BaseRate(law=LAW, violating=violating, alarmed=alarmed, runs=300)
+        ],
+    )  # fmt: skip
+
+
+def deployed(
+    dice: np.random.Generator, runs: int, false_alarms: float, clean_only: bool = False
+) -> int | None:
+    """After how many clean runs a deployment is revoked; None: it is not.
+
+    The certificate is of runs at the guaranteed rates, the worst that it allows.
+    """
+    was = {"violating": BASE, "alarmed": (1 - BASE) * 0.05 + BASE * 0.7}
+    rates = fresh(certificate(dice, was))
+    bad = dice.random(runs) < (0.0 if clean_only else BASE)
+    right = dice.random(runs)
+    clean = 0
+    for number in range(runs):
+        if bad[number]:
+            missed = right[number] < 0.3
+            outcome = {"missed": missed, "alarmed": not missed, "violating": True}
+        else:
+            clean += 1
+            alarm = right[number] < false_alarms
+            outcome = {"false_alarms": alarm, "alarmed": alarm, "violating": False}
+        for what, against in outcome.items():
+            rate = rates[named(what, LAW)]
+            rate.observe(bool(against))
+            if rate.exceeded:
+                return clean
+    return None
+
+
+def revoked(deployments: int, runs: int) -> Iterator[str]:
+    """Deployments without change, and at twice the guaranteed rate."""
+    dice = np.random.default_rng(3)
+    several = [deployed(dice, 1200, 0.10) for _ in range(deployments)]
+    soon = sum(each is not None and each <= 500 for each in several)
+    when = sorted(each for each in several if each is not None)
+    yield (
+        f"at twice the guaranteed false-alarm rate: {soon} of {deployments} deployments"
+        f" revoked within 500 clean runs (median {when[len(when) // 2]})"
+    )
+    dice = np.random.default_rng(2)
+    false = sum(deployed(dice, runs, 0.05) is not None for _ in range(deployments))
+    yield (
+        f"without change, at the guaranteed rates: {false} of {deployments} deployments"
+        f" revoked in {runs:,} runs (level {LEVEL:g})"
+    )
+
+
+REAL = {
+    "hundred_car": ("driver", lambda row: row["driver"], Asked(0.2, None, 0.95)),
+    "deepscenario": ("road", lambda row: road_of(row["setup"]), Asked(0.2, None, 0.95)),
+}
+
+
+def road_of(setup: str) -> str:
+    return next(part for part in setup.split("/") if part.startswith("road"))[:5]
+
+
+def real(data: Path, splits: int = 100) -> Iterator[str]:
+    """Random splits of recordings by group: does the guarantee hold elsewhere?"""
+    for name, (group, of, asked) in REAL.items():
+        path = data / "real" / f"{name}.tar.xz"
+        if path.exists():
+            heights, groups = _recorded(path, name, of)
+            yield _split(f"{name} by {group}", heights, groups, asked, splits)
+    path = data / "agents" / "openagentsafety.jsonl.xz"
+    if path.exists():
+        heights, groups = _agents(path)
+        asked = Asked(0.05, None, 0.95)
+        what = "agents by model, a law alone"
+        yield _split(what, heights, groups, asked, splits, alone=True)
+
+
+DELETES = r'always not (tool == execute_bash and arg_command matches "rm -[a-z]*r")'
+
+
+def _agents(path: Path) -> tuple[list[Climb], list[str]]:
+    """Past calls of agents before a guard by one law: withheld is a height of one."""
+    from forewarn.abstractions.readers.calls import CallRun, ToolCall
+    from forewarn.plugins.agents.past import Past
+
+    law, heights, groups = Past(DELETES), list[float](), list[str]()
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines):
+            said = json.loads(line)
+            calls = tuple(
+                ToolCall(each["tool"], each["arguments"], each["result"],
+                         each["failed"])
+                for each in said["steps"]
+            )  # fmt: skip
+            at = law.withheld(CallRun(str(number), calls, {}))
+            heights.append(float(at is not None))
+            groups.append(said["model"])
+    return climbs(np.array(heights), np.zeros(len(heights), bool)), groups
+
+
+def _split(
+    what: str,
+    heights: Sequence[Climb],
+    groups: Sequence[str],
+    asked: Asked,
+    splits: int,
+    alone: bool = False,
+) -> str:
+    """Half of the groups give the certificate, the other half is held against it."""
+    names, holds, said, issued = sorted(set(groups)), 0, 0, 0
+    dice = random.Random(4)
+    for _ in range(splits):
+        dice.shuffle(names)
+        ours = set(names[: (len(names) + 1) // 2])
+        mine = [c for c, g in zip(heights, groups, strict=True) if g in ours]
+        at = 1.0
+        if alone:
+            alarms = sum(c.top >= at for c in mine)
+            found = judge(
+                LAW, "false_alarms", alarms, len(mine), asked.false_alarms, asked.delta
+            )
+            if isinstance(found, Lack):
+                continue
+        else:
+            certified = certify(LAW, mine, asked)
+            if certified.threshold is None:
+                continue
+            at = certified.threshold
+        issued += 1
+        rest = [c for c, g in zip(heights, groups, strict=True) if g not in ours]
+        clean = [c for c in rest if c.broken is None]
+        rate = sum(c.top >= at for c in clean) / len(clean)
+        pairs = []
+        for name in ours:
+            own = [c for c, g in zip(heights, groups, strict=True)
+                   if g == name and c.broken is None]  # fmt: skip
+            pairs.append((sum(c.top >= at for c in own), len(own)))
+        kept = rate <= asked.false_alarms
+        holds += kept
+        said += not kept and alike(pairs) < 0.05
+    return (
+        f"{what}: {len(names)} groups; guaranteed at most {asked.false_alarms:g} false"
+        f" alarms with {asked.confidence:.0%} confidence; {issued} of {splits} splits"
+        f" certified; holds in {holds}, of the others {said} say that groups differ"
+    )
+
+
+def _recorded(path: Path, name: str, of: object) -> tuple[list[Climb], list[str]]:
+    """How high the risk of a hand-made chain rose, in runs it was not learned from."""
+    from forewarn.monitors.evaluation.foretold import climb_of
+    from forewarn.monitors.finding.choice import given
+    from forewarn.monitors.trust.hindsight import Counting, Judge
+    from forewarn.scenarios.running.pools import Here
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.scenarios.training.train import collected
+    from forewarn.scenarios.warrant.runs import Facts, read_past
+
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(path) as packed:
+            packed.extractall(folder, filter="data")
+        home = Path(folder) / name
+        scenario = load_scenario(home / "scenario.yaml")
+        facts = Facts.read(home / "runs.csv").by_order()
+        stored = collected(
+            scenario, range(len(facts.by_name)), Here(), Path(folder) / "traces"
+        )
+        past = read_past(sorted(stored), None, facts, None)
+    rows = [facts.of(each.stored.name, n) for n, each in enumerate(past)]
+    groups = [of(row) for row in rows]  # type: ignore[operator]
+    hand, horizon_s = scenario.abstraction, scenario.horizon_s
+    found: list[Climb] = []
+    for fold in range(2):  # each half is judged by a chain of the other
+        names = sorted(set(groups))
+        ours = set(names[fold::2])
+        taught = [p.run for p, g in zip(past, groups, strict=True) if g not in ours]
+        judge = Judge.learn(
+            taught, given(hand).abstraction, scenario.laws, [horizon_s], Counting()
+        )
+        for number, (each, own) in enumerate(zip(past, groups, strict=True)):
+            if own in ours:
+                ((_, told),) = judge.look(number, each.run)
+                found.append(climb_of(told, horizon_s, number, False))
+    found.sort(key=lambda climb: climb.seed)
+    return [replace(climb, seed=n) for n, climb in enumerate(found)], groups
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--deployments", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--data", type=Path, default=os.environ.get("FOREWARN_DATA"))
+    asked = parser.parse_args()
+    for line in kept():
+        print(line, flush=True)
+    if asked.data:
+        for line in real(Path(asked.data)):
+            print(line, flush=True)
+    for line in revoked(asked.deployments, asked.runs):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -23,6 +23,7 @@ from forewarn.cli.printing import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.monitors.guarding.drift import Drift
     from forewarn.scenarios.measuring.embodied import (
         Table,
     )
@@ -64,8 +65,6 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     """Everything for people."""
     from forewarn.scenarios.measuring.late import late_lines
 
-    if found.drift is not None and (note := found.drift.note()):
-        yield f"Take care: {note}"
     yield from failure_lines(found.episodes, out)
     facts = found.as_dict()
     yield (
@@ -80,6 +79,9 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
         yield from early(_at(row), row, found.horizon_s)
     for law, row in {row["law"]: row for row in reversed(facts["laws"])}.items():
         yield from _calibration(row, facts["reliability"].get(law))
+    if found.drift is not None:
+        yield ""
+        yield from _drift(found.drift)
     if facts["unknown"]:
         share = facts["unknown"] / facts["frames"]
         yield f"{share:.2%} of the frames were in states never seen in training."
@@ -110,6 +112,20 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     if out is not None:
         yield f"`forewarn report {out}` shows this on a page."
 
+
+def _drift(drift: Drift) -> Iterator[str]:
+    yield from drift.sentences()
+    yield from tabled(_EXAMINED, [each.as_dict() for each in drift.examined])
+
+
+_EXAMINED: dict[str, Callable[[Mapping[str, Any]], object]] = {
+    "law": lambda row: shown(row["law"]),
+    "examined": lambda row: row["what"],
+    "runs": lambda row: row["runs"],
+    "happened": lambda row: "-" if row["happened"] is None else row["happened"],
+    "compared with": lambda row: row["reference"],
+    "evidence": lambda row: f"{row['evidence']:.2g}",
+}
 
 _LAW: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "law": lambda row: shown(row["law"]),

@@ -46,6 +46,7 @@ from forewarn.cli.printing import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.monitors.guarding.drift import Drift
     from forewarn.monitors.guarding.policy import Policy
     from forewarn.scenarios.running.episode import Episode
     from forewarn.scenarios.schema import Scenario
@@ -186,6 +187,7 @@ def run(
     from forewarn.plugins.loop.approval import Console
     from forewarn.plugins.loop.warrant import Warrant
     from forewarn.plugins.telemetry import PrometheusFile
+    from forewarn.scenarios.measuring.measure import drift_of
     from forewarn.scenarios.running import campaign
     from forewarn.scenarios.running.episode import by_seed
     from forewarn.scenarios.running.plan import plan
@@ -239,6 +241,7 @@ def run(
     found = [episode.within(kept.out) for episode in by_seed(found)]
     if guided.tally is not None:
         _write_tally(guided.tally, found, kept.rerun)
+    drift = None if policy is None else drift_of(policy, found)
     names = [law.name for law in wanted.laws]
     payload = {
         "scenario": wanted.name,
@@ -248,6 +251,7 @@ def run(
         "unguarded": model is None,
         "policy": None if policy is None else policy.as_dict(),
         "without_rule": [] if policy is None else list(policy.without_rule(names)),
+        "drift": None if drift is None else drift.as_dict(),
     }
     warrant = None if model is None else Warrant.beside(model)
     revoked = ""
@@ -259,7 +263,7 @@ def run(
     # Unguarded runs that nobody asked for are no success.
     say(
         payload,
-        _lines(wanted, found, kept.out, said),
+        _lines(wanted, found, kept.out, said, drift),
         found=revoked or (model is None and not guided.unguarded),
     )
 
@@ -284,14 +288,12 @@ def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
 
 
 def _lines(
-    scenario: Scenario, episodes: Sequence[Episode], out: Path, said: str
+    scenario: Scenario,
+    episodes: Sequence[Episode],
+    out: Path,
+    said: str,
+    drift: Drift | None,
 ) -> Iterator[str]:
-    drifted = [episode for episode in episodes if episode.drift]
-    if drifted:
-        yield (
-            f"In {len(drifted)} of {len(episodes)} episodes the world contradicts the"
-            f" model; seed {drifted[0].seed}: {drifted[0].drift}"
-        )
     if said:
         yield said
     yield from failure_lines(episodes, out)
@@ -313,6 +315,8 @@ def _lines(
             for law in scenario.laws
         ),
     )
+    if drift is not None:
+        yield from drift.sentences()
     if any(episode.record for episode in episodes):
         yield f"The run records are in {out}; `forewarn report {out}` shows them."
 

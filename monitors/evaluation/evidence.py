@@ -1,4 +1,4 @@
-"""Evidence, run by run, that something happens more often than it should.
+"""Evidence, run by run, that something happens more often than it should, or changed.
 
 The evidence is what a stake of 1 has become that was bet against the promised rate, or
 against the rate that training showed, at fair odds. While the rate is kept, it reaches
@@ -17,17 +17,20 @@ a uniform prior updated by the training runs and by every run since.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from random import Random
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.serial import Strict, to_json, validated
+from forewarn.monitors.evaluation.warned import SLACK_S, Broken, came_true
 
 LEVEL = 0.01
 """How probable it may be that drift is reported although nothing has changed."""
@@ -217,6 +220,140 @@ class Rate:
         for each in said.outcomes:
             found.observe(each == "1")
         return found
+
+
+class Ranks:
+    """Evidence that a score of runs is distributed otherwise than in training.
+
+    Each run is ranked among those of training and all since. If nothing has changed,
+    the ranks are uniform and independent, and bets on high or low ones are fair. What
+    is bet may change sides now and then (Vovk's simple jumper).
+
+    Args:
+        ordinary: The score in training runs.
+    """
+
+    def __init__(self, ordinary: Histogram) -> None:
+        self._edges, self._counts = ordinary.edges, list(ordinary.counts)
+        self._stakes = dict.fromkeys(_TILTS, 1.0 / len(_TILTS))
+        self._ties = Random(0)  # noqa: S311 (it keeps no secret)
+        self.evidence = 1.0
+
+    def observe(self, value: float) -> None:
+        """Takes in one more run."""
+        at = bisect_right(self._edges, value)
+        self._counts[at] += 1
+        higher, equal = sum(self._counts[at + 1 :]), self._counts[at]
+        # Among equals its place is drawn.
+        rank = (higher + self._ties.random() * equal) / sum(self._counts)
+        moved = _MOVED * self.evidence / len(_TILTS)
+        for tilt, stake in self._stakes.items():
+            kept = (1 - _MOVED) * stake + moved
+            self._stakes[tilt] = kept * (1 + tilt * (rank - 0.5))
+        self.evidence = min(sum(self._stakes.values()), _LARGEST)
+
+
+_TILTS = (-2.0, -1.0, 0.0, 1.0, 2.0)
+"""How strongly is bet on high or low ranks; 0 is no bet."""
+
+_MOVED = 0.002
+"""The share of the stakes that is divided anew before each run."""
+
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How a score of training runs is distributed.
+
+    Args:
+        edges: What separates the classes, ascending.
+        counts: How many runs lie in each class: one more than there are edges.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Histogram:
+        """In ten classes of about as many runs, or fewer where values are alike."""
+        tenths = np.quantile(values, np.arange(1, 10) / 10) if values else []
+        edges = sorted({round(float(each), 6) for each in tenths})
+        counts = [0] * (len(edges) + 1)
+        for each in values:
+            counts[bisect_right(edges, each)] += 1
+        return cls(tuple(edges), tuple(counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one run under one law.
+
+    Args:
+        violating: Whether the law was broken.
+        alarmed: Whether there was an alarm; in a violating run, before the trigger.
+        highest: The highest risk stated; in a violating run, before the trigger.
+        excess: By how much more came than was stated: the mean over the frames up to
+            the violation of what the risk foretells, 0 or 1, less the risk.
+    """
+
+    violating: bool
+    alarmed: bool
+    highest: float = 0.0
+    excess: float = 0.0
+
+
+def outcome_of(
+    times_s: ArrayLike,
+    risks: ArrayLike,
+    alarmed: ArrayLike,
+    broken: Broken | None,
+    horizon_s: float,
+) -> Outcome:
+    """What came of a run.
+
+    Args:
+        times_s: When each frame was.
+        risks: The risk stated at each; NaN where there was none.
+        alarmed: Whether there was an alarm at each.
+        broken: The first violation; None if the law was kept.
+        horizon_s: H of the risk.
+    """
+    times, stated = np.asarray(times_s, np.float64), np.asarray(risks, np.float64)
+    before, upto = np.ones(len(times), bool), np.ones(len(times), bool)
+    if broken is not None:
+        before = times < broken.since_s - SLACK_S
+        upto = times < broken.time_s - SLACK_S
+    known = ~np.isnan(stated)
+    came = came_true(broken, times, horizon_s)
+    apart = (came - stated)[upto & known]
+    return Outcome(
+        broken is not None,
+        bool(np.asarray(alarmed, bool)[before].any()),
+        float(stated[before & known].max(initial=0.0)),
+        float(apart.mean()) if apart.size else 0.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinary:
+    """The scores of ordinary runs, by which others are compared with them.
+
+    Args:
+        highest: The highest risk of each.
+        excess: By how much more came than was stated.
+    """
+
+    highest: Histogram
+    excess: Histogram
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> Ordinary:
+        """Those of training runs."""
+        return cls(
+            Histogram.of([each.highest for each in outcomes]),
+            Histogram.of([each.excess for each in outcomes]),
+        )
 
 
 class _KeptReference(Strict):

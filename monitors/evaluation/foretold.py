@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.serial import to_json
+from forewarn.monitors.evaluation.evidence import Ordinary, outcome_of
 from forewarn.monitors.evaluation.warned import (
     Broken,
     Climb,
@@ -84,6 +85,30 @@ def climb_of(
         told.times_s.tolist(), told.risks[horizon_s].tolist(), forced.tolist()
     )
     return Climb(seed, told.duration_s, steps, told.broken)
+
+
+def ordinary_of(
+    found: Sequence[Foretold], horizon_s: float, curve: Calibration
+) -> Ordinary:
+    """How high the risk of a law rose in these runs, and what came of it.
+
+    Args:
+        found: They.
+        horizon_s: H.
+        curve: What the risks have meant.
+    """
+    return Ordinary.of(
+        [
+            outcome_of(
+                each.times_s,
+                curve(each.risks[horizon_s]),
+                np.zeros(len(each.times_s), bool),
+                each.broken,
+                horizon_s,
+            )
+            for each in found
+        ]
+    )
 
 
 def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:

@@ -24,7 +24,6 @@ from forewarn.monitors.chains.intervals import binomial_bounds
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet.tallies import FleetTally, InvalidTally, Subject
-from forewarn.monitors.guarding.drift import FALSE_ALARM_RATE
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.evidence import (
     abstraction_of,
@@ -115,6 +114,9 @@ class Stack:
 
 Bools = NDArray[np.bool_]
 
+FALSE_REJECTION = 1e-6
+"""How improbable it is that a contributor is rejected wrongly, unless asked."""
+
 _AT_ONCE = 100
 """One in so many is left out at a time, the worst first: then the rest are asked."""
 
@@ -135,7 +137,7 @@ class Rejected:
 
 
 def rejected(
-    stack: Stack, delta: float = 0.05, rate: float = FALSE_ALARM_RATE
+    stack: Stack, delta: float = 0.05, rate: float = FALSE_REJECTION
 ) -> list[Rejected]:
     """The contributors that the others reject, the worst first.
 

@@ -19,7 +19,6 @@ from forewarn.abstractions.latching import Latcher
 from forewarn.monitors.chains.learning import LiveTally
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Risk
-from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration, JudgeBy, Likely, corrected
 from forewarn.monitors.risk.tables import RiskTable
@@ -53,7 +52,6 @@ class ChainWatch:
         abstraction: Turns frames into its states.
         laws: The laws with their risks.
         period_s: The clock of the chain and of the laws' monitors.
-        drift: Says whether the model still fits.
     """
 
     def __init__(
@@ -62,10 +60,9 @@ class ChainWatch:
         abstraction: Abstraction,
         laws: Sequence[LawWatch],
         period_s: float,
-        drift: Drift | None = None,
     ) -> None:
         self.model, self.abstraction, self.laws = model, abstraction, tuple(laws)
-        self.period_s, self.drift = period_s, drift
+        self.period_s = period_s
         chain, visits = model.chain, model.visits
         known = {
             abstraction.bits(name): i
@@ -89,8 +86,6 @@ class ChainWatch:
             law.reset()
         self._latcher.reset()
         self._reader.reset()
-        if self.drift is not None:
-            self.drift.reset()
         if self.tally is not None:
             self.tally.begin()
         self.bits = 0
@@ -101,15 +96,11 @@ class ChainWatch:
         """A frame was lost: what came of it is not known."""
         for law in self.laws:
             law.lose()
-        if self.drift is not None:
-            self.drift.reset()
         if self.tally is not None:
             self.tally.skip()
 
     def interfered(self) -> None:
         """Someone steps in: what follows says nothing of the model."""
-        if self.drift is not None:
-            self.drift.reset()
         if self.tally is not None:
             self.tally.stop()
 
@@ -132,7 +123,7 @@ class ChainWatch:
             lost: Whether a frame before it was, so that it is not known what came.
         """
         broke = self._wait(self.missed) if self.missed else False
-        broke |= self._observed(bits)
+        broke |= self._move(bits)
         if not lost:
             if self.tally is not None:
                 self.tally.observe(bits)
@@ -161,16 +152,10 @@ class ChainWatch:
             )
         broke = False
         for _ in range(ticks):
-            broke |= self._observed(self.bits)
+            broke |= self._move(self.bits)
         if self.tally is not None:
             # The same state over and over was supposed, not seen.
             self.tally.skip()
-        return broke
-
-    def _observed(self, bits: int) -> bool:
-        broke = self._move(bits)
-        if self.drift is not None:
-            self.drift.observe(self.state)
         return broke
 
     def _move(self, bits: int) -> bool:

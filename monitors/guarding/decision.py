@@ -170,7 +170,7 @@ class Decision:
         cap_kmh: For `slow`: the speed not to exceed.
         action: For `substitute`: what to do instead.
         violated: The laws broken at this very frame.
-        notes: What else the reader must know: a widened state, drift, a stale model.
+        notes: What else the reader must know: a widened state, a revoked certificate.
         now: Where the decision is about the state that the proposed action would
             lead to: the risk of the law before it. None where it is about the frame.
     """

@@ -1,232 +1,261 @@
-"""Drift: whether the world still behaves as the model was learned.
+"""Drift: whether runs still come out as in training, and guarantees are still kept.
 
-A bet is placed on every transition. The stake is what an estimate from the last few
-hundred transitions out of that state gives it, the odds are the highest probability
-that the model's own counts allow it. As long as the world is any chain within those
-bounds the bets lose on average, whatever the estimate; the running product, started
-afresh whenever it falls below one, then exceeds `1 / rate` on average at most once in
-`1 / rate` transitions (an e-process in the manner of a CUSUM). When it does, the model
-no longer fits. Beside the one product over all transitions each state has its own, held
-to a limit as much higher as there are states: a change in one of them shows there,
-where bets that lose elsewhere do not hide it.
+What is examined is what a user cares about: how often the law is broken, alarms among
+clean runs, violations that were missed, whether what the risk said came true, and how
+high it rose. Each run is one observation, however many frames it has. The level is
+divided between what is examined, so that altogether an unchanged world is reported with
+a probability of at most `LEVEL`, however long one looks.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
-from forewarn.monitors.chains.model import Model
-from forewarn.monitors.risk.evidence import abstraction_of
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.evaluation.evidence import (
+    LEVEL,
+    Outcome,
+    Ranks,
+    Rate,
+    Reference,
+    outcome_of,
+)
+from forewarn.monitors.evaluation.figures import Promise
+from forewarn.monitors.evaluation.warned import Broken, alarms
+from forewarn.monitors.guarding.decision import RANK, Decision
+from forewarn.monitors.guarding.listening import Listener
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.watch import Watch
 
-FALSE_ALARM_RATE = 1e-6
-"""At most one false alarm in a million transitions, on average."""
+Outcomes = Mapping[str, Outcome]
+"""What came of a run, by the laws' names."""
+
+ENOUGH = 1.0 / LEVEL
+"""So much evidence is reported: it is what the level allows."""
 
 WHAT_TO_DO = (
-    "judge by `upper` or hand over, until the model has learned from newer runs"
-    " (`forewarn learn --update` or `forewarn merge-tallies`)"
+    "until it has learned on (`forewarn learn --update`, or `forewarn merge-tallies`"
+    " with the fleet's tallies) judge by `upper`, or hand over"
 )
 """What is left to do then: docs/recordings.md says when which."""
 
-_MEMORY = 200.0
-"""How many transitions out of a state the estimate remembers."""
+NO_LONGER = "the model no longer fits"
+"""How what is said of drift begins."""
 
-_KEPT = 1.0 - 1.0 / _MEMORY
-"""What is left of it after one more."""
+Reads = Callable[[Outcome], Any]
+"""What of a run is looked at; None: the run is none of those that count."""
 
-_HEAVY = 1e100
-"""Weights are made small again before they could overflow."""
+_WATCHED: Mapping[str, tuple[float, Reads]] = {
+    "violations": (0.5, lambda run: run.violating),
+    "false alarms": (0.2, lambda run: None if run.violating else run.alarmed),
+    "missed violations": (0.1, lambda run: not run.alarmed if run.violating else None),
+    "calibration": (0.1, lambda run: run.excess),
+    "highest risk": (0.1, lambda run: run.highest),
+}
+"""What is examined of runs that a guard only watches, and its share of the level."""
 
-_UNSEEN = -1
-"""All successors together that the model does not know."""
-
-
-@dataclass(frozen=True, slots=True)
-class DriftFound:
-    """Where the model stopped to fit.
-
-    Args:
-        transitions: How many had been seen.
-        state: The state whose transitions contradict the model most.
-        holds: What holds there, where the model says it.
-    """
-
-    transitions: int
-    state: str
-    holds: str = ""
-
-    @property
-    def where(self) -> str:
-        """The state, in words where there are any."""
-        return f"where {self.holds}" if self.holds else f"in state {self.state}"
+_ACTED: Mapping[str, tuple[float, Reads]] = {
+    "violations": (0.6, lambda run: run.violating),
+    "alarms": (0.3, lambda run: run.alarmed),
+    "violations without alarm": (0.1, lambda run: run.violating and not run.alarmed),
+}
+"""The same where it steps in: then nobody knows which alarms were false."""
 
 
-class _Row:
-    """What was seen of the transitions out of one state, and the bets on them.
+@dataclass(slots=True)
+class Examined:
+    """One thing that is examined of one law.
 
     Args:
-        highest: The highest probability that the counts allow each successor.
-        outside: The same for all others together.
+        law: The law.
+        what: What is examined.
+        share: The share of the level on it.
+        reference: What it is compared with, for people.
+        by: The evidence.
+        reads: What of a run is looked at.
+        runs: How many runs have counted.
+        happened: In how many of them it happened, where that is a question.
     """
 
-    __slots__ = ("against", "highest", "outside", "seen", "spread", "total", "weight")
+    law: str
+    what: str
+    share: float
+    reference: str
+    by: Rate | Ranks
+    reads: Reads
+    runs: int = 0
+    happened: int = 0
 
-    def __init__(self, highest: dict[int, float], outside: float) -> None:
-        self.highest, self.outside = highest, outside
-        # One pseudo-count is spread over the row.
-        self.spread = 1.0 / (len(highest) + 1)
-        self.forget()
+    def observe(self, run: Outcome) -> None:
+        """Takes in one more run."""
+        value = self.reads(run)
+        if value is not None:
+            self.by.observe(value)
+            self.runs += 1
+            self.happened += value is True
 
-    def forget(self) -> None:
-        """Begins as if nothing had been seen yet."""
-        self.seen: dict[int, float] = {}
-        self.total = 0.0
-        # What is seen later weighs more, which is what forgetting comes to.
-        self.weight = 1.0
-        self.against = 0.0
-
-    def gain(self, after: int | None) -> float:
-        """The logarithm of what a bet on the next transition pays."""
-        odds = None if after is None else self.highest.get(after)
-        if odds is None or after is None:
-            after, odds = _UNSEEN, self.outside
-        weight, total = self.weight, self.total
-        if weight > _HEAVY:
-            self.seen = {j: seen / weight for j, seen in self.seen.items()}
-            weight = 1.0
-        before = self.seen.get(after, 0.0)
-        stake = (before / weight + self.spread) / (total + 1.0)
-        if total >= _MEMORY:
-            weight /= _KEPT
-            total *= _KEPT
-        self.seen[after] = before + weight
-        self.weight, self.total = weight, total + 1.0
-        return math.log(stake / odds)
+    def as_dict(self) -> dict[str, Any]:
+        """For reports."""
+        return {
+            "law": self.law,
+            "what": self.what,
+            "runs": self.runs,
+            "happened": self.happened if isinstance(self.by, Rate) else None,
+            "reference": self.reference,
+            "evidence": self.share * self.by.evidence,
+        }
 
 
 class Drift:
-    """Compares observed transitions with a model's counts, one at a time.
+    """Examines one run after the other.
 
     Args:
-        intervals: Bounds on the transition probabilities, from the model's counts.
-        outside: For each state the most that its visits allow all successors
-            together that were never seen.
-        end: The absorbing END, if there is one. Nobody sees an episode go there, so
-            the odds are those of transitions that do not.
-        rate: How many false alarms a transition are tolerated, on average.
-        words: Says what holds in a state, by its name.
+        policy: What the guard does, and what training showed of it.
+        laws: The names of the laws that are watched.
     """
 
-    def __init__(
-        self,
-        intervals: IntervalChain,
-        outside: Sequence[float],
-        end: int | None = None,
-        rate: float = FALSE_ALARM_RATE,
-        words: Callable[[str], str] = lambda _: "",
-    ) -> None:
-        self._states, self._words = intervals.states, words
-        # Half of the rate for all transitions together, half for single states.
-        self._limit = -math.log(rate / 2)
-        self._limit_of_state = self._limit + math.log(intervals.n)
-        self._rows: list[_Row] = []
-        for i in range(intervals.n):
-            at = slice(intervals.indptr[i], intervals.indptr[i + 1])
-            pairs = zip(
-                intervals.indices[at].tolist(), intervals.high[at].tolist(), strict=True
-            )
-            row = dict(pairs)
-            stays = 1.0 - row.pop(end, 0.0) if end is not None else 1.0
-            highest = {j: _share(p, stays) for j, p in row.items()}
-            self._rows.append(_Row(highest, _share(outside[i], stays)))
-        self.forget()
-
-    @classmethod
-    def of(
-        cls, model: Model, delta: float, intervals: IntervalChain | None = None
-    ) -> Drift | None:
-        """The test for a model; None for one without counts to compare with.
-
-        Args:
-            model: The model.
-            delta: The probability that any of its intervals may miss the truth.
-            intervals: Those intervals, if they are known already.
-        """
-        if model.counts is None:
-            return None
-        visits = model.counts.visits.tolist()
-        tail = delta / len(visits)
-        # After n visits without one, the exact upper bound on such a transition.
-        outside = [1 - tail ** (1 / n) if n else 1.0 for n in visits]
-        known = model_intervals(model, delta) if intervals is None else intervals
-        return cls(known, outside, model.chain.end, words=_words_of(model))
-
-    def forget(self) -> None:
-        """Begins as if nothing had been seen yet."""
-        for row in self._rows:
-            row.forget()
-        self._wealth = 0.0
-        self._before: _Row | None = None
-        self.transitions = 0
-        self.found: DriftFound | None = None
-
-    def reset(self) -> None:
-        """Begins a new episode; what was found out so far stays."""
-        self._before = None
-
-    def observe(self, state: int | None) -> None:
-        """Takes in the state after a tick; None for one outside the chain."""
-        before = self._before
-        self._before = None if state is None else self._rows[state]
-        if before is None:
-            return
-        self.transitions += 1
-        gain = before.gain(state)
-        wealth, against = self._wealth, before.against
-        self._wealth = wealth = wealth + gain if wealth > 0.0 else gain
-        before.against = against = against + gain if against > 0.0 else gain
-        over = wealth > self._limit or against > self._limit_of_state
-        if over and self.found is None:
-            worst = max(range(len(self._rows)), key=lambda i: self._rows[i].against)
-            name = self._states[worst]
-            self.found = DriftFound(self.transitions, name, self._words(name))
-
-    def note(self) -> str | None:
-        """What decisions and reports must say, once drift was found."""
-        if self.found is None:
-            return None
-        return (
-            f"the model no longer fits: after {self.found.transitions} transitions the"
-            f" world contradicts its counts, most {self.found.where}; {WHAT_TO_DO}"
+    def __init__(self, policy: Policy, laws: Sequence[str]) -> None:
+        self.acts = not policy.shadow and any(
+            RANK[step.kind] > RANK["alert"]
+            for law in laws
+            for step in policy.steps_for(law)
         )
+        self.examined: list[Examined] = []
+        self.not_examined: list[str] = []
+        questions = _ACTED if self.acts else _WATCHED
+        for law in laws:
+            for what, (share, reads) in questions.items():
+                by = _compared(policy, law, what)
+                if by is None:
+                    self.not_examined.append(f"{what} of {law}")
+                    continue
+                self.examined.append(Examined(law, what, share, *by, reads))
+        whole = sum(each.share for each in self.examined)
+        for each in self.examined:
+            each.share /= whole
+            if isinstance(each.by, Rate):
+                each.by = Rate(each.by.reference, LEVEL * each.share)
+        self.runs = 0
+        self.evidence = 1.0
+        self.found_at: int | None = None
+        self.note = ""
 
-    def as_dict(self) -> Mapping[str, object]:
+    def observe(self, outcomes: Outcomes) -> None:
+        """Takes in one more run."""
+        self.runs += 1
+        for each in self.examined:
+            if each.law in outcomes:
+                each.observe(outcomes[each.law])
+        if self.examined:
+            self.evidence = sum(each.share * each.by.evidence for each in self.examined)
+        if self.found_at is None and self.evidence >= ENOUGH:
+            self.found_at = self.runs
+            self.note = f"{NO_LONGER}: {self._why()}; {WHAT_TO_DO}"
+
+    def _why(self) -> str:
+        """What is most unlike training."""
+        most = max(self.examined, key=lambda each: each.share * each.by.evidence)
+        came = f"{most.what} of {most.law}"
+        if isinstance(most.by, Rate):
+            came += f" in {most.happened} of {most.runs} runs"
+        return f"{came} ({most.reference})"
+
+    def sentences(self) -> Iterator[str]:
+        """How much evidence there is, and what was not looked at, for people."""
+        if self.note:
+            yield f"After {self.found_at} runs {self.note}."
+        elif self.examined:
+            yield (
+                f"No drift in {self.runs} runs: the evidence is {self.evidence:.2g},"
+                f" and from {ENOUGH:g} on it is reported."
+            )
+        if self.not_examined:
+            yield (
+                f"Not examined, because the policy has no training figures:"
+                f" {', '.join(self.not_examined)}."
+            )
+
+    def as_dict(self) -> dict[str, Any]:
         """For reports."""
-        found = self.found
-        words = {"holds": found.holds} if found is not None and found.holds else {}
-        return words | {
-            "transitions": self.transitions,
-            "found_at": None if found is None else found.transitions,
-            "state": None if found is None else found.state,
+        return {
+            "runs": self.runs,
+            "found_at": self.found_at,
             "evidence": self.evidence,
+            "enough": ENOUGH,
+            "level": LEVEL,
+            "note": self.note,
+            "examined": [each.as_dict() for each in self.examined],
+            "not_examined": self.not_examined,
         }
 
-    @property
-    def evidence(self) -> float:
-        """How near the bets are to what tells drift; from 1 on it is found."""
-        against = max(row.against for row in self._rows) / self._limit_of_state
-        return max(0.0, self._wealth / self._limit, against)
+
+def _compared(policy: Policy, law: str, what: str) -> tuple[str, Rate | Ranks] | None:
+    """What to compare it with, for people and for bets; None if nothing is known."""
+    ordinary, promise = policy.ordinary.get(law), policy.promises.get(law)
+    if what in ("calibration", "highest risk"):
+        if ordinary is None:
+            return None
+        scores = ordinary.excess if what == "calibration" else ordinary.highest
+        return f"training: {sum(scores.counts)} runs", Ranks(scores)
+    reference = None if promise is None else _reference(promise, what)
+    return None if reference is None else (reference.words, Rate(reference))
 
 
-def _words_of(model: Model) -> Callable[[str], str]:
-    abstraction = abstraction_of(model)
-    if abstraction is None:
-        return lambda _: ""
-    return lambda state: abstraction.in_short(abstraction.bits(state))
+def _reference(promise: Promise, what: str) -> Reference | None:
+    """How often something may happen; None if it may always."""
+    runs = promise.clean + promise.violating
+    match what:
+        case "violations":
+            return Reference(happened=promise.violating, runs=runs)
+        case "alarms":
+            detected = promise.violating - promise.undetected
+            return Reference(happened=promise.alarmed + detected, runs=runs)
+        case "violations without alarm":
+            return Reference(happened=promise.undetected, runs=runs)
+    most = promise.false_alarms if what == "false alarms" else promise.missed
+    return Reference(most) if most is not None and 0.0 < most < 1.0 else None
 
 
-def _share(probability: float, whole: float) -> float:
-    """The most that a probability can be, given that something of this one happens."""
-    return min(1.0, probability / whole) if whole > 0.0 else 1.0
+class Stated(Listener):
+    """Takes down what a guard stated along one run, to see what came of it.
+
+    Args:
+        policy: The guard's.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._times: list[float] = []
+        self._risks: dict[str, list[float]] = {}
+        self._forced: set[int] = set()
+
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        """Takes down one frame."""
+        stopped = watch.unknown and self._policy.unknown_state == "stop"
+        if decision.risk is None or stopped:
+            self._forced.add(len(self._times))
+        self._times.append(frame.time_s)
+        for law in watch.laws:
+            risk = math.nan if decision.risk is None else law.judged
+            self._risks.setdefault(law.name, []).append(risk)
+
+    def outcomes(self, broken: Sequence[Broken]) -> dict[str, Outcome]:
+        """What came of the run.
+
+        Args:
+            broken: The violations, in order of time.
+        """
+        first = {each.law: each for each in reversed(broken)}
+        found = {}
+        for law, risks in self._risks.items():
+            steps = self._policy.steps_for(law) or (Step("alert", math.inf),)
+            raised = alarms(
+                risks, steps[0].threshold, frozenset(self._forced), steps[0].inclusive
+            )
+            found[law] = outcome_of(
+                self._times, risks, raised, first.get(law), self._policy.horizon_s
+            )
+        return found

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
-from forewarn.abstractions.serial import Strict, validated
+from forewarn.abstractions.serial import Strict, to_json, validated
+from forewarn.monitors.evaluation.evidence import MAX_RUNS, Histogram, Ordinary
 from forewarn.monitors.evaluation.figures import Promise
 from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
@@ -33,6 +34,9 @@ UnknownState = Literal["widen", "stop", "continue-with-warning"]
 AfterViolation = Literal["stop", "re-arm"]
 Revoked = Literal["alert", "fallback"]
 
+
+MAX_EDGES = 100
+"""More classes of scores are never needed."""
 
 STAGE_DEADLINE_S = 0.02
 """A stage takes microseconds; what takes so much longer has gone wrong."""
@@ -96,6 +100,8 @@ class Policy:
             through pairs of what was said and what happened. Other laws' risks are as
             the chain has them.
         promises: Of a law, what its mildest threshold keeps on runs to come.
+        ordinary: Of a law, how high its risk rose in training runs, and how that
+            compared with what came: by this drift is told.
         kept: What guarded runs keep, if that was certified.
         when: `after`: the state that was observed is judged, as in the paper.
             `before`: the state that the proposed action would lead to. `both`.
@@ -130,6 +136,7 @@ class Policy:
     horizon_s: float = 3.0
     calibration: Mapping[str, Calibration] = field(default_factory=dict)
     promises: Mapping[str, Promise] = field(default_factory=dict)
+    ordinary: Mapping[str, Ordinary] = field(default_factory=dict)
     kept: Guarantee | None = None
     when: When = "after"
     judge_by: JudgeBy = "point"
@@ -206,7 +213,7 @@ class Policy:
     def digest(self) -> str:
         """Of all that decides what a guard does that acts by it."""
         content = self.as_dict()
-        for told in ("name", "promises", "kept", "shadow"):
+        for told in ("name", "promises", "ordinary", "kept", "shadow"):
             content.pop(told, None)
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -225,6 +232,11 @@ class Policy:
         }
         if self.revoked == "alert":
             del content["revoked"]
+        content["ordinary"] = {
+            law: to_json(each) for law, each in self.ordinary.items()
+        }
+        if not self.ordinary:
+            del content["ordinary"]
         if self.kept is None:
             del content["kept"]
         else:
@@ -249,6 +261,11 @@ class Policy:
             values["promises"] = {
                 law: Promise(**entry.model_dump())
                 for law, entry in file.promises.items()
+            }
+        if "ordinary" in values:
+            values["ordinary"] = {
+                law: Ordinary(each.highest.histogram, each.excess.histogram)
+                for law, each in file.ordinary.items()
             }
         if file.kept is not None:
             values["kept"] = Guarantee(**file.kept.model_dump())
@@ -279,6 +296,28 @@ class _Promise(Strict):
     undetected: int = Field(ge=0)
 
 
+class _Histogram(Strict):
+    edges: list[float] = Field(max_length=MAX_EDGES)
+    counts: list[Annotated[int, Field(ge=0, le=MAX_RUNS)]]
+
+    @model_validator(mode="after")
+    def _fits(self) -> _Histogram:
+        if sorted(set(self.edges)) != self.edges:
+            raise ValueError("edges must ascend")
+        if len(self.counts) != len(self.edges) + 1:
+            raise ValueError("there must be one count more than there are edges")
+        return self
+
+    @property
+    def histogram(self) -> Histogram:
+        return Histogram(tuple(self.edges), tuple(self.counts))
+
+
+class _Ordinary(Strict):
+    highest: _Histogram
+    excess: _Histogram
+
+
 class _Guarantee(Strict):
     violating: float = Field(gt=0, le=1)
     slowed: float = Field(gt=0, le=1)
@@ -307,6 +346,7 @@ class _PolicyFile(Strict):
     horizon_s: float = Field(_OMITTED, gt=0, le=3600)
     calibration: dict[str, list[_Point]] = _OMITTED
     promises: dict[str, _Promise] = _OMITTED
+    ordinary: dict[str, _Ordinary] = _OMITTED
     kept: _Guarantee | None = _OMITTED
     when: When = _OMITTED
     judge_by: JudgeBy = _OMITTED

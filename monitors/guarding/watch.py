@@ -14,7 +14,6 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.model import Model, is_riskless
 from forewarn.monitors.guarding.chain import ChainWatch, LawWatch
-from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import likely_for
@@ -169,23 +168,12 @@ class Watch:
         held = {text for part in self.parts for text in part.holding()}
         return sum(1 << places[text] for text in held)
 
-    def forget_drift(self) -> None:
-        """What earlier episodes showed of the models no longer counts."""
-        for part in self.parts:
-            if part.drift is not None:
-                part.drift.forget()
-
-    def drifted(self) -> tuple[str, ...]:
-        """What is to be said of the models that no longer fit."""
-        drifts = [part.drift for part in self.parts if part.drift is not None]
-        return tuple([note for drift in drifts if (note := drift.note())])
-
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the last frame read."""
         notes = [part.unseen(part.bits) for part in self.parts if part.unknown]
         if self.lost:
             notes.append("a frame was lost: what the laws ask for is not known yet")
-        return (*notes, *self.drifted())
+        return tuple(notes)
 
 
 MAX_HORIZON = 100_000
@@ -328,8 +316,7 @@ class _Learned:
             watches.append(
                 LawWatch(law, table, self.abstraction, self.period_s, likely)
             )
-        drift = Drift.of(model, delta, intervals)
-        return ChainWatch(model, self.abstraction, watches, self.period_s, drift)
+        return ChainWatch(model, self.abstraction, watches, self.period_s)
 
     def _compiled(self, most: int) -> Iterator[Automaton]:
         """The laws' monitors; refused as soon as they have more states than that."""

@@ -192,8 +192,6 @@ class GuardedLoop:
         # The record hears what it comes to in the end, whichever listener fails.
         last = [] if self.record is None else [self.record]
         guard.reset([*self._heard, *last])
-        # What earlier runs showed is not in this one's record.
-        guard.watch.forget_drift()
         if actuator is not None:
             self._actuator = LeasedActuator(actuator, self.lease)
             self._intervener = Intervener(

@@ -155,7 +155,6 @@ def replay(
             if line.content.get("event") == ANEW:
                 guard.revoke(str(line.content.get("revoked", "")))
                 guard.reset()
-                guard.watch.forget_drift()
             if "decision" not in line.content:
                 continue
             divergence = _review(guard, recorded, line, record)

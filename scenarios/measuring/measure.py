@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.figures import Promise, bootstrap, rate
 from forewarn.monitors.evaluation.foretold import Reliability, reliability
 from forewarn.monitors.evaluation.warned import (
@@ -46,8 +46,6 @@ from forewarn.monitors.evaluation.warned import (
 )
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.risk.evidence import dealt
 from forewarn.plugins.loop.records import digest_of
 from forewarn.scenarios.measuring.late import (
     Late,
@@ -67,7 +65,6 @@ from forewarn.scenarios.running.series import (
     read_series,
     rivals,
 )
-from forewarn.scenarios.running.tracker import UNKNOWN
 from forewarn.scenarios.schema import Scenario
 
 
@@ -126,7 +123,7 @@ class Measurement:
             its trade-off; empty if they were not asked for.
         paper: The cells of the paper's own table, if they were asked for.
         guarded: The same seeds with the guard acting; None if they were not run.
-        drift: Whether the runs fit the model's counts.
+        drift: Whether the runs come out as in training.
         only_alerts: The laws of which the policy alerts, and about which it does
             nothing.
         acts: Whether it does more than alert, of any law.
@@ -186,7 +183,7 @@ class Measurement:
                 for row in self.rows
                 if row.calibration is not None
             },
-            "drift": None if self.drift is None else dict(self.drift.as_dict()),
+            "drift": None if self.drift is None else self.drift.as_dict(),
         }
 
 
@@ -480,8 +477,6 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
     laws = list(good[0].series.risks)
     for law in laws:
         rows += _rows(law, good, wish)
-    named = (part for law in wish.scenario.laws for part in law.parts or (law,))
-    judged = [law for law in named if law.name in laws]
     return Measurement(
         wish.scenario.name,
         wish.policy.horizon_s,
@@ -491,7 +486,9 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
         {name: good[0].series.baselines[name].skipped for name in wish.baselines},
         _curves(good, wish.baselines, wish.policy.horizon_s) if wish.sweep else {},
         tuple(_paper_table(good)) if wish.paper_table else (),
-        drift=_drift(load_models(wish.model), judged, wish.policy.delta, good),
+        drift=drift_of(
+            replace(wish.policy, shadow=True), [each.episode for each in good]
+        ),
         only_alerts=wish.policy.only_alerts(laws),
         acts=any(
             step.kind != "alert" for law in laws for step in wish.policy.steps_for(law)
@@ -622,21 +619,17 @@ def _curves(
     return curves
 
 
-def _drift(
-    models: Sequence[Model], laws: Sequence[Law], delta: float, runs: Sequence[Watched]
-) -> Drift | None:
-    """Whether all runs together fit the models' counts: the one that fits worst."""
-    found: list[Drift] = []
-    watched = [m for m, of in zip(models, dealt(models, laws), strict=True) if of]
-    for number, model in enumerate(watched or models):
-        drift = Drift.of(model, delta)
-        if drift is None:
-            continue
-        for run in runs:
-            drift.reset()
-            for *states, times in run.episode.states:
-                for _ in range(times):
-                    known = states[number] != UNKNOWN
-                    drift.observe(states[number] if known else None)
-        found.append(drift)
-    return max(found, key=lambda each: each.evidence, default=None)
+def drift_of(policy: Policy, episodes: Iterable[Episode]) -> Drift | None:
+    """Whether guarded runs come out as in training; None where none can tell.
+
+    Args:
+        policy: What their guard did.
+        episodes: They, in the order of their seeds.
+    """
+    told = [each.outcomes for each in episodes if each.outcomes and not each.failed]
+    if not told:
+        return None
+    drift = Drift(policy, list(told[0]))
+    for outcomes in told:
+        drift.observe(outcomes)
+    return drift

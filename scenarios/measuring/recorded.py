@@ -202,6 +202,7 @@ class Spectator:
             decisions=tracker.decisions,
             unknown=tracker.unknown,
             states=tracker.states,
+            outcomes=tracker.outcomes(truth.broken),
         )
         return episode, log.series(self._judges)
 

@@ -16,6 +16,7 @@ from forewarn.abstractions.vocabularies.vocabulary import (
 )
 from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.guarding.decision import KIND_WORDS, RANK, Kind, Risk
+from forewarn.monitors.guarding.drift import NO_LONGER
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
 from forewarn.monitors.guarding.watch import States, Watch
@@ -392,7 +393,7 @@ def _run(
     risks = [_risk(each["risk"]) for each in decisions]
     laws = _laws(lines, decisions, risks, told, policy)
     cautions = [
-        *_drift(decisions, told.watch),
+        *_drift(decisions),
         *([f"The run failed: {end['error']}."] if end.get("error") else []),
         *cautions,
         *([told.problem] if told.problem else []),
@@ -531,12 +532,9 @@ def _signals(
     return {name: tuple(each.get(name) for each in values) for name in names}
 
 
-def _drift(
-    decisions: Sequence[Mapping[str, Any]], watch: Watch | None
-) -> Iterator[str]:
-    said = [text for each in decisions for text in each.get("notes", ())]
-    said = [text for text in said if text.startswith("the model no longer")]
-    for note in (watch.drifted() if watch is not None else ()) or said[:1]:
+def _drift(decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    said = (text for each in decisions for text in each.get("notes", ()))
+    for note in dict.fromkeys(text for text in said if text.startswith(NO_LONGER)):
         yield f"Take care: {note}."
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.evaluation.foretold import ReliabilityBin
 from forewarn.monitors.evaluation.warned import warned_early
-from forewarn.monitors.guarding.drift import WHAT_TO_DO
 from forewarn.scenarios.measuring.late import late_lines
 from forewarn.scenarios.measuring.pairs import finished, trips
 from forewarn.scenarios.report.drawing import (
@@ -173,7 +172,39 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
             *_notes(facts, laws),
             class_="fold",
         ),
+        _drift(facts["drift"]) if facts.get("drift") else None,
     )  # fmt: skip
+
+
+def _drift(facts: Mapping[str, Any]) -> Markup:
+    """What was examined for drift, and how much evidence there is."""
+    rows = [
+        (
+            each["law"],
+            each["what"],
+            each["runs"],
+            "–" if each["happened"] is None else each["happened"],
+            each["reference"],
+            f"{each['evidence']:.2g}",
+        )
+        for each in facts["examined"]
+    ]
+    missing = ", ".join(facts["not_examined"])
+    return tag(
+        "details",
+        tag(
+            "summary",
+            f"Drift: evidence {facts['evidence']:.2g} after {facts['runs']} runs, and"
+            f" {facts['enough']:g} is reported",
+        ),
+        table(
+            ("law", "examined", "runs", "happened", "compared with", "evidence"), rows
+        ),
+        tag("p", f"Not examined, for lack of training figures: {missing}.")
+        if missing
+        else None,
+        class_="fold",
+    )
 
 
 def _worth(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> Iterator[str]:
@@ -270,14 +301,9 @@ def cautions(facts: Mapping[str, Any]) -> list[str]:
     """What stands first where a measurement speaks against its model."""
     found: list[str] = []
     drift, scenario = facts.get("drift"), facts["scenario"]
-    if drift and drift.get("found_at") is not None:
-        where = f"in state {drift['state']}"
-        if drift.get("holds"):
-            where = f"where {drift['holds']}"
+    if drift and drift["found_at"] is not None:
         found.append(
-            f"Take care: the model does not fit these runs of {scenario}: after"
-            f" {drift['found_at']} transitions the world contradicts its counts, most"
-            f" {where}; {WHAT_TO_DO}."
+            f"Take care: after {drift['found_at']} runs of {scenario}, {drift['note']}."
         )
     for law, curve in facts.get("reliability", {}).items():
         bins = [ReliabilityBin(**{k: b[k] for k in _BIN}) for b in curve["bins"]]

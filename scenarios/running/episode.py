@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json
+from forewarn.monitors.evaluation.evidence import Outcome
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import Kind, Risk
 
@@ -90,7 +91,7 @@ class Episode:
         decisions: How many frames had which decision.
         unknown: Frames in a state that was never seen in training.
         states: The ticks' states in the model, as runs: number (-1: unknown), length.
-        drift: What the guard said of a model that no longer fits; empty otherwise.
+        outcomes: What came of it under each law: what drift is told by.
         goal_s: When the scenario's goal was first reached; None if it never was.
         record: The run record's file, in the campaign's folder.
         head: The hash of the record's last line.
@@ -114,7 +115,7 @@ class Episode:
     decisions: Mapping[str, int] = field(default_factory=dict)
     unknown: int = 0
     states: tuple[tuple[int, ...], ...] = ()
-    drift: str = ""
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     goal_s: float | None = None
     record: str | None = None
     head: str | None = None
@@ -172,7 +173,7 @@ class Episode:
             "decisions": dict(self.decisions),
             "unknown": self.unknown,
             "states": [list(run) for run in self.states],
-            "drift": self.drift,
+            "outcomes": {law: asdict(each) for law, each in self.outcomes.items()},
             "head": self.head,
             "trace": self.trace,
             "series": self.series,
@@ -196,6 +197,9 @@ class Episode:
             Intervention(**each) for each in kept["interventions"]
         )
         kept["states"] = tuple(map(tuple, kept["states"]))
+        kept["outcomes"] = {
+            law: Outcome(**each) for law, each in kept["outcomes"].items()
+        }
         return cls(**kept)
 
 

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.evaluation.evidence import Outcome
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Turn
+from forewarn.monitors.guarding.drift import Stated
 from forewarn.monitors.guarding.listening import Listener, Run
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import FollowedLaw, Violation
@@ -25,7 +28,7 @@ class Tracker(Listener):
     """Sums up a guarded episode while it goes on."""
 
     def __init__(self) -> None:
-        self._watch: Watch | None = None
+        self._stated = Stated(Policy())
         self.alarms: list[Raised] = []
         self.interventions: list[Intervention] = []
         self.decisions: dict[str, int] = {}
@@ -35,9 +38,13 @@ class Tracker(Listener):
         self._runs: list[list[int]] = []
         self._ticks = 0
 
+    def began(self, run: Run) -> None:
+        """Takes in the policy, which says what an alarm is."""
+        self._stated = Stated(run.policy or Policy())
+
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """Takes in a decision; before the next frame is read."""
-        self._watch = watch
+        self._stated.decided(watch, frame, decision)
         kind, time_s = decision.kind, frame.time_s
         self.decisions[kind] = self.decisions.get(kind, 0) + 1
         if kind == "proceed":
@@ -88,10 +95,9 @@ class Tracker(Listener):
         """The states of the ticks: of each model a number, then for how many."""
         return tuple(map(tuple, self._runs))
 
-    @property
-    def drift(self) -> str:
-        """What the guard has to say of a model that no longer fits."""
-        return "" if self._watch is None else "; ".join(self._watch.drifted())
+    def outcomes(self, broken: Sequence[Broken]) -> dict[str, Outcome]:
+        """What came of the run, law by law."""
+        return self._stated.outcomes(broken)
 
     def told(self, episode: Episode, loop: GuardedLoop) -> Episode:
         """The episode with what its guard said and did."""
@@ -102,7 +108,7 @@ class Tracker(Listener):
             decisions=self.decisions,
             unknown=self.unknown,
             states=self.states,
-            drift=self.drift,
+            outcomes=self.outcomes(episode.violations),
             machine={
                 **episode.machine,
                 "review_s": loop.review_s,

@@ -24,6 +24,7 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.evaluation.evidence import Ordinary
 from forewarn.monitors.evaluation.figures import (
     CONFIDENCE,
     Promise,
@@ -36,6 +37,7 @@ from forewarn.monitors.evaluation.foretold import (
     calibrate,
     climb_of,
     mostly_harmless,
+    ordinary_of,
 )
 from forewarn.monitors.evaluation.warned import (
     LOWEST_THRESHOLD,
@@ -133,6 +135,7 @@ class Settled:
         ahead_s: As in `Tuned`, on the same runs.
         without: The laws that have none, and why.
         seeds: The runs of the calibration, and those that were set aside.
+        ordinary: How high the risks rose in the latter, and what came of it.
     """
 
     tried: tuple[Tuned, ...]
@@ -142,6 +145,7 @@ class Settled:
     ahead_s: Mapping[str, Sequence[float]]
     without: Mapping[str, str]
     seeds: tuple[tuple[int, ...], tuple[int, ...]]
+    ordinary: Mapping[str, Ordinary]
 
     @property
     def best(self) -> Tuned:
@@ -279,14 +283,16 @@ def settle(
     )
     best = tried[0]
     promised = _Promised(best, false_alarm_rate, confidence)
+    ordinary: dict[str, Ordinary] = {}
     for law, several in _look(judges, aside).items():
         curve = _curve_after(policy, best.calibration[law])
         (most,) = curve(np.array([reach[law][best.horizon_s]]))
         climbs = _climbs(aside, law, several, best.horizon_s, curve, policy)
         promised.add(law, climbs, float(most))
+        ordinary[law] = ordinary_of(several, best.horizon_s, curve)
     return Settled(
         tuple(tried), promised.thresholds, promised.promises, promised.warned,
-        promised.ahead_s, promised.without, (_seeds(first), _seeds(aside)),
+        promised.ahead_s, promised.without, (_seeds(first), _seeds(aside)), ordinary,
     )  # fmt: skip
 
 
@@ -497,5 +503,5 @@ def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:
     return replace(
         policy, rules=rules, horizon_s=settled.best.horizon_s,
         calibration={law: curves[law] for law in curves if curves[law].points},
-        promises=settled.promises,
+        promises=settled.promises, ordinary=settled.ordinary,
     )  # fmt: skip

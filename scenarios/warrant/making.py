@@ -25,8 +25,14 @@ from forewarn.monitors.evaluation.certified import (
     certify,
     over_groups,
 )
+from forewarn.monitors.evaluation.evidence import Ordinary
 from forewarn.monitors.evaluation.figures import Promise, needed
-from forewarn.monitors.evaluation.foretold import Foretold, calibrate, climb_of
+from forewarn.monitors.evaluation.foretold import (
+    Foretold,
+    calibrate,
+    climb_of,
+    ordinary_of,
+)
 from forewarn.monitors.evaluation.warned import Climb
 from forewarn.monitors.finding.choice import FOLDS, Chosen, choose_by_law, given
 from forewarn.monitors.finding.corpus import Corpus
@@ -138,6 +144,7 @@ def make(
     policies: dict[str, tuple[Step, ...]] = {}
     curves: dict[str, Calibration] = {}
     climbs: dict[str, list[Climb]] = {}
+    ordinary: dict[str, Ordinary] = {}
     certified: dict[str, Certified] = {}
     signals: dict[str, tuple[str, ...]] = {}
     for each in chosen:
@@ -153,6 +160,7 @@ def make(
             curve = calibrate(told[law], horizon_s)
             curves[law] = curve
             climbs[law] = [_climb(one, horizon_s, curve) for one in several]
+            ordinary[law] = ordinary_of(several, horizon_s, curve)
             (reach,) = curve(_array(judge.reach[law][horizon_s]))
             certified[law] = certify(law, climbs[law], asked, float(reach))
             signals[law] = tuple(
@@ -174,6 +182,7 @@ def make(
         horizon_s=horizon_s,
         calibration={law: curve for law, curve in curves.items() if curve.points},
         promises={law: _promise(found, asked) for law, found in certified.items()},
+        ordinary=ordinary,
         hold_s=hold_s,
     )
     guarantees = [g for found in certified.values() for g in found.guarantees]

@@ -7,7 +7,6 @@ from forewarn.monitors.chains.intervals import binomial_bounds
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.fleet import merging as rejecting
 from forewarn.monitors.fleet.merging import Rejected, Stack
-from forewarn.monitors.guarding.drift import _Row
 from tests.monitors.fleet.cases import NAMES, TRUE, named, of, walked
 
 
@@ -16,7 +15,7 @@ def rejected(base: Tally, tallies: list[Tally], **rate: float) -> list[Rejected]
     return rejecting.rejected(stack, **rate)
 
 
-def test_the_evidence_is_that_of_the_bets_of_the_drift_test() -> None:
+def test_the_evidence_is_what_bets_on_each_transition_gain() -> None:
     base = of(["a", "b"] * 200 + ["a"] * 30 + ["c", "a"])
     own = of(["a", "c", "a", "d", "a", "c", "a", "c", "a", "a", "b"] * 3)
     names = "abcd"
@@ -28,12 +27,15 @@ def test_the_evidence_is_that_of_the_bets_of_the_drift_test() -> None:
     _, high = binomial_bounds(hits, np.full(4, float(visits)), tail)
     outside = 1 - tail ** (1 / visits)
     highest = {i: high[i] for i in range(4) if hits[i]}
-    bets = _Row({i: float(p) for i, p in highest.items()}, outside)
-    gained = sum(
-        bets.gain(names.index(after))
-        for after, times in own.seen["a"].items()
-        for _ in range(times)
-    )
+    # One pseudo-count is spread over what the others know, and the rest.
+    counted = dict.fromkeys([*highest, None], 1 / (len(highest) + 1))
+    gained = 0.0
+    for after, times in own.seen["a"].items():
+        i = names.index(after) if names.index(after) in highest else None
+        odds = outside if i is None else highest[i]
+        for _ in range(times):
+            gained += np.log(counted[i] / sum(counted.values()) / odds)
+            counted[i] += 1
     rate = 0.5
     found = rejected(base, [own], rate=rate)
     assert [each.state for each in found] == ["a"]

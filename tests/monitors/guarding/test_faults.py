@@ -119,8 +119,6 @@ class Scene:
         clock, where = Clock(), ""
         guard = Guard(self.watch, self.policy, provides=PROVIDES, clock=clock)
         guard.reset()
-        assert self.watch.parts[0].drift is not None
-        self.watch.parts[0].drift.forget()
         self.count += 1
         path = self.folder / f"{self.count}.jsonl"
         header = {

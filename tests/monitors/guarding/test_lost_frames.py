@@ -11,7 +11,7 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.chain import LawWatch
-from forewarn.monitors.guarding.decision import RANK, Decision
+from forewarn.monitors.guarding.decision import Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import STAGES, Policy, Step
@@ -258,16 +258,6 @@ def test_no_error_raises_or_passes(where: str, error: Exception) -> None:
     decision = guard.review(frame(1, "far"))
     assert decision.kind == "stop"
     assert type(error).__name__ in decision.reason
-
-
-def test_a_failing_test_for_drift_raises_nothing() -> None:
-    guard = guarded()
-    drift = guard.watch.parts[0].drift
-    assert drift is not None
-    drift.reset = _Fails(drift.reset, 0, Mute())  # type: ignore[method-assign]
-    decision = guard.review(frame(0, "rolling"))
-    assert RANK[decision.kind] >= RANK["stop"]
-    assert "not told to all: Mute" in decision.reason
 
 
 def test_a_risk_that_is_no_number_is_more_than_an_alert() -> None:

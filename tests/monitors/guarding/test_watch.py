@@ -28,7 +28,6 @@ from forewarn.monitors.guarding import chain as module
 from forewarn.monitors.guarding import watch as loading
 from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import Risk
-from forewarn.monitors.guarding.drift import DriftFound
 from forewarn.monitors.guarding.watch import MAX_HORIZON, MAX_STATES, Watch, load_watch
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.monitors.risk.evidence import (
@@ -137,7 +136,6 @@ def test_bounds_are_a_twentieth_wide_unless_that_is_said() -> None:
 
 def test_without_counts_the_bounds_are_the_point() -> None:
     watch = walk(watching(replace(model(), counts=None)), "far", "rolling")
-    assert watch.parts[0].drift is None
     for risk in risks(watch):
         assert 0.0 <= risk.low == risk.point == risk.high < 1.0
 
@@ -203,13 +201,6 @@ def test_an_episode_begins_as_the_first_did() -> None:
     assert watch.violated == ()
     # What was seen of unknown states is counted over all episodes.
     assert watch.unknown_seen == 2
-
-
-def test_the_first_frame_of_an_episode_follows_none() -> None:
-    watch = walk(watching(), "far", "rolling")
-    watch.reset()
-    walk(watch, "braking", "stopped")
-    assert watch.parts[0].drift is not None and watch.parts[0].drift.transitions == 2
 
 
 # -- states outside the chain ----------------------------------------------------------
@@ -358,8 +349,6 @@ def test_where_frames_are_missing_time_goes_on() -> None:
     assert watch.read(at(0.3, "far"))
     walk(steady, "far", start=3)
     assert (watch.ticks, risks(watch)) == (steady.ticks, risks(steady))
-    assert watch.parts[0].drift is not None and steady.parts[0].drift is not None
-    assert watch.parts[0].drift.transitions == steady.parts[0].drift.transitions == 3
     late = walk(watching(), "rolling")
     assert late.read(at(0.5, "far"))
     assert late.violated == (LAW,)
@@ -372,24 +361,6 @@ def test_so_many_ticks_may_be_missing_and_no_more() -> None:
     watch = walk(watching(), "far")
     with pytest.raises(SignalFault, match="no frame for 100 s: what was owed is lost"):
         watch.read(at(100.2, "far"))
-
-
-def test_drift_hears_of_every_tick_and_is_told_in_the_notes() -> None:
-    watch = walk(watching(), "far", "rolling")
-    watch.read(frame(2, "far", braking=True))
-    drift = watch.parts[0].drift
-    assert drift is not None and drift.transitions == 2
-    assert len(watch.notes()) == 1
-    drift.found = DriftFound(7, "0010")
-    one, other = watch.notes()
-    assert "never seen in training" in one and "after 7 transitions" in other
-    walk(watch, "far", start=3)
-    assert watch.notes() == (other,)
-    plain = watching(replace(model(), counts=None))
-    plain.read(frame(0, "far", braking=True))
-    (note,) = plain.notes()
-    assert "never seen" in note
-    assert walk(plain, "far", start=1).notes() == ()
 
 
 # -- foreseeing ------------------------------------------------------------------------

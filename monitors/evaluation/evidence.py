@@ -12,7 +12,9 @@ likelihood ratio, which goes on raising its stake after it has won. Most of the 
 on the first windows; the rest is for changes that come later.
 
 A rate from training is known only as well as its runs tell. The odds are then those of
-a uniform prior updated by the training runs and by every run since.
+a uniform prior updated by the training runs and by every run since. A training run
+counts for half: so an unchanged world is hardly ever reported even by a model whose
+training happened to show too low a rate.
 """
 
 from __future__ import annotations
@@ -35,12 +37,15 @@ from forewarn.monitors.evaluation.warned import SLACK_S, Broken, came_true
 LEVEL = 0.01
 """How probable it may be that drift is reported although nothing has changed."""
 
-WINDOWS = {200: 0.6, 400: 0.4}
+WINDOWS = {200: 0.6, 500: 0.4}
 """The windows' lengths in runs, and the share of the stake on each."""
 
-_FIRST = 0.8
+_FIRST = 0.9
 """The share of that on the first window; the later ones divide the rest."""
 
+
+_PER_COUNT = 2
+"""So many training runs count as much as one run since."""
 
 MAX_RUNS = 1_000_000
 """More runs are not kept."""
@@ -91,7 +96,8 @@ class Reference:
             runs: Of how many.
             more: How many more there are.
         """
-        known = self.runs + runs + more + 2
+        trained = -(-self.runs // _PER_COUNT)
+        known = trained + runs + more + 2
         log = _log_factorials(known.bit_length())
         ways = log[more] - log[: more + 1] - log[more::-1]
         if self.promised is not None:
@@ -99,8 +105,8 @@ class Reference:
             p = self.promised
             logs = ways + hits * np.log(p) + (more - hits) * np.log1p(-p)
         else:
-            a = self.happened + happened
-            b = self.runs + runs - a
+            a = -(-self.happened // _PER_COUNT) + happened
+            b = trained + runs - a
             both = log[a : a + more + 1] + log[b : b + more + 1][::-1]
             logs = ways + both - log[known - 1] - log[a] - log[b] + log[a + b + 1]
         found: NDArray[np.float64] = np.exp(logs)

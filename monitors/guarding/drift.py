@@ -49,11 +49,11 @@ Reads = Callable[[Outcome], Any]
 """What of a run is looked at; None: the run is none of those that count."""
 
 _WATCHED: Mapping[str, tuple[float, Reads]] = {
-    "violations": (0.5, lambda run: run.violating),
-    "false alarms": (0.2, lambda run: None if run.violating else run.alarmed),
+    "violations": (0.6, lambda run: run.violating),
+    "false alarms": (0.15, lambda run: None if run.violating else run.alarmed),
     "missed violations": (0.1, lambda run: not run.alarmed if run.violating else None),
-    "calibration": (0.1, lambda run: run.excess),
-    "highest risk": (0.1, lambda run: run.highest),
+    "calibration": (0.075, lambda run: run.excess),
+    "highest risk": (0.075, lambda run: run.highest),
 }
 """What is examined of runs that a guard only watches, and its share of the level."""
 

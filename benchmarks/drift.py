@@ -1,0 +1,147 @@
+"""What docs/evidence.md prints of drift: how often it is reported, rightly and wrongly.
+
+First rates alone: outcomes are drawn, with seeds from 1 on, against a rate that is
+guaranteed or was counted in training. Then shipped models: ordinary runs that nothing
+was made of are driven once, and some with reckless drivers, while the shipped guard
+only watches. A third of the ordinary runs gives the scores that ranks are compared with.
+Deployments are drawn from the rest with replacement: ordinary ones, ones in which
+violating runs come twice as often, and ones of reckless drivers.
+
+    python benchmarks/drift.py [--out out/drift --runs 600 SCENARIO ...]
+
+Runs that are in --out already are not driven again; without scenarios only the first
+part is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from forewarn.monitors.evaluation.evidence import Ordinary, Rate, Reference
+from forewarn.monitors.guarding.drift import Drift, Outcomes
+from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.scenarios.running.campaign import campaign, jobs, pool
+from forewarn.scenarios.running.episode import by_seed
+from forewarn.scenarios.running.plan import plan
+from forewarn.scenarios.schema import Plug, Scenario, load_scenario
+from forewarn.scenarios.shipped import FOLDER, Shipped
+
+FIRST_SEED = 6_100_000
+DEPLOYMENTS, LONG, SHORT = 100, 1000, 200
+TRAINING = (None, 4000, 1000, 250)
+"""How many training runs the rate was counted in; None: it is guaranteed."""
+
+Draw = Callable[[np.random.Generator], Outcomes]
+
+
+def rates() -> Iterator[str]:
+    """How often a rate is reported that is kept, and one that has doubled."""
+    yield "of 100:  rate  known from   kept: in 1,000   doubled: in 200   in 500 runs"
+    for rate in (0.1, 0.05):
+        for training in TRAINING:
+            known = "guarantee" if training is None else f"{training} runs"
+            kept = _reported(rate, rate, training, LONG)
+            doubled = _reported(rate, 2 * rate, training, 500)
+            soon = sum(each <= SHORT for each in doubled)
+            yield (f"{rate:13} {known:>11} {len(kept):16} {soon:17} {len(doubled):8}")
+
+
+def _reported(rate: float, share: float, training: int | None, most: int) -> list[int]:
+    """After how many runs it was reported, where it was."""
+    found: list[int] = []
+    for seed in range(1, DEPLOYMENTS + 1):
+        rng = np.random.default_rng(seed)
+        reference = Reference(rate)
+        if training is not None:
+            counted = int(rng.binomial(training, rate))
+            reference = Reference(None, counted, training)
+        evidence = Rate(reference)
+        for happened in (rng.random(most) < share).tolist():
+            evidence.observe(happened)
+            if evidence.exceeded:
+                found.append(evidence.runs)
+                break
+    return found
+
+
+def shipped(name: str, runs: int, out: Path) -> str:
+    """The same for a shipped model, on runs that were driven."""
+    scenario = load_scenario(name)
+    driven = _driven(scenario, runs, out)
+    policy = load_policy(Shipped.in_folder(FOLDER, name).policy)
+    third, rest = driven[: runs // 3], driven[runs // 3 :]
+    scores = {law: Ordinary.of([run[law] for run in third]) for law in rest[0]}
+    policy = replace(policy, shadow=True, ordinary=scores)
+    broken = [run for run in rest if _violating(run)]
+    clean = [run for run in rest if not _violating(run)]
+    share = len(broken) / len(rest)
+
+    def doubled(rng: np.random.Generator) -> Outcomes:
+        return _one_of(broken if rng.random() < 2 * share else clean, rng)
+
+    kept = _drifted(policy, lambda rng: _one_of(rest, rng), LONG)
+    twice = _drifted(policy, doubled, SHORT)
+    said = f"{name:>18} {share:9.2f} {kept:20} {twice:17}"
+    pilot = scenario.pilot
+    if pilot.name != "sumo-driver":
+        return said
+    settings = {**pilot.settings, "profile": "reckless"}
+    other = scenario.driven_by(Plug(name=pilot.name, settings=settings))
+    reckless = _driven(other, runs // 4, out)
+    found = _drifted(policy, lambda rng: _one_of(reckless, rng), SHORT)
+    rate = sum(map(_violating, reckless)) / len(reckless)
+    return f"{said} {found:8} (rate {rate:.2f})"
+
+
+def _driven(scenario: Scenario, runs: int, out: Path) -> list[Outcomes]:
+    """What came of runs that the shipped guard watched."""
+    files = Shipped.in_folder(FOLDER, scenario.name)
+    planned = plan(
+        scenario, files.model, replace(load_policy(files.policy), shadow=True)
+    )
+    seeds = range(FIRST_SEED, FIRST_SEED + runs)
+    todo = jobs(planned, scenario, seeds, out / scenario.name)
+    return [each.outcomes for each in by_seed(list(campaign(todo, pool(1))))]
+
+
+def _drifted(policy: Policy, draw: Draw, most: int) -> int:
+    """How many deployments are reported."""
+    found = 0
+    for seed in range(1, DEPLOYMENTS + 1):
+        rng = np.random.default_rng(seed)
+        drift = Drift(policy, list(policy.ordinary))
+        while drift.runs < most and drift.found_at is None:
+            drift.observe(draw(rng))
+        found += drift.found_at is not None
+    return found
+
+
+def _one_of(runs: Sequence[Outcomes], rng: np.random.Generator) -> Outcomes:
+    return runs[int(rng.integers(len(runs)))]
+
+
+def _violating(run: Outcomes) -> bool:
+    return any(each.violating for each in run.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenarios", nargs="*")
+    parser.add_argument("--runs", type=int, default=600)
+    parser.add_argument("--out", type=Path, default=Path("out/drift"))
+    asked = parser.parse_args()
+    for line in rates():
+        print(line, flush=True)
+    if asked.scenarios:
+        print("of 100:   violating   in training: 1,000   doubled: in 200   reckless")
+    for name in asked.scenarios:
+        print(shipped(name, asked.runs, asked.out), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,9 +3,9 @@
 First rates alone: outcomes are drawn, with seeds from 1 on, against a rate that is
 guaranteed or was counted in training. Then shipped models: ordinary runs that nothing
 was made of are driven once, and some with reckless drivers, while the shipped guard
-only watches. A third of the ordinary runs gives the scores that ranks are compared with.
-Deployments are drawn from the rest with replacement: ordinary ones, ones in which
-violating runs come twice as often, and ones of reckless drivers.
+only watches. A third of the ordinary runs gives the scores that others are ranked
+among. Deployments are drawn from the rest with replacement: ordinary ones, ones in
+which violating runs come twice as often, and ones of reckless drivers.
 
     python benchmarks/drift.py [--out out/drift --runs 600 SCENARIO ...]
 
@@ -32,7 +32,9 @@ from forewarn.scenarios.schema import Plug, Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
 
 FIRST_SEED = 6_100_000
-DEPLOYMENTS, LONG, SHORT = 100, 1000, 200
+DRAWN, DEPLOYMENTS = 400, 100
+"""How many deployments are drawn of rates alone, and of each shipped model."""
+LONG, SHORT = 1000, 200
 TRAINING = (None, 4000, 1000, 250)
 """How many training runs the rate was counted in; None: it is guaranteed."""
 
@@ -41,7 +43,9 @@ Draw = Callable[[np.random.Generator], Outcomes]
 
 def rates() -> Iterator[str]:
     """How often a rate is reported that is kept, and one that has doubled."""
-    yield "of 100:  rate  known from   kept: in 1,000   doubled: in 200   in 500 runs"
+    yield (
+        f"of {DRAWN}:  rate  known from   kept: in 1,000   doubled: in 200   in 500 runs"
+    )
     for rate in (0.1, 0.05):
         for training in TRAINING:
             known = "guarantee" if training is None else f"{training} runs"
@@ -54,7 +58,7 @@ def rates() -> Iterator[str]:
 def _reported(rate: float, share: float, training: int | None, most: int) -> list[int]:
     """After how many runs it was reported, where it was."""
     found: list[int] = []
-    for seed in range(1, DEPLOYMENTS + 1):
+    for seed in range(1, DRAWN + 1):
         rng = np.random.default_rng(seed)
         reference = Reference(rate)
         if training is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,19 +19,24 @@ from weakref import finalize
 import numpy as np
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.abstractions.files import first_line
+from forewarn.abstractions.errors import InvalidInput, naming
+from forewarn.abstractions.files import check_count, first_line
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.readers.foreign import foreign_rows, is_foreign
+from forewarn.abstractions.readers.foreign import (
+    foreign_rows,
+    is_foreign,
+    told_messages,
+)
 from forewarn.abstractions.readers.tabular import read_table
-from forewarn.abstractions.serial import Strict
-from forewarn.abstractions.vocabularies.signals import Alias, named_unit
-from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabularies.signals import named_unit
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.clocking import regular_period
 from forewarn.plugins.actions import Actions, ActionSpec
+from forewarn.plugins.columns import Column, with_columns
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.driving.foresight import Foresight, lacking
+from forewarn.plugins.ros.topics import TopicMap, Topics, load_topics
 
 MOST_HELD_S = 1.0
 """For so long a row stands for the time after it; a longer gap ends the log."""
@@ -45,22 +49,6 @@ Period = Annotated[float, Field(gt=0.001, le=60)]
 _EXAMPLES = 20
 
 
-class Column(Strict):
-    """What a column of a log is.
-
-    Args:
-        signal: The signal that it holds.
-        unit: Its unit, if that is not the signal's.
-        codes: What its numbers stand for, where the signal is no number.
-        none_codes: Numbers that stand for "not there".
-    """
-
-    signal: str
-    unit: str | None = None
-    codes: dict[float, bool | str] = {}
-    none_codes: list[float] = []
-
-
 class LogWorld(SteppedWorld):
     """Recorded drives, one file an episode.
 
@@ -70,6 +58,8 @@ class LogWorld(SteppedWorld):
         columns: What columns hold, by name: a signal, or more about it. Columns that
             are called as a signal need no entry; others are passed over. A field of
             messages is called `/topic.field.field`.
+        topics: A mapping from topics to signals for bags, in place of `columns`; it
+            brings the vocabulary and the time between two frames.
         vocabulary: `driving` or `household`.
         time: The column of the time; without one rows are `period_s` apart.
         time_unit: Its unit.
@@ -90,6 +80,7 @@ class LogWorld(SteppedWorld):
         *,
         files: str,
         columns: dict[str, str | Column] | None = None,
+        topics: str | None = None,
         vocabulary: str = "driving",
         time: str | None = "time_s",
         time_unit: Literal["s", "ms", "min", "h"] = "s",
@@ -102,11 +93,22 @@ class LogWorld(SteppedWorld):
                 f"there is no file {files!r:.200}",
                 mend="a path that begins with $here/ is beside the scenario's file",
             )
-        self._vocabulary = _with_columns(load_vocabulary(vocabulary), columns or {})
+        self._topics = None if topics is None else load_topics(Path(topics))
+        if self._topics is None:
+            self._vocabulary = with_columns(load_vocabulary(vocabulary), columns or {})
+        elif columns:
+            raise InvalidInput("give either columns or topics")
+        else:
+            self._vocabulary = self._topics.vocabulary
+            period_s = period_s or self._topics.period_s
         self._columns = tuple(columns or ())
         self._time, self._period_s, self._blanks = time, period_s, blanks
         self._factor = float(named_unit(time_unit).factor)
-        self._provides = self._signals(self._paths[0])
+        self._provides = (
+            self._signals(self._paths[0])
+            if self._topics is None
+            else self._topics.provides
+        )
         first = self._read(self._paths[0])
         period_s = period_s or regular_period(np.array([at for at, _ in first]))
         if period_s is None:
@@ -119,7 +121,8 @@ class LogWorld(SteppedWorld):
         if self._vocabulary.name == "driving":
             self._foresight = lacking(self._provides)
         provides = (*self._provides, *self._foresight)
-        self.source = Source("log", vocabulary, provides, period_s, fixed=True)
+        name = self._vocabulary.name
+        self.source = Source("log", name, provides, period_s, fixed=True)
 
     @property
     def episodes(self) -> int:
@@ -195,6 +198,8 @@ class LogWorld(SteppedWorld):
 
     def _read(self, path: Path) -> list[tuple[float, Mapping[str, Any]]]:
         """The rows of a log: when they were, from its beginning, and what they say."""
+        if self._topics is not None:
+            return _told(path, self._topics)
         rename = {} if self._time in (None, "time_s") else {str(self._time): "time_s"}
         period_s = None if self._time else self._period_s
         rows = foreign_rows(path, self._columns) if is_foreign(path) else None
@@ -211,23 +216,19 @@ class LogWorld(SteppedWorld):
         ]
 
 
-def _with_columns(
-    vocabulary: Vocabulary, columns: Mapping[str, str | Column]
-) -> Vocabulary:
-    """The vocabulary, with the columns as further names of its signals."""
-    aliases = dict(vocabulary.aliases)
-    for name, entry in columns.items():
-        column = Column(signal=entry) if isinstance(entry, str) else entry
-        signal = vocabulary.signals.get(column.signal)
-        if signal is None:
-            raise InvalidInput(
-                f"no signal {column.signal!r:.60} for the column {name!r:.60}",
-                mend=near_miss(column.signal, vocabulary.signals),
-            )
-        aliases[name] = Alias.of(
-            name, signal, column.unit, column.codes, column.none_codes
+def _told(path: Path, mapping: TopicMap) -> list[tuple[float, Mapping[str, Any]]]:
+    """The frames that a bag's topics give."""
+    topics = Topics(mapping)
+    with naming(str(path)):
+        due = (
+            topics.take(topic, message, at_ns / 1e9)
+            for at_ns, topic, message in told_messages(path, set(mapping.topics))
         )
-    return replace(vocabulary, aliases=aliases)
+        rows = [each for each in due if each is not None]
+    check_count(path, len(rows))
+    if not rows:
+        raise InvalidInput("some of the mapping's topics say nothing", source=str(path))
+    return list(rows)
 
 
 def _example() -> LogWorld:

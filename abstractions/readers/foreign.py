@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -192,13 +192,26 @@ def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
         path: The log.
         wanted: The columns or fields.
     """
-    size = sum(p.stat().st_size for p in ([path] if path.is_file() else path.iterdir()))
-    _check(size, MAX_BYTES, "bytes", path)
-    try:
+    with _of_others(path):
         if path.suffix == ".parquet":
             yield from _table(path)
         else:
             yield from _told(path, [name for name in wanted if name.startswith("/")])
+
+
+def told_messages(path: Path, topics: set[str]) -> Iterator[Telling]:
+    """The messages of an MCAP file or a ROS 2 bag, as `messages` gives them."""
+    with _of_others(path):
+        yield from messages(path, topics)
+
+
+@contextmanager
+def _of_others(path: Path) -> Iterator[None]:
+    """Names the file in errors; one that is too large is not opened."""
+    size = sum(p.stat().st_size for p in ([path] if path.is_file() else path.iterdir()))
+    _check(size, MAX_BYTES, "bytes", path)
+    try:
+        yield
     except ForewarnError:
         raise
     except Exception as error:
@@ -284,33 +297,39 @@ def _told(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
         now_ns = max(now_ns, at_ns)
         for name, (of, *parts) in fields.items():
             if of == topic:
-                last[name] = _cell(_field(message, parts, name, path))
+                last[name] = _cell(field_of(message, parts, name, str(path)))
         if "" not in last.values():
             row = [repr((now_ns - began_ns) / 1e9), *last.values()]
     if row is not None:
         yield row
 
 
-def _field(message: Any, parts: Sequence[str], name: str, path: Path) -> Any:
+def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
+    """A field of a message, which is a dictionary or an object of its type.
+
+    Args:
+        message: The message.
+        parts: The names of the fields on the way, the outermost first.
+        name: What they are called, for people.
+        source: Where the message is from.
+    """
     found = message
     for part in parts:
-        if isinstance(found, dict):
-            known = list(found)
-        else:
-            known = [each for each in dir(found) if not each.startswith("_")]
         try:
             if part.isdigit():
                 found = found[int(part)]
             elif isinstance(found, dict):
                 found = found[part]
-            elif part in known:
+            elif not part.startswith("_"):
                 found = getattr(found, part)
             else:
                 raise KeyError(part)
-        except (KeyError, IndexError, TypeError):
+        except (KeyError, IndexError, TypeError, AttributeError):
+            names = found if isinstance(found, dict) else dir(found)
+            known = [each for each in names if not each.startswith("_")]
             raise InvalidTrace(
                 f"no field {part!r:.60} of {name:.200}",
-                source=str(path),
+                source=source,
                 mend=near_miss(part, known) or f"it has {', '.join(known):.200}",
             ) from None
     return found

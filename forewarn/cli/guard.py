@@ -41,6 +41,8 @@ from forewarn.cli.printing import (
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.listening import Listener
+    from forewarn.plugins.loop.guarding import Guarding
+    from forewarn.plugins.remote.server import Server
     from forewarn.plugins.remote.session import Lend
 
 
@@ -49,6 +51,8 @@ def guard(
     *,
     stdio: bool = False,
     socket: Annotated[str | None, "HOST:PORT"] = None,
+    ros_oracle: Annotated[str | None, "HOST:PORT"] = None,
+    topics: File | None = None,
     token_file: File | None = None,
     allow_remote: bool = False,
     asked: Asked,
@@ -64,21 +68,33 @@ def guard(
     socket each message follows its length, four bytes, the highest first. A loop that
     loses the guard must stop: the client in forewarn/plugins/remote/client.py does.
 
+    With --ros-oracle it is an oracle of ROSMonitoring's instead: its nodes send what
+    topics say over a WebSocket, and --topics says which signals that gives.
+
     Args:
         stdio: A frame a line on standard input, a decision a line on standard output.
         socket: Listen there; port 0 takes one that is free. On this machine only.
+        ros_oracle: Listen there for ROSMonitoring's nodes; on this machine only.
+        topics: The mapping from topics to signals; needed with --ros-oracle.
         token_file: What loops must show; needed with --socket.
         allow_remote: Listen where others can reach it; the token travels in the clear.
         record: Where a run record of each connection goes.
         live: Watch while it goes on: line, the default, in this terminal; web, on a
             page of this machine's; foxglove, in Foxglove, with the extra of that name.
     """
-    if stdio == (socket is not None):
-        raise click.UsageError("give either --stdio or --socket HOST:PORT")
+    if [stdio, socket is not None, ros_oracle is not None].count(True) != 1:
+        raise click.UsageError(
+            "give one of --stdio, --socket HOST:PORT and --ros-oracle HOST:PORT"
+        )
     if socket is not None and token_file is None:
         raise click.UsageError("--socket needs --token-file")
+    if (ros_oracle is None) != (topics is None):
+        raise click.UsageError("--ros-oracle and --topics go together")
     token = "" if token_file is None else _token(token_file)
     with watched_live(live) as watching:
+        if ros_oracle is not None and topics is not None:
+            _answer_ros(asked, record, watching, ros_oracle, topics)
+            return
         lend = _lend(asked, record, watching)
         if socket is None:
             from forewarn.plugins.remote.session import serve_lines
@@ -88,14 +104,49 @@ def guard(
             _listen(lend, socket, token, allow_remote=allow_remote)
 
 
+def _answer_ros(
+    asked: Asked,
+    folder: Path | None,
+    live: Sequence[Callable[[], Listener]],
+    address: str,
+    topics: Path,
+) -> None:
+    from forewarn.plugins.remote.session import TOLERANCE
+    from forewarn.plugins.ros.oracle import NAME, Oracle, OracleServer
+    from forewarn.plugins.ros.topics import load_topics
+
+    told = load_topics(topics)
+    guarding = _guarding(asked, folder, live)
+    asked.check(
+        guarding, vocabulary=told.vocabulary.name, period_s=told.period_s,
+        tolerance=TOLERANCE,
+    )  # fmt: skip
+    with naming(asked.policy or "the policy"):
+        oracle = Oracle(guarding, told)
+    with oracle.loop:
+        for line in announced(oracle.loop.guard):
+            note(line)
+        server = OracleServer(oracle, *_place(address, "--ros-oracle"))
+        counts = _serve(server, f"ws://{address.rpartition(':')[0]}:{server.port}")
+        frames = oracle.frames
+        facts = {"source": NAME, "frames": frames, **counts}
+        say(facts, [f"{frames} frames judged."])
+
+
+def _guarding(
+    asked: Asked, folder: Path | None, live: Sequence[Callable[[], Listener]]
+) -> Guarding:
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    return asked.guarding(folder, live)
+
+
 def _lend(
     asked: Asked, folder: Path | None, live: Sequence[Callable[[], Listener]]
 ) -> Lend:
     from forewarn.plugins.remote.session import GuardPool
 
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-    guarding = asked.guarding(folder, live)
+    guarding = _guarding(asked, folder, live)
     asked.check(guarding)
     pool = GuardPool(guarding, partial(asked.check, guarding))
     # What is wrong with the model or the policy shows now, not when a loop has come.
@@ -118,13 +169,21 @@ def _token(path: Path) -> str:
 def _listen(lend: Lend, address: str, token: str, *, allow_remote: bool) -> None:
     from forewarn.plugins.remote.server import GuardServer
 
+    host, port = _place(address, "--socket")
+    server = GuardServer(lend, token, host, port, allow_remote=allow_remote)
+    counts = _serve(server, f"{host}:{server.port}")
+    say(counts, [f"{server.connections} connections, {server.losses} lost."])
+
+
+def _place(address: str, option: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
-        raise click.UsageError(f"--socket takes HOST:PORT, not {address!r}")
-    host = host.strip("[]")
-    server = GuardServer(lend, token, host, int(port), allow_remote=allow_remote)
+        raise click.UsageError(f"{option} takes HOST:PORT, not {address!r}")
+    return host.strip("[]"), int(port)
+
+
+def _serve(server: Server, shown: str) -> dict[str, int]:
     signal.signal(signal.SIGTERM, lambda *_: server.close())
-    shown = f"{host}:{server.port}"
     # What is loaded stays, so no collection need look at it while a loop waits.
     gc.collect()
     gc.freeze()
@@ -133,8 +192,7 @@ def _listen(lend: Lend, address: str, token: str, *, allow_remote: bool) -> None
         server.serve()
     finally:
         server.close()
-    counts = {"connections": server.connections, "losses": server.losses}
-    say(counts, [f"{server.connections} connections, {server.losses} lost."])
+    return {"connections": server.connections, "losses": server.losses}
 
 
 @click.group()

@@ -256,12 +256,18 @@ def monitor(
 
         used = load_vocabulary(vocabulary) if vocabulary else None
         recorded = read_trace(trace, used, period, _renames(map_))
-    judged = []
+    judged: list[Judgement] = []
+    laws: list[Law] = []
     for name in law:
         with naming("--law"):
             found = _laws(name, book.laws(), recorded)
         judged += [_judged(each, trace, recorded, period, every) for each in found]
-    payload = {"results": [_payload(each, every) for each in judged]}
+        laws += found
+    results = [
+        _payload(each, every) | {"instances": _instances(law, each, recorded)}
+        for law, each in zip(laws, judged, strict=True)
+    ]
+    payload = {"results": results}
     violated = any(each.verdict == "violated" for each in judged)
     say(payload, _lines(judged, recorded, every), found=violated)
 
@@ -376,6 +382,29 @@ def _payload(judged: Judgement, every: bool) -> dict[str, Any]:
     return payload
 
 
+def _instances(law: Law, judged: Judgement, trace: Trace) -> list[dict[str, Any]]:
+    """From when to when it was broken, and what its signals came to meanwhile."""
+    from forewarn.monitors.laws.judging import instances
+
+    return [
+        {"from_s": from_s, "until_s": until_s, "signals": _span(law, trace, *each)}
+        for each in instances(v.time_s for v in judged.violations)
+        for from_s, until_s in [each]
+    ]
+
+
+def _span(
+    law: Law, trace: Trace, from_s: float, until_s: float
+) -> dict[str, list[float]]:
+    """The least and the most of each number that the law reads."""
+    from forewarn.abstractions.frame import is_number
+
+    during = [f.values for f in trace.frames if from_s <= f.time_s <= until_s]
+    told = {name: [each.get(name) for each in during] for name in law.signals}
+    numbers = {name: [v for v in of if is_number(v)] for name, of in told.items()}
+    return {name: [min(of), max(of)] for name, of in numbers.items() if of}
+
+
 def _lines(judged: Sequence[Judgement], trace: Trace, every: bool) -> Iterator[str]:
     rows = [(each.law, each.verdict, _said(each)) for each in judged]
     yield from table(["law", "verdict", ""], rows)
@@ -391,7 +420,12 @@ def _lines(judged: Sequence[Judgement], trace: Trace, every: bool) -> Iterator[s
         )
 
 
+_SPANS = 5
+
+
 def _said(judged: Judgement) -> str:
+    from forewarn.monitors.laws.judging import instances
+
     if not judged.violations:
         left = f"{judged.left_s:g} s left" if judged.left_s is not None else ""
         return judged.reason or left
@@ -400,4 +434,11 @@ def _said(judged: Judgement) -> str:
     if first.since_s < first.time_s:
         text += f", owed since {first.since_s:g} s"
     again = len(judged.violations) - 1
-    return text + (f"; {again} more after that" if again else "")
+    if again:
+        text += f"; {again} more after that"
+    spans = instances(v.time_s for v in judged.violations)
+    if len(spans) < len(judged.violations):
+        listed = ", ".join(f"{a:g} to {b:g} s" for a, b in spans[:_SPANS])
+        more = f" and {len(spans) - _SPANS} more" if len(spans) > _SPANS else ""
+        text += f"; instances: {listed}{more}"
+    return text

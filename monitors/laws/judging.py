@@ -66,6 +66,21 @@ class Breach:
     since_s: float
 
 
+AGAIN_S = 1.0
+"""What is broken again sooner is still the same instance."""
+
+
+def instances(times_s: Iterable[float]) -> list[tuple[float, float]]:
+    """From when to when a law was broken, by the times of its violations in order."""
+    found: list[tuple[float, float]] = []
+    for time_s in times_s:
+        if found and time_s - found[-1][1] <= AGAIN_S:
+            found[-1] = found[-1][0], time_s
+        else:
+            found.append((time_s, time_s))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """One law over one trace.

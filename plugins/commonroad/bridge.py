@@ -23,8 +23,8 @@ from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thi
 from forewarn.plugins.driving.places import Places
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.scene import SceneShown
+from forewarn.plugins.driving.sense import CRITICALITY, Senses, Surroundings
 from forewarn.plugins.driving.sense import PROVIDES as SENSED
-from forewarn.plugins.driving.sense import Senses, Surroundings
 from forewarn.plugins.logs import LogActuator
 
 CROSSING = Path(__file__).with_name("crossing.xml.gz")
@@ -37,7 +37,7 @@ _UNTOLD = frozenset(
      "snow", "fog", "visibility", "time_of_day", "special_location",
      "special_location_distance", "destination_reached", "snapshot_age")
 )  # fmt: skip
-PROVIDES = tuple(name for name in SENSED if name not in _UNTOLD)
+PROVIDES = tuple(n for n in (*SENSED, *CRITICALITY) if n not in _UNTOLD)
 """What a scene tells: all that lanes, lights and bodies do."""
 
 _EXAMPLES = 20
@@ -89,7 +89,7 @@ class CommonRoadWorld(SteppedWorld):
             )
         ego = _chosen(told, roads, places, self._who, more)
         self._scene = scene = CommonRoadScene(told, roads, places, ego)
-        self._senses = Senses(scene, Surroundings(), told.period_s)
+        self._senses = Senses(scene, Surroundings(), told.period_s, criticality=True)
         self._shown = SceneShown(roads, lambda: scene)
         self._first, self._last = ego.states[0].step, ego.states[-1].step
         if not scene.look(self._first):

@@ -101,6 +101,9 @@ INPUTS: dict[str, tuple[str, ...]] = {
 
 NAMES = tuple(INPUTS)
 
+DRAC = "deceleration_to_avoid_crash"
+_INPUTS = {**INPUTS, DRAC: ("speed", "lead_distance", "lead_speed")}
+
 _UNKNOWN: dict[str, Any] = {
     "speed": 0.0, "acceleration": 0.0, "braking": False, "stop_line_distance": None,
     "required_deceleration": None, "turn_signal": "off", "priority_vehicle": False,
@@ -120,7 +123,7 @@ def lacking(provides: Sequence[str]) -> tuple[str, ...]:
     """What can be worked out for a source that provides so much, and does not have."""
     return tuple(
         name
-        for name, inputs in INPUTS.items()
+        for name, inputs in _INPUTS.items()
         if name not in provides and set(inputs) <= set(provides)
     )
 
@@ -178,7 +181,8 @@ class Foresight:
         self, names: Iterable[str], values: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Some of it, for a source that does not know what the rest needs."""
-        found = self.of({**_UNKNOWN, **values})
+        known = {**_UNKNOWN, **values}
+        found = {**self.of(known), DRAC: to_lead_speed(known)}
         return {name: found[name] for name in names}
 
     def _age(self, name: str, holds: bool) -> float | None:
@@ -202,6 +206,15 @@ class Foresight:
         now = (speed_kmh - before[1]) / 3.6 / self._period_s
         self._lead_acceleration += 0.4 * (now - self._lead_acceleration)
         return round(max(-100.0, min(100.0, self._lead_acceleration)), 3)
+
+
+def to_lead_speed(values: Mapping[str, Any]) -> float | None:
+    """The braking that brings the ego to the lead vehicle's speed before they meet."""
+    lead, lead_kmh = values["lead_distance"], values["lead_speed"]
+    if lead is None or lead_kmh is None or values["speed"] <= lead_kmh:
+        return None
+    closing = (values["speed"] - lead_kmh) / 3.6
+    return _rounded(min(_MOST, closing * closing / (2.0 * max(lead, _NEAR_M))))
 
 
 def _rounded(value: float | None) -> float | None:

@@ -255,13 +255,13 @@ def touches(
         _NEAR_M + vehicle.length + other.length
     ):
         return False
-    ax, ay = _middle(vehicle)
-    bx, by = (other.x, other.y) if on_foot else _middle(other)
+    ax, ay = middle(vehicle)
+    bx, by = (other.x, other.y) if on_foot else middle(other)
     dx, dy = bx - ax, by - ay
     for axis in (vehicle.heading, other.heading):
         for turned in (axis, axis + math.pi / 2.0):
             apart = abs(dx * math.cos(turned) + dy * math.sin(turned))
-            reach = _half(vehicle, turned) + _half(other, turned)
+            reach = half_extent(vehicle, turned) + half_extent(other, turned)
             if apart >= reach + within_m:
                 return False
     return True
@@ -289,7 +289,7 @@ def _spine(vehicle: Mover) -> tuple[Point, Point]:
     return (vehicle.x, vehicle.y), (vehicle.x - back_x, vehicle.y - back_y)
 
 
-def _middle(vehicle: Mover) -> Point:
+def middle(vehicle: Mover) -> Point:
     back = vehicle.length / 2.0
     return (
         vehicle.x - back * math.cos(vehicle.heading),
@@ -297,7 +297,7 @@ def _middle(vehicle: Mover) -> Point:
     )
 
 
-def _half(mover: Mover, axis: float) -> float:
+def half_extent(mover: Mover, axis: float) -> float:
     """Half of how much room a body takes along an axis."""
     turned = mover.heading - axis
     along = mover.length * abs(math.cos(turned))

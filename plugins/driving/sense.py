@@ -21,8 +21,9 @@ from typing import Any
 from pydantic import Field
 
 from forewarn.abstractions.serial import Strict
+from forewarn.plugins.driving.encroachment import Encroachments
+from forewarn.plugins.driving.foresight import DRAC, Foresight, Progress, to_lead_speed
 from forewarn.plugins.driving.foresight import NAMES as FORESIGHT
-from forewarn.plugins.driving.foresight import Foresight, Progress
 from forewarn.plugins.driving.others import (
     Conflict,
     Demand,
@@ -56,6 +57,9 @@ PROVIDES = (
     "time_to_collision", "arrival_gap", "pedestrian_arrival_gap", "braking",
     "priority_gap", "priority_arrival", "side_margin", *FORESIGHT, "snapshot_age",
 )  # fmt: skip
+
+CRITICALITY = (DRAC, "post_encroachment_time")
+"""What a world adds where it is asked for: it takes time in every frame."""
 
 FULL_BRAKE = 9.0  # m/s²
 FULL_THRUST = 4.0  # m/s²
@@ -94,12 +98,19 @@ class Senses:
         scene: Who is on the roads.
         surroundings: What stays the same.
         period_s: The time between frames.
+        criticality: Whether the signals of `CRITICALITY` are added.
     """
 
     def __init__(
-        self, scene: Scene, surroundings: Surroundings, period_s: float
+        self,
+        scene: Scene,
+        surroundings: Surroundings,
+        period_s: float,
+        *,
+        criticality: bool = False,
     ) -> None:
         self._scene, self._period_s = scene, period_s
+        self._encroachments = Encroachments() if criticality else None
         self.conflicts: list[Conflict] = []
         """Where others cross the ego's way, and when they are there."""
         self.left_m = 0.0  # of the way
@@ -139,6 +150,12 @@ class Senses:
             values["stop_sign_distance"] = values["stop_line_distance"]
         values |= self._others(ego, time_s, progress)
         values |= self._foresight.of(values)
+        if self._encroachments is not None:
+            movers, people = self._scene.vehicles, self._scene.people
+            values[DRAC] = to_lead_speed(values)
+            values["post_encroachment_time"] = self._encroachments.since_s(
+                time_s, ego, movers.values(), people.values()
+            )
         return values
 
     # -- the ego and its way ----------------------------------------------------------

@@ -13,6 +13,7 @@ import os
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -37,35 +38,23 @@ FAREWELL_S = 10.0
 """How long the threads may take to finish their records when the server is closed."""
 
 
-class GuardServer:
+class Server(ABC):
     """Listens on one address until it is closed.
 
     Args:
-        lend: Lends each connection its guard.
-        token: What every hello must show.
         host: A name or address of this machine.
         port: 0 for any that is free.
-        allow_remote: Also on an address that others can reach. The token then travels
-            in the clear: use it in networks that you trust.
+        allow_remote: Also on an address that others can reach.
     """
 
     def __init__(
-        self,
-        lend: Lend,
-        token: str,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        allow_remote: bool = False,
+        self, host: str = "127.0.0.1", port: int = 0, *, allow_remote: bool = False
     ) -> None:
-        if len(token) < MIN_TOKEN:
-            raise InvalidInput(f"a token has at least {MIN_TOKEN} characters")
         if not allow_remote and not is_loopback(host):
             raise InvalidInput(
                 f"{host} is not an address of this machine alone",
                 mend="listen on 127.0.0.1, or say --allow-remote",
             )
-        self._lend, self._token = lend, token
         self._lock = threading.RLock()  # `close` may come in a signal
         self._threads: dict[threading.Thread, socket.socket] = {}
         self._strangers: dict[threading.Thread, socket.socket] = {}
@@ -79,6 +68,10 @@ class GuardServer:
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
             raise InvalidInput(f"cannot listen on {host}:{port}: {reason}") from error
+
+    @abstractmethod
+    def converse(self, connection: socket.socket) -> None:
+        """Answers a connection until it ends; an error is the loss of it."""
 
     @property
     def port(self) -> int:
@@ -133,8 +126,7 @@ class GuardServer:
     def _attend(self, connection: socket.socket) -> None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with Session(self._lend_if_room, self._token) as session:
-                self._converse(connection, session)
+            self.converse(connection)
         except Exception as error:
             self.losses += 1
             why = str(error) or type(error).__name__
@@ -144,22 +136,53 @@ class GuardServer:
             connection.close()
             self._forget(threading.current_thread())
 
-    def _converse(self, connection: socket.socket, session: Session) -> None:
-        line = _Line(connection, session)
-        try:
-            serve_stream(line.receive, line.send, session)
-        except ForewarnError as error:
-            if session.welcome:
-                line.send(framed(write_error(str(error))))
-            raise
-
-    @contextmanager
-    def _lend_if_room(self, hello: Hello) -> Iterator[GuardedLoop]:
-        """A guard for a loop that showed the token, which is a stranger no more."""
+    def admit(self) -> None:
+        """Makes room for this thread's connection, which is a stranger no more."""
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)
             if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
                 raise Full(f"it guards {MAX_CONNECTIONS} loops already")
+
+
+class GuardServer(Server):
+    """Lends each connection that shows the token a guard.
+
+    Args:
+        lend: Lends each connection its guard.
+        token: What every hello must show.
+        host: A name or address of this machine.
+        port: 0 for any that is free.
+        allow_remote: Also on an address that others can reach. The token then travels
+            in the clear: use it in networks that you trust.
+    """
+
+    def __init__(
+        self,
+        lend: Lend,
+        token: str,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        allow_remote: bool = False,
+    ) -> None:
+        if len(token) < MIN_TOKEN:
+            raise InvalidInput(f"a token has at least {MIN_TOKEN} characters")
+        super().__init__(host, port, allow_remote=allow_remote)
+        self._lend, self._token = lend, token
+
+    def converse(self, connection: socket.socket) -> None:
+        with Session(self._lend_if_room, self._token) as session:
+            line = _Line(connection, session)
+            try:
+                serve_stream(line.receive, line.send, session)
+            except ForewarnError as error:
+                if session.welcome:
+                    line.send(framed(write_error(str(error))))
+                raise
+
+    @contextmanager
+    def _lend_if_room(self, hello: Hello) -> Iterator[GuardedLoop]:
+        self.admit()
         with self._lend(hello) as guard:
             yield guard
 

@@ -19,7 +19,7 @@ from forewarn.plugins.driving.act import (
 )
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.rss import SIGNALS, RssMargins
-from forewarn.plugins.driving.sense import PROVIDES, Surroundings
+from forewarn.plugins.driving.sense import CRITICALITY, PROVIDES, Surroundings
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
 from forewarn.plugins.sumo.routes import Routes
@@ -67,6 +67,7 @@ class SumoWorld(SteppedWorld):
         route_files: More of SUMO's own route files, separated by commas.
         period_s: The time between two frames.
         rss: Whether frames carry RSS's margins; needs the extra `rss`.
+        criticality: Whether frames carry DRAC and post-encroachment time.
     """
 
     actions = ACTIONS
@@ -100,6 +101,7 @@ class SumoWorld(SteppedWorld):
         route_files: str = "",
         period_s: Period = 0.1,
         rss: bool = False,
+        criticality: bool = False,
     ) -> None:
         if not ego.route and not ego.vehicle:
             raise InvalidInput("the ego has neither a route nor a vehicle to take over")
@@ -116,7 +118,10 @@ class SumoWorld(SteppedWorld):
         self.surroundings = surroundings or Surroundings()
         self._period_s = period_s
         self._margins = RssMargins() if rss else None
-        provides = (*PROVIDES, *SIGNALS) if rss else PROVIDES
+        self._criticality = criticality
+        provides = (
+            *PROVIDES, *(SIGNALS if rss else ()), *(CRITICALITY if criticality else ())
+        )  # fmt: skip
         version = examine().versions["libsumo"]
         self.source = Source(f"sumo {version}", "driving", provides, period_s)
 
@@ -130,7 +135,7 @@ class SumoWorld(SteppedWorld):
         roads = _roads(self._map, self._sumo)
         self._senses = SumoSenses(
             self._sumo, self._name, roads, self._period_s, self.surroundings,
-            self._margins,
+            self._margins, criticality=self._criticality,
         )  # fmt: skip
         self._cut = False
         self._onlooker: Onlooker | None = None

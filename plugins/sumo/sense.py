@@ -225,6 +225,7 @@ class SumoSenses:
         period_s: The time between frames.
         surroundings: Weather, time of day, rules.
         margins: Adds RSS's margins.
+        criticality: Whether the signals of `CRITICALITY` are added.
     """
 
     def __init__(
@@ -235,9 +236,13 @@ class SumoSenses:
         period_s: float,
         surroundings: Surroundings,
         margins: RssMargins | None = None,
+        *,
+        criticality: bool = False,
     ) -> None:
         self.scene = SumoScene(sumo, roads, ego)
-        self._senses = Senses(self.scene, surroundings, period_s)
+        self._senses = Senses(
+            self.scene, surroundings, period_s, criticality=criticality
+        )
         self._margins = margins
 
     @property

@@ -30,7 +30,7 @@ from forewarn.scenarios.report.sources import (
     read_sources,
 )
 from forewarn.scenarios.report.stage import dialog, stage, wall
-from forewarn.scenarios.report.tables import campaign, measurement
+from forewarn.scenarios.report.tables import campaign, measurement, table
 
 
 def run_section(
@@ -44,7 +44,7 @@ def run_section(
         tag("p", told + _thinned(stride), class_="sub"),
         stage([run], verdict(run)),
         _explained(run),
-        _folded("What happened", _story(run), _marking(run)),
+        _folded("What happened", _story(run), _marking(run), _instances(run)),
         _folded("The signals at this moment", _signals()),
         _folded("The chain", chain) if chain else None,
         *(_law(law) for law in laws),
@@ -69,7 +69,7 @@ def pair_section(
         _explained(second),
         *(
             _folded(f"What happened {side[:1].lower()}{side[1:]}", _story(run),
-                    _marking(run))
+                    _marking(run), _instances(run))
             for side, run in zip(sides, pair.runs, strict=True)
         ),
         _folded("The signals at this moment", _signals()),
@@ -79,6 +79,16 @@ def pair_section(
         class_="run",
         aria_labelledby=f"{place}-title",
     )  # fmt: skip
+
+
+def _instances(run: Run) -> Markup | None:
+    """From when to when each law was broken."""
+    rows = [
+        (law.name, f"{from_s:g} s", f"{until_s:g} s")
+        for law in run.laws
+        for from_s, until_s in law.instances
+    ]
+    return table(("broken law", "from", "until"), rows) if rows else None
 
 
 def _length(run: Run) -> str:
@@ -265,6 +275,12 @@ def write_report(
         "runs": len(content.runs),
         "campaigns": len(content.campaigns),
         "measurements": len(content.measurements),
+        "instances": [
+            {"run": run.name, "law": law.name, "from_s": from_s, "until_s": until_s}
+            for run in content.runs
+            for law in run.laws
+            for from_s, until_s in law.instances
+        ],
         "cautions": content.cautions,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
 from forewarn.monitors.guarding.watch import States, Watch
 from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.laws.judging import AGAIN_S, instances
 from forewarn.plugins.loop.records import model_file
 from forewarn.plugins.loop.replay import replay
 from forewarn.scenarios.running.scenery import Scenery, read_scene, scene_file
@@ -180,6 +182,7 @@ def events(
         acts: Whether every action is a turn, as a robot's is and a driver's is not.
     """
     telling, time_s = Telling(watched_only), 0.0
+    broken: dict[str, float] = {}
     for line, after in zip(lines, [*lines[1:], {}], strict=True):
         if "decision" in line:
             time_s, decision = float(line["time_s"]), line["decision"]
@@ -190,9 +193,13 @@ def events(
         elif line.get("event") == "carried_out":
             yield from telling.carried_out(time_s, line)
         elif line.get("event") == "violated":
-            since = float(line["since_s"])
+            law, since = str(line["law"]), float(line["since_s"])
+            goes_on = time_s - broken.get(law, -math.inf) <= AGAIN_S
+            broken[law] = time_s
+            if goes_on:
+                continue
             owed = f"; that was owed since {since:g} s" if since < time_s else ""
-            yield Event(time_s, "violated", f"{line['law']} is broken{owed}.")
+            yield Event(time_s, "violated", f"{law} is broken{owed}.")
     end = lines[-1]
     if "end" in end:
         ended = str(end["ended"])
@@ -256,6 +263,11 @@ class LawStory:
     left_s: tuple[float | None, ...]
     broken: tuple[tuple[float, float], ...]
     automaton: Automaton | None = None
+
+    @property
+    def instances(self) -> list[tuple[float, float]]:
+        """From when to when it was broken, time after time."""
+        return instances(time_s for time_s, _ in self.broken)
 
     @property
     def owes_later(self) -> bool:

@@ -43,15 +43,46 @@ def test_a_violated_law_has_exactly_this_shape(tmp_path: Path) -> None:
         "violations": [
             {"frame": 3, "time_s": pytest.approx(0.3), "since_s": pytest.approx(0.1)}
         ],
+        "instances": [
+            {
+                "from_s": 0.3,
+                "until_s": 0.3,
+                "signals": {"a": [0.0, 0.0], "b": [0.0, 0.0]},
+            }
+        ],
         "frames": ["ok", "pending", "pending", "violated", "violated"],
     }
 
 
 def test_a_kept_law_has_exactly_this_shape(tmp_path: Path) -> None:
     path = _csv(tmp_path, "time_s,a,b\n0,1,0\n0.1,0,1\n")
-    assert _json(path, "--law", RESPONSE) == [
-        {"law": RESPONSE, "verdict": "ok", "first_violation_s": None, "violations": []}
+    assert _json(path, "--law", RESPONSE) == [  # fmt: skip
+        {
+            "law": RESPONSE,
+            "verdict": "ok",
+            "first_violation_s": None,
+            "violations": [],
+            "instances": [],
+        }
     ]
+
+
+def test_near_misses_are_listed_by_their_instances(tmp_path: Path) -> None:
+    seconds = {0.5: 1.4, 0.6: 1.2, 0.7: 1.3, 1.2: 1.1, 3.0: 0.9}
+    rows = [f"{i / 10:g},{seconds.get(i / 10, 4.0)},,50" for i in range(40)]
+    head = "time_s,time_to_collision,lead_distance,speed"
+    path = _csv(tmp_path, "\n".join([head, *rows]))
+    ttc, pet, drac = _json(path, "--law", "near_miss", status=1)
+    assert [each["law"] for each in (ttc, pet, drac)] == [
+        "near_miss_ttc", "near_miss_pet", "near_miss_drac"
+    ]  # fmt: skip
+    assert pet["verdict"] == "not applicable"
+    assert ttc["instances"] == [
+        {"from_s": 0.5, "until_s": 1.2, "signals": {"time_to_collision": [1.1, 4.0]}},
+        {"from_s": 3.0, "until_s": 3.0, "signals": {"time_to_collision": [0.9, 0.9]}},
+    ]
+    said = _run(path, "--law", "near_miss").stdout
+    assert "4 more after that; instances: 0.5 to 1.2 s, 3 to 3 s" in said
 
 
 def test_any_column_is_a_signal(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from forewarn.monitors.laws.monitor import Monitor
 from tests.monitors.laws.named import load_law
 
 BOOK = """38_1 38_2 38_3 42 44 45 46_2 46_3 47 50 51_3 51_4 51_5 51_6 51_7 52 53 57 58
-59 62 no_collision""".split()
+59 62 no_collision near_miss""".split()
 
 # Bounds in seconds, by law and edition, as their authors wrote them.
 SECONDS = {
@@ -46,6 +46,7 @@ SIZES = {
     "46_2": 2, "46_3": 2, "47": 100, "50": 2, "51_3": 2, "51_4": 74, "51_5": 22,
     "51_6": 23, "51_7": 22, "52": 302, "53": 202, "57": 2, "58": 2, "59": 162,
     "62": 2, "no_collision": 2,
+    "near_miss_ttc": 2, "near_miss_pet": 2, "near_miss_drac": 2,
 }  # fmt: skip
 
 
@@ -155,7 +156,8 @@ BASE: dict[str, Any] = {
     "gear": "drive", "time_of_day": 12.0, "lead_distance": None, "lead_speed": None,
     "signal_ahead": False, "traffic_jam": False, "honking_allowed": True,
     "street_light_on": True, "fog_light_on": False, "warning_flash_on": False,
-    "crosswalk_distance": None, "collision": False,
+    "crosswalk_distance": None, "collision": False, "time_to_collision": None,
+    "post_encroachment_time": None, "deceleration_to_avoid_crash": None,
 }  # fmt: skip
 
 # What makes each law demand something that BASE does not give, in its own edition.
@@ -239,6 +241,9 @@ TRIGGERS: list[tuple[str, Edition, dict[str, Any]]] = [
     ("59", "probguard", {"crosswalk_distance": 5.0, "time_of_day": 23.0}),
     ("62", "probguard", {"honking_allowed": False, "horn_on": True}),
     ("no_collision", "probguard", {"collision": True}),
+    ("near_miss", "probguard", {"time_to_collision": 1.4}),
+    ("near_miss", "probguard", {"post_encroachment_time": 0.9}),
+    ("near_miss", "probguard", {"deceleration_to_avoid_crash": 3.4}),
 ]
 
 

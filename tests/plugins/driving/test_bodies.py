@@ -1,59 +1,91 @@
-"""Bodies touch where their shapes overlap, and are as far apart as their lines."""
+"""Bodies without lanes: who leads, when they meet, who took whose place."""
 
 from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.plugins.driving.scene import EGO_WIDTH_M, Mover, clearance, touches
+from forewarn.plugins.driving.bodies import PROVIDES, BodySenses, meeting_s
+from forewarn.plugins.driving.encroachment import Encroachments
+from forewarn.plugins.driving.scene import Mover, touches
 
-places = st.floats(-12, 12)
-turns = st.floats(-math.pi, math.pi)
+EAST, NORTH, WEST = 0.0, math.pi / 2.0, math.pi
 
 
-@given(x=places, y=places, one=turns, other=turns, on_foot=st.booleans())
-def test_bodies_meet_where_a_corner_or_an_edge_does(
-    x: float, y: float, one: float, other: float, on_foot: bool
+def car(x: float, y: float, heading: float = EAST, speed: float = 10.0) -> Mover:
+    return Mover(f"{x} {y}", x, y, heading, speed, 4.0, 2.0)
+
+
+def moved(body: Mover, time_s: float) -> Mover:
+    far = body.speed * time_s
+    x, y = body.x + far * math.cos(body.heading), body.y + far * math.sin(body.heading)
+    return Mover(body.name, x, y, body.heading, body.speed, body.length, body.width)
+
+
+def test_who_leads_is_told_and_who_drives_beside_is_not() -> None:
+    ego = car(0.0, 0.0)
+    lead, beside = car(34.0, 0.5, speed=4.0), car(20.0, 3.5, speed=0.0)
+    found = BodySenses(0.1).values(0.0, ego, [beside, lead])
+    assert set(found) == set(PROVIDES)
+    assert found["lead_distance"] == 30.0 and found["lead_speed"] == 14.4
+    assert found["time_to_collision"] == 5.0
+    assert found["headway"] == 3.0
+    assert found["deceleration_to_avoid_crash"] == pytest.approx(0.6)
+    assert found["collision"] is False
+
+
+def test_who_comes_the_other_way_does_not_lead_and_is_met() -> None:
+    found = BodySenses(0.1).values(0.0, car(0.0, 0.0), [car(40.0, 0.0, WEST)])
+    assert found["lead_distance"] is None
+    assert found["time_to_collision"] == 2.0
+
+
+place = st.floats(-40, 40)
+
+
+@given(place, place, st.floats(-3.1, 3.1), st.floats(0, 20), st.booleans())
+def test_bodies_touch_when_they_are_said_to(
+    x: float, y: float, heading: float, speed: float, on_foot: bool
 ) -> None:
-    """Against many points of the one, looked for in the other."""
-    a = Mover("a", 0.0, 0.0, one, 0.0, 4.8, 1.8)
-    b = Mover("b", x, y, other, 0.0, 0.6 if on_foot else 4.5, 0.5 if on_foot else 2.0)
-    bx, by = (x, y) if on_foot else (
-        x - b.length / 2 * math.cos(other), y - b.length / 2 * math.sin(other)
-    )  # fmt: skip
-    ax, ay = -a.length / 2 * math.cos(one), -a.length / 2 * math.sin(one)
+    ego, other = car(0.0, 0.0), car(x, y, heading, speed)
+    meets_s = meeting_s(ego, other, on_foot)
 
-    def inside(px: float, py: float, grow: float) -> bool:
-        dx, dy = px - ax, py - ay
-        along = dx * math.cos(one) + dy * math.sin(one)
-        aside = -dx * math.sin(one) + dy * math.cos(one)
-        return abs(along) <= a.length / 2 + grow and abs(aside) <= a.width / 2 + grow
+    def touch(time_s: float) -> bool:
+        return touches(moved(ego, time_s), moved(other, time_s), on_foot=on_foot)
 
-    steps = [i / 10 - 0.5 for i in range(11)]
-    points = [
-        (
-            bx + u * b.length * math.cos(other) - v * b.width * math.sin(other),
-            by + u * b.length * math.sin(other) + v * b.width * math.cos(other),
-        )
-        for u in steps
-        for v in steps
+    if meets_s is None:
+        assert not any(touch(0.25 * step) for step in range(40))
+        return
+    if meets_s > 1e-3:
+        assert not any(touch(meets_s * share) for share in (0.0, 0.5, 0.9, 0.999))
+    assert any(touch(meets_s + more) for more in (1e-6, 1e-4, 1e-3, 1e-2))
+
+
+def drive(ego: Mover, other: Mover, until_s: float) -> list[float | None]:
+    told = Encroachments()
+    return [
+        told.since_s(0.1 * step, moved(ego, 0.1 * step), [moved(other, 0.1 * step)])
+        for step in range(round(until_s * 10))
     ]
-    if any(inside(px, py, -1e-6) for px, py in points):
-        assert touches(a, b, on_foot=on_foot)
-    elif not any(inside(px, py, 0.5) for px, py in points):
-        assert not touches(a, b, on_foot=on_foot)
 
 
-@given(x=st.floats(-60, 60), y=st.floats(-60, 60), one=turns, other=turns)
-def test_who_is_farther_than_one_looks_is_not_there(
-    x: float, y: float, one: float, other: float
-) -> None:
-    """Whatever their turns, and never nearer than their fronts allow."""
-    a = Mover("a", 0.0, 0.0, one, 0.0, 4.8, 1.8)
-    b = Mover("b", x, y, other, 0.0, 12.0, 2.5)
-    apart = clearance(a, b)
-    assert apart is not None
-    assert apart >= math.hypot(x, y) - a.length - b.length - EGO_WIDTH_M - 1e-9
-    assert clearance(a, b, 30.0) == (apart if apart <= 30.0 else None)
+def test_the_first_to_leave_a_crossing_counts_and_who_comes_after_it() -> None:
+    # The other's rear leaves the ego's strip, y = 1, at 2.5 s; the ego's front comes
+    # to where it was, x = 19, at 3.4 s.
+    ego, other = car(-15.0, 0.0), car(20.0, -20.0, NORTH)
+    times = drive(ego, other, 6.0)
+    first = next(i for i, each in enumerate(times) if each is not None)
+    assert first == pytest.approx(34, abs=1)
+    assert times[first] == pytest.approx(0.9, abs=0.15)
+    assert min(each for each in times if each is not None) == times[first]
+    # The other way round it is as long.
+    back = drive(other, ego, 6.0)
+    assert min(each for each in back if each is not None) == times[first]
+
+
+def test_who_follows_or_stays_away_takes_no_place() -> None:
+    assert set(drive(car(0.0, 0.0), car(12.0, 0.0), 4.0)) == {None}
+    assert set(drive(car(0.0, 0.0), car(60.0, 9.0, WEST), 6.0)) == {None}

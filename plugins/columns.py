@@ -1,0 +1,46 @@
+"""What a column of a log, or a field of a message, says: a signal, in which coding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.serial import Strict
+from forewarn.abstractions.vocabularies.signals import Alias
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+
+
+class Column(Strict):
+    """What a column of a log is.
+
+    Args:
+        signal: The signal that it holds.
+        unit: Its unit, if that is not the signal's.
+        codes: What its numbers stand for, where the signal is no number.
+        none_codes: Numbers that stand for "not there".
+    """
+
+    signal: str
+    unit: str | None = None
+    codes: dict[float, bool | str] = {}
+    none_codes: list[float] = []
+
+
+def with_columns(
+    vocabulary: Vocabulary, columns: Mapping[str, str | Column]
+) -> Vocabulary:
+    """The vocabulary, with the columns as further names of its signals."""
+    aliases = dict(vocabulary.aliases)
+    for name, entry in columns.items():
+        column = Column(signal=entry) if isinstance(entry, str) else entry
+        signal = vocabulary.signals.get(column.signal)
+        if signal is None:
+            raise InvalidInput(
+                f"no signal {column.signal!r:.60} for the column {name!r:.60}",
+                mend=near_miss(column.signal, vocabulary.signals),
+            )
+        aliases[name] = Alias.of(
+            name, signal, column.unit, column.codes, column.none_codes
+        )
+    return replace(vocabulary, aliases=aliases)

@@ -1,0 +1,191 @@
+"""What the ego could know where only bodies are seen, and no lanes.
+
+Everybody is taken to keep its speed and heading. The way ahead is a strip as wide as
+the ego, straight on: whoever has a part in it leads, and is as fast as it moves along.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from forewarn.plugins.driving.encroachment import Encroachments
+from forewarn.plugins.driving.foresight import DRAC, Foresight
+from forewarn.plugins.driving.others import Demand, rounded, see_lead
+from forewarn.plugins.driving.scene import (
+    LEAD_SEEN_M,
+    Mover,
+    Near,
+    clearance,
+    half_extent,
+    middle,
+    touches,
+)
+
+FORESEEN = (
+    "shortfall", "unanswered_age", "standing_age", "headway", "lead_acceleration",
+    DRAC,
+)  # fmt: skip
+PROVIDES = (
+    "speed", "acceleration", "braking", "lead_distance", "lead_speed",
+    "nearest_distance", "nearest_speed", "pedestrian_distance", "time_to_collision",
+    "required_deceleration", "post_encroachment_time", "collision", *FORESEEN,
+)  # fmt: skip
+
+_BRAKES = 0.5  # m/s²
+_MOST = 1000.0
+_AHEAD_S = 10.0
+"""A collision that would come later is none yet."""
+_PEOPLE_M = 40.0
+_ASIDE_M = 1.0
+"""So near beside the strip somebody on foot is about to enter it."""
+
+
+class BodySenses:
+    """The signals of one episode, frame after frame.
+
+    Args:
+        period_s: The time between frames.
+    """
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._before: tuple[float, float] | None = None
+        self._foresight = Foresight(period_s)
+        self._encroachments = Encroachments()
+
+    def values(
+        self,
+        time_s: float,
+        ego: Mover,
+        vehicles: Sequence[Mover],
+        people: Sequence[Mover] = (),
+        collision: bool | None = None,
+    ) -> dict[str, Any]:
+        """The signals of this moment.
+
+        Args:
+            time_s: When it is.
+            ego: The ego.
+            vehicles: Everybody else who drives or rides.
+            people: Those on foot.
+            collision: Whether the ego has hit somebody; None: as bodies overlap.
+        """
+        struck = any(touches(ego, each, on_foot=False) for each in vehicles) or (
+            any(touches(ego, each, on_foot=True) for each in people)
+        )
+        demand = Demand(ego.speed)
+        values = see_lead(_lead(ego, vehicles), demand)
+        for each, on_foot in _everybody(vehicles, people):
+            meets_s = meeting_s(ego, each, on_foot)
+            if meets_s is not None and meets_s < _AHEAD_S:
+                demand.collide_in(meets_s)
+                if abs(_turned(ego, each)) > math.radians(45.0):
+                    demand.brake_within(ego.speed * meets_s)
+        near = min(
+            ((away, each) for each in vehicles
+             if (away := clearance(ego, each)) is not None),
+            key=lambda pair: pair[0], default=None,
+        )  # fmt: skip
+        on_foot_m = _people_ahead(ego, people)
+        gains = self._gains(time_s, ego.speed)
+        asked, soonest_s = demand.deceleration or None, demand.collision_s
+        values |= {
+            "speed": round(3.6 * ego.speed, 3),
+            "acceleration": round(gains, 3),
+            "braking": gains < -_BRAKES,
+            "nearest_distance": None if near is None else rounded(min(near[0], _MOST)),
+            "nearest_speed": None if near is None else round(3.6 * near[1].speed, 3),
+            "pedestrian_distance": rounded(on_foot_m),
+            "time_to_collision": None if soonest_s == math.inf else rounded(soonest_s),
+            "required_deceleration": None if asked is None else min(asked, _MOST),
+            "post_encroachment_time": rounded(
+                self._encroachments.since_s(time_s, ego, vehicles, people)
+            ),
+            "collision": struck if collision is None else collision,
+        }
+        return values | self._foresight.worked_out(FORESEEN, values)
+
+    def _gains(self, time_s: float, speed: float) -> float:
+        before, self._before = self._before, (time_s, speed)
+        if before is None or time_s <= before[0]:
+            return 0.0
+        return max(-500.0, min(500.0, (speed - before[1]) / (time_s - before[0])))
+
+
+def _everybody(
+    vehicles: Sequence[Mover], people: Sequence[Mover]
+) -> list[tuple[Mover, bool]]:
+    return [(each, False) for each in vehicles] + [(each, True) for each in people]
+
+
+def _turned(ego: Mover, other: Mover) -> float:
+    return math.remainder(other.heading - ego.heading, math.tau)
+
+
+def placed(ego: Mover, other: Mover, on_foot: bool) -> tuple[float, float, float]:
+    """Where a body's middle is, and half of what it takes across the ego's way.
+
+    The middle is so far ahead of the ego's front, and so far to its left.
+    """
+    x, y = (other.x, other.y) if on_foot else middle(other)
+    dx, dy = x - ego.x, y - ego.y
+    cos, sin = math.cos(ego.heading), math.sin(ego.heading)
+    half_m = half_extent(other, ego.heading + math.pi / 2.0)
+    return dx * cos + dy * sin, dy * cos - dx * sin, half_m
+
+
+def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
+    """Who has the nearest part in the strip ahead, as fast as it moves along it."""
+    nearest: Near | None = None
+    for other in vehicles:
+        ahead_m, left_m, half_m = placed(ego, other, False)
+        if abs(left_m) >= half_m + ego.width / 2.0 or ahead_m <= 0.0:
+            continue
+        turned = _turned(ego, other)
+        if abs(turned) > math.radians(135.0):
+            continue  # it comes the other way
+        room_m = max(0.0, ahead_m - half_extent(other, ego.heading))
+        if room_m < (LEAD_SEEN_M if nearest is None else nearest.room_m):
+            pace = max(0.0, other.speed * math.cos(turned))
+            nearest = Near(replace(other, speed=pace), room_m)
+    return nearest
+
+
+def _people_ahead(ego: Mover, people: Sequence[Mover]) -> float | None:
+    """How far the nearest on foot is who is in the strip, or about to enter it."""
+    ahead = (placed(ego, each, True) for each in people)
+    return min(
+        (max(0.0, ahead_m) for ahead_m, left_m, half_m in ahead
+         if -ego.length < ahead_m < _PEOPLE_M
+         and abs(left_m) < half_m + ego.width / 2.0 + _ASIDE_M),
+        default=None,
+    )  # fmt: skip
+
+
+def meeting_s(ego: Mover, other: Mover, on_foot: bool) -> float | None:
+    """When two bodies would first touch if both kept their speed and heading.
+
+    Along each axis of either body the two overlap for a span of time; they touch from
+    the moment on at which all four spans have begun and none has ended.
+    """
+    x, y = middle(ego)
+    its_x, its_y = (other.x, other.y) if on_foot else middle(other)
+    dx, dy = its_x - x, its_y - y
+    vx = other.speed * math.cos(other.heading) - ego.speed * math.cos(ego.heading)
+    vy = other.speed * math.sin(other.heading) - ego.speed * math.sin(ego.heading)
+    begins, ends = 0.0, math.inf
+    for heading in (ego.heading, other.heading):
+        for axis in (heading, heading + math.pi / 2.0):
+            cos, sin = math.cos(axis), math.sin(axis)
+            apart, closing = dx * cos + dy * sin, vx * cos + vy * sin
+            reach = half_extent(ego, axis) + half_extent(other, axis)
+            if abs(closing) < 1e-9:
+                if abs(apart) >= reach:
+                    return None
+                continue
+            one, two = (-reach - apart) / closing, (reach - apart) / closing
+            begins, ends = max(begins, min(one, two)), min(ends, max(one, two))
+    return begins if begins < ends else None

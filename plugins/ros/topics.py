@@ -1,0 +1,295 @@
+"""A mapping from ROS 2 topics to signals, the same for bags and for what is live.
+
+A field of a message is `/topic.field.field`; `*` stands for each item of a list. What
+the fields of the ego and of the objects around it tell together is worked out as
+`plugins/driving/bodies.py` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.readers.foreign import field_of
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
+from forewarn.plugins.columns import Column, with_columns
+from forewarn.plugins.driving.bodies import PROVIDES, BodySenses
+from forewarn.plugins.driving.scene import Mover
+
+SILENT_S = 1.0
+"""A topic that says nothing for longer is lost."""
+MOST_OBJECTS = 1_000
+_EARLY_S = 1e-3
+Positive = Annotated[float, Field(gt=0, le=100, strict=False)]
+
+
+class TopicColumn(Column):
+    """What a field is.
+
+    Args:
+        first: Where it stands for several, which of their values counts: the first
+            of these that one of them has. None of them: there is none.
+    """
+
+    first: list[str] = []
+
+
+class Ego(Strict):
+    """Where the ego is.
+
+    Args:
+        pose: The field of its pose.
+        velocity: The field of its velocity, along its own axes.
+        front_m: From the place of the pose to the front bumper.
+        length_m: Its length.
+        width_m: Its width.
+    """
+
+    pose: str
+    velocity: str
+    front_m: Annotated[float, Field(ge=0, le=100, strict=False)]
+    length_m: Positive
+    width_m: Positive
+
+
+class Objects(Strict):
+    """Who is around it.
+
+    Args:
+        list: The field that lists them; its items have the fields below.
+        pose: The pose of the middle, in the frame of the ego's pose.
+        velocity: The velocity, along the object's own axes.
+        size: Length and width, as x and y.
+        label: What it is, as a number.
+        on_foot: The labels of those on foot.
+        ignored: Labels of what is nobody.
+    """
+
+    list: str
+    pose: str
+    velocity: str
+    size: str
+    label: str
+    on_foot: tuple[int, ...] = Field(default=(), strict=False)
+    ignored: tuple[int, ...] = Field(default=(), strict=False)
+
+
+class _File(Strict):
+    format: Literal["forewarn.topics/1"]
+    vocabulary: str = "driving"
+    period_s: Annotated[float, Field(gt=0.001, le=60)]
+    columns: dict[str, str | TopicColumn] = {}
+    ego: Ego | None = None
+    objects: Objects | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMap:
+    """What a mapping file says.
+
+    Args:
+        vocabulary: Its signals, with the fields as further names of them.
+        period_s: The time between two frames.
+        columns: What each field is.
+        ego: Where the ego is, if objects are looked at.
+        objects: Who is around it.
+    """
+
+    vocabulary: Vocabulary
+    period_s: float
+    columns: Mapping[str, TopicColumn]
+    ego: Ego | None = None
+    objects: Objects | None = None
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that it needs."""
+        fields = list(self.columns)
+        if self.ego is not None and self.objects is not None:
+            fields += [self.ego.pose, self.ego.velocity, self.objects.list]
+        return frozenset(field.split(".")[0] for field in fields)
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        """The signals that come of it."""
+        named = [column.signal for column in self.columns.values()]
+        return tuple(dict.fromkeys([*named, *(PROVIDES if self.objects else ())]))
+
+
+def load_topics(path: Path) -> TopicMap:
+    """Reads a mapping file."""
+    file = validated(_File, read_yaml(path), str(path))
+    columns = {
+        name: TopicColumn(signal=each) if isinstance(each, str) else each
+        for name, each in file.columns.items()
+    }
+    if (file.ego is None) != (file.objects is None):
+        raise InvalidInput("ego and objects go together", source=str(path))
+    if not columns and file.objects is None:
+        raise InvalidInput("it maps no field to a signal", source=str(path))
+    try:
+        vocabulary = with_columns(load_vocabulary(file.vocabulary), columns)
+    except InvalidInput as error:
+        raise InvalidInput(error.problem, source=str(path), mend=error.mend) from error
+    if file.objects is not None and vocabulary.name != "driving":
+        raise InvalidInput("objects are for driving alone", source=str(path))
+    made = TopicMap(vocabulary, file.period_s, columns, file.ego, file.objects)
+    wrong = next((each for each in made.topics if not each.startswith("/")), None)
+    if wrong is not None:
+        raise InvalidInput(
+            f"{wrong!r:.60} is no topic", source=str(path),
+            mend="a field is /topic.field.field",
+        )  # fmt: skip
+    return made
+
+
+class Topics:
+    """The signals of one run, message after message.
+
+    Args:
+        told: The mapping.
+    """
+
+    def __init__(self, told: TopicMap) -> None:
+        self._map = told
+        self._senses = BodySenses(told.period_s)
+        self._last: dict[str, tuple[float, Any]] = {}
+        self._began_s: float | None = None
+        self._due_s = 0.0
+
+    def take(
+        self, topic: str, message: Any, time_s: float
+    ) -> tuple[float, dict[str, Any]] | None:
+        """Takes in a message; gives a frame's time and signals whenever one is due.
+
+        The first is due once every topic has said something, and is at 0 s.
+
+        Raises:
+            InvalidInput: A topic has said nothing for long, or what one says is not
+                what the mapping takes it for.
+        """
+        needed = self._map.topics
+        if topic not in needed:
+            return None
+        self._last[topic] = time_s, message
+        if needed - self._last.keys():
+            return None
+        if self._began_s is None:
+            self._began_s = self._due_s = time_s
+        late_s = time_s - self._due_s + _EARLY_S
+        if late_s < 0.0:
+            return None
+        period_s = self._map.period_s
+        self._due_s += period_s * (1.0 + late_s // period_s)
+        return round(time_s - self._began_s, 6), self._values(time_s)
+
+    def _values(self, time_s: float) -> dict[str, Any]:
+        for topic in sorted(self._map.topics):
+            silent_s = time_s - self._last.get(topic, (-math.inf, None))[0]
+            if silent_s > SILENT_S:
+                raise InvalidTrace(f"{topic} has said nothing for {silent_s:.3g} s")
+        found: dict[str, Any] = {}
+        if self._map.ego is not None and self._map.objects is not None:
+            found |= self._around(time_s, self._map.ego, self._map.objects)
+        for name, column in self._map.columns.items():
+            found[column.signal] = self._column(name, column)
+        return found
+
+    def _column(self, name: str, column: TopicColumn) -> Any:
+        signal = self._map.vocabulary.signals[column.signal]
+        alias = self._map.vocabulary.aliases[name]
+        try:
+            told = [alias.convert(_plain(each)) for each in self._each(name)]
+            if column.first:
+                return next((each for each in column.first if each in told), None)
+            return signal.check(told[0] if told else None)
+        except SignalFault as error:
+            raise InvalidTrace(f"{error} (in {name:.200})") from error
+
+    def _each(self, name: str) -> Iterator[Any]:
+        """What a field holds; each of it, where it stands for several."""
+        topic, *parts = name.split(".")
+        yield from _spread([self._last[topic][1]], parts, name)
+
+    def _one(self, name: str) -> Any:
+        topic, *parts = name.split(".")
+        return field_of(self._last[topic][1], parts, name, "")
+
+    def _around(self, time_s: float, own: Ego, told: Objects) -> dict[str, Any]:
+        ego = _mover("ego", self._one(own.pose), self._one(own.velocity), own.front_m)
+        ego.length, ego.width = own.length_m, own.width_m
+        objects = self._one(told.list)
+        if len(objects) > MOST_OBJECTS:
+            raise InvalidTrace(f"more than {MOST_OBJECTS} objects in {told.list:.200}")
+        vehicles: list[Mover] = []
+        people: list[Mover] = []
+        for number, each in enumerate(objects):
+            pose, velocity, size, label = (
+                field_of(each, field.split("."), field, told.list)
+                for field in (told.pose, told.velocity, told.size, told.label)
+            )
+            if int(label) in told.ignored:
+                continue
+            length, width = (
+                _number(field_of(size, [side], told.size, "")) for side in ("x", "y")
+            )
+            on_foot = int(label) in told.on_foot
+            ahead_m = 0.0 if on_foot else length / 2.0
+            mover = _mover(str(number), pose, velocity, ahead_m, on_foot=on_foot)
+            mover.length, mover.width = max(length, 0.1), max(width, 0.1)
+            (people if on_foot else vehicles).append(mover)
+        return self._senses.values(time_s, ego, vehicles, people)
+
+
+def _spread(items: Sequence[Any], parts: Sequence[str], name: str) -> Iterator[Any]:
+    if "*" not in parts:
+        for item in items:
+            yield field_of(item, parts, name, "")
+        return
+    at = list(parts).index("*")
+    for item in items:
+        listed = field_of(item, parts[:at], name, "")
+        if len(listed) > MOST_OBJECTS:
+            raise InvalidTrace(f"more than {MOST_OBJECTS} items in {name:.200}")
+        yield from _spread(listed, parts[at + 1 :], name)
+
+
+def _mover(
+    name: str, pose: Any, velocity: Any, ahead_m: float, *, on_foot: bool = False
+) -> Mover:
+    """Somebody placed by what is so far ahead of the pose's place."""
+    x, y = (_number(field_of(pose, ["position", axis], name, "")) for axis in "xy")
+    qx, qy, qz, qw = (
+        _number(field_of(pose, ["orientation", axis], name, "")) for axis in "xyzw"
+    )
+    heading = math.atan2(2.0 * (qw * qz + qx * qy), 1.0 - 2.0 * (qy * qy + qz * qz))
+    vx, vy = (_number(field_of(velocity, [axis], name, "")) for axis in "xy")
+    speed = math.hypot(vx, vy)
+    if on_foot and speed > 0.0:
+        heading += math.atan2(vy, vx)  # a body on foot has no front
+    x += ahead_m * math.cos(heading)
+    y += ahead_m * math.sin(heading)
+    return Mover(name, x, y, heading, speed, 0.0, 0.0)
+
+
+def _number(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidTrace(f"{value!r:.60} is no number")
+    return number
+
+
+def _plain(value: Any) -> Any:
+    """As JSON would have it; what is read from bags has numpy's numbers."""
+    return value.item() if hasattr(value, "item") else value

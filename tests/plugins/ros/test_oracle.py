@@ -1,0 +1,217 @@
+"""The oracle of ROSMonitoring's nodes, asked as they ask."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.plugins.ros import websocket as own
+from forewarn.plugins.ros.oracle import OracleServer
+from tests.plugins.remote.serving import POLICY
+from tests.plugins.ros.nodes import (
+    EGO,
+    LIGHTS,
+    OBJECTS,
+    event,
+    lights,
+    listening,
+    odometry,
+)
+
+pytestmark = pytest.mark.needs("websocket")
+
+COMMAND = "/control/command/control_cmd"
+
+
+class Node:
+    """Asks as ROSMonitoring's generated monitors do: send, then receive."""
+
+    def __init__(self, server: OracleServer) -> None:
+        import websocket
+
+        self.line = websocket.create_connection(
+            f"ws://127.0.0.1:{server.port}", timeout=20.0
+        )
+
+    def __enter__(self) -> Node:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.line.close()
+
+    def ask(self, topic: str, time_s: float, content: dict[str, Any]) -> Any:
+        self.line.send(json.dumps(event(topic, time_s, content)))
+        return json.loads(self.line.recv())
+
+    def drive(self, steps: int, speed: float, began_s: float = 100.0) -> Any:
+        """Says what topics say, step by step; gives the last answer."""
+        for step in range(steps):
+            time_s = began_s + 0.1 * step
+            self.ask(OBJECTS, time_s, {"objects": []})
+            self.ask(LIGHTS, time_s, lights())
+            said = self.ask(EGO, time_s, odometry(0.1 * speed * step, speed))
+        return said
+
+
+def test_nothing_passes_before_the_first_frame_and_then_by_its_risk() -> None:
+    with listening() as server, Node(server) as node:
+        first = node.ask(COMMAND, 99.9, {"longitudinal": {"velocity": 5.0}})
+        assert first["verdict"] == "currently_false"
+        assert first["topic"] == COMMAND and first["time"] == 99.9
+        assert node.drive(3, 5.0)["verdict"] == "currently_true"
+        assert node.ask(COMMAND, 100.2, {})["verdict"] == "currently_true"
+        fast = node.drive(2, 25.0, began_s=100.3)
+        assert fast["verdict"] == "currently_false" and fast["decision"] == "stop"
+        assert "no_collision" in fast["spec"] or "collision" in fast["spec"]
+        assert node.ask(COMMAND, 100.5, {})["verdict"] == "currently_false"
+        call = {"service": "go", "time": 100.5, "request": {"fast": True}}
+        node.line.send(json.dumps(call))
+        assert json.loads(node.line.recv())["request"] == {"fast": True}
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["[]", "no JSON", '{"topic": "x"}', '{"time": NaN}', '{"time": 1e999}'],
+)
+def test_what_is_no_event_may_not_pass(said: str) -> None:
+    with listening() as server, Node(server) as node:
+        node.drive(2, 5.0)
+        node.line.send(said)
+        assert json.loads(node.line.recv())["verdict"] == "currently_false"
+
+
+def test_nodes_share_one_run_that_ends_with_the_last(tmp_path: Path) -> None:
+    with listening(record=tmp_path) as server:
+        with Node(server) as one, Node(server) as other:
+            for step in range(3):
+                one.ask(EGO, 0.1 * step, odometry(0.0, 5.0))
+                one.ask(OBJECTS, 0.1 * step, {"objects": []})
+                said = other.ask(LIGHTS, 0.1 * step, lights())
+            assert said["verdict"] == "currently_true"
+        while server.oracle.nodes:
+            time.sleep(0.001)
+        with Node(server) as again:
+            assert again.ask(COMMAND, 9.0, {})["verdict"] == "currently_false"
+    (record,) = tmp_path.glob("*.run.jsonl")
+    assert '"ended":"the last node left"' in record.read_text().replace(" ", "", 1)
+
+
+def test_shadow_holds_nothing_back() -> None:
+    with listening(policy=replace(POLICY, shadow=True)) as server:
+        with Node(server) as node:
+            assert node.ask(COMMAND, 0.0, {})["verdict"] == "currently_true"
+            assert node.drive(2, 25.0)["verdict"] == "currently_true"
+
+
+def test_only_this_machine_is_heard() -> None:
+    import websocket
+
+    with listening() as server:
+        with pytest.raises(websocket.WebSocketException):
+            websocket.create_connection(
+                f"ws://127.0.0.1:{server.port}", origin="http://evil.example"
+            )
+        with pytest.raises(InvalidInput, match="not an address of this machine"):
+            OracleServer(server.oracle, "0.0.0.0")  # noqa: S104
+
+
+def test_what_is_too_long_ends_the_connection() -> None:
+    import websocket
+
+    with listening() as server:
+        with Node(server) as node:
+            heard = b"?"
+            with suppress(OSError, websocket.WebSocketException):
+                node.line.send(" " * (own.MAX_BYTES + 1))
+                heard = node.line.recv()
+            assert heard in (b"?", "")
+    assert server.losses == 1
+
+
+def said_to(data: bytes) -> list[bytes]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(data)
+        theirs.shutdown(socket.SHUT_WR)
+        return list(own.WebSocket(ours).messages())
+
+
+def masked(content: bytes, code: int = 1, mask: bytes = b"\x01\x02\x03\x04") -> bytes:
+    size = len(content)
+    head = bytes([0x80 | code])
+    if size < 126:
+        head += bytes([0x80 | size])
+    else:
+        head += bytes([0x80 | 126]) + size.to_bytes(2, "big")
+    hidden = bytes(byte ^ mask[i % 4] for i, byte in enumerate(content))
+    return head + mask + hidden
+
+
+@given(st.lists(st.binary(max_size=300), max_size=4), st.binary(min_size=4, max_size=4))
+def test_messages_come_as_they_were_sent(sent: list[bytes], mask: bytes) -> None:
+    data = b"".join(masked(each, mask=mask) + masked(b"", 9) for each in sent)
+    assert said_to(data + masked(b"", 8)) == sent
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_end_in_an_answer_or_an_error(data: bytes) -> None:
+    try:
+        said_to(data)
+    except InvalidInput:
+        pass
+
+
+def generated(port: int) -> Any:
+    """A monitor as ROSMonitoring itself generates it, from a user's copy of it."""
+    home = Path(os.environ.get("ROSMONITORING", "nowhere")) / "src"
+    if not (home / "rosmonitoring").is_dir():
+        pytest.skip("no copy of ROSMonitoring at $ROSMONITORING")
+    sys.path.insert(0, str(home))
+    try:
+        config = importlib.import_module("rosmonitoring.config")
+        generator = importlib.import_module("rosmonitoring.generator")
+    finally:
+        sys.path.remove(str(home))
+    topic = {"name": EGO, "type": "nav_msgs.msg.Odometry", "action": "log"}
+    oracle = {"url": "127.0.0.1", "port": port, "action": "nothing"}
+    monitor = {"id": "guarded", "log": "x", "oracle": oracle, "topics": [topic]}
+    (spec,) = config.parse_config({"monitors": [{"monitor": monitor}]}).monitors
+    module = ModuleType("guarded")
+    source = generator.render_monitor_source(spec, "ros2")
+    exec(compile(source, "guarded.py", "exec"), vars(module))  # noqa: S102
+    (kind,) = (e for e in vars(module).values() if hasattr(e, "_oracle_verdict"))
+    made = object.__new__(kind)
+    made.oracle = made._connect_oracle()
+    return made
+
+
+def test_its_own_monitor_hears_our_verdicts() -> None:
+    with listening() as server:
+        monitor = generated(server.port)
+        for step in range(4):
+            speed = 5.0 if step < 3 else 25.0
+            for topic, said in (
+                (OBJECTS, {"objects": []}),
+                (LIGHTS, lights()),
+                (EGO, odometry(step, speed)),
+            ):
+                heard = monitor._oracle_verdict(event(topic, 0.1 * step, said))
+            allowed, verdict, answer = heard
+            assert allowed is (speed < 10.0)
+            assert verdict == ("currently_true" if allowed else "currently_false")
+            assert answer["topic"] == EGO
+        monitor.oracle.close()

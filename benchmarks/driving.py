@@ -40,6 +40,7 @@ from forewarn.monitors.evaluation.foretold import (
 from forewarn.monitors.evaluation.warned import Warned, warned_early
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy, acting, load_policy
 from forewarn.monitors.risk.evidence import dealt, needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Judge
@@ -66,15 +67,15 @@ BARS = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Keeper:
-    """Keeps the frames of a run; a listener."""
+@dataclass
+class Keeper(Listener):
+    """Keeps the frames of a run."""
 
     frames: list[Frame] = field(default_factory=list)
     source: Source | None = None
 
-    def began(self, source: Source) -> None:
-        self.source, self.frames = source, []
+    def began(self, run: Run) -> None:
+        self.source, self.frames = run.source, []
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None

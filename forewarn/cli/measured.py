@@ -135,6 +135,7 @@ _LAW: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "lead time: mean": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
     "median": lambda row: in_seconds(row["awt_trigger_s"]["median"]),
     "p10": lambda row: in_seconds(row["awt_trigger_s"]["p10"]),
+    "1 s ahead": lambda row: part_of(row["second_ahead"], row["violating"]),
     "to violation: mean": lambda row: in_seconds(row["awt_violation_s"]["mean"]),
     "max": lambda row: in_seconds(row["awt_violation_s"]["max"]),
     "clean": lambda row: row["clean"],

@@ -208,6 +208,11 @@ class Warned:
         """How many of the detected were warned of before the risk looked so far."""
         return int(np.count_nonzero(self.ahead(True) > horizon_s + 1e-6))
 
+    @property
+    def second_ahead(self) -> int:
+        """How many violations were warned of at least a second before the trigger."""
+        return int((np.nan_to_num(self.ahead(True)) >= 1.0 - 1e-9).sum())
+
     def as_dict(self, horizon_s: float) -> dict[str, Any]:
         """The figures that every way to warn is judged by, beside a risk within H."""
         violating, clean = self.violating, self.clean
@@ -217,6 +222,8 @@ class Warned:
             "clean": len(clean),
             "detected": self.detected,
             "early": self.early(horizon_s),
+            "second_ahead": self.second_ahead,
+            "second_ahead_rate": rate(self.second_ahead, len(violating)),
             "missed": len(violating) - self.detected,
             "awt_violation_s": spread(to_violation[~np.isnan(to_violation)].tolist()),
             "awt_trigger_s": spread(to_trigger[~np.isnan(to_trigger)].tolist()),
@@ -313,17 +320,18 @@ def _point(warned: Warned, threshold: float, horizon_s: float) -> dict[str, Any]
         "threshold": threshold,
         "detected": warned.detected,
         "early": warned.early(horizon_s),
+        "second_ahead_rate": rate(warned.second_ahead, len(warned.violating)),
         "detection_rate": warned.detection_rate,
         "false_alarm_rate": warned.false_alarm_rate,
         "false_alarms_per_hour": warned.false_alarms_per_hour,
-        "awt_trigger_s": _mean(warned, trigger=True),
-        "awt_violation_s": _mean(warned, trigger=False),
+        "awt_trigger_s": _over(np.nanmean, warned, trigger=True),
+        "awt_violation_s": _over(np.nanmean, warned, trigger=False),
+        "awt_trigger_median_s": _over(np.nanmedian, warned, trigger=True),
     }
 
 
-def _mean(warned: Warned, trigger: bool) -> float | None:
-    times = warned.ahead(trigger)
-    return float(np.nanmean(times)) if warned.detected else None
+def _over(figure: Any, warned: Warned, trigger: bool) -> float | None:
+    return float(figure(warned.ahead(trigger))) if warned.detected else None
 
 
 def best_allowed(

@@ -162,6 +162,7 @@ class Topics:
         self._map = told
         self._senses = BodySenses(told.period_s)
         self._last: dict[str, tuple[float, Any]] = {}
+        self._paced_by = None if told.ego is None else told.ego.pose.split(".")[0]
         self._began_s: float | None = None
         self._due_s = 0.0
 
@@ -170,7 +171,8 @@ class Topics:
     ) -> tuple[float, dict[str, Any]] | None:
         """Takes in a message; gives a frame's time and signals whenever one is due.
 
-        The first is due once every topic has said something, and is at 0 s.
+        The first is due once every topic has said something, and is at 0 s. Where the
+        ego's pose is known, frames come with it: what others said is older.
 
         Raises:
             InvalidInput: A topic has said nothing for long, or what one says is not
@@ -180,7 +182,7 @@ class Topics:
         if topic not in needed:
             return None
         self._last[topic] = time_s, message
-        if needed - self._last.keys():
+        if needed - self._last.keys() or self._paced_by not in (None, topic):
             return None
         if self._began_s is None:
             self._began_s = self._due_s = time_s

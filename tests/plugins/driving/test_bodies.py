@@ -79,7 +79,8 @@ def test_the_first_to_leave_a_crossing_counts_and_who_comes_after_it() -> None:
     times = drive(ego, other, 6.0)
     first = next(i for i, each in enumerate(times) if each is not None)
     assert first == pytest.approx(34, abs=1)
-    assert times[first] == pytest.approx(0.9, abs=0.15)
+    # Seen ten times a second, it is up to two frames longer.
+    assert 0.9 <= (times[first] or 0.0) <= 1.1 + 1e-9
     assert min(each for each in times if each is not None) == times[first]
     # The other way round it is as long.
     back = drive(other, ego, 6.0)

@@ -98,9 +98,9 @@ def test_nodes_share_one_run_that_ends_with_the_last(tmp_path: Path) -> None:
     with listening(record=tmp_path) as server:
         with Node(server) as one, Node(server) as other:
             for step in range(3):
-                one.ask(EGO, 0.1 * step, odometry(0.0, 5.0))
-                one.ask(OBJECTS, 0.1 * step, {"objects": []})
-                said = other.ask(LIGHTS, 0.1 * step, lights())
+                other.ask(LIGHTS, 0.1 * step, lights())
+                other.ask(OBJECTS, 0.1 * step, {"objects": []})
+                said = one.ask(EGO, 0.1 * step, odometry(0.0, 5.0))
             assert said["verdict"] == "currently_true"
         while server.oracle.nodes:
             time.sleep(0.001)

@@ -28,10 +28,11 @@ WALKS = thing(pose(20.0, -2.0), twist(0.0, 1.2), label=7)
 
 def told(*objects: Any, shows: Any = None) -> dict[str, Any]:
     topics = Topics(load_topics(AUTOWARE))
-    assert topics.take(EGO, odometry(0.0, 10.0), 5.0) is None
+    assert topics.take(EGO, odometry(0.0, 10.0), 4.9) is None
     assert topics.take(OBJECTS, {"objects": list(objects)}, 5.0) is None
     assert topics.take("/rosout", {}, 5.0) is None
-    due = topics.take(LIGHTS, shows or lights(), 5.0)
+    assert topics.take(LIGHTS, shows or lights(), 5.0) is None
+    due = topics.take(EGO, odometry(0.0, 10.0), 5.0)
     assert due is not None and due[0] == 0.0
     return due[1]
 
@@ -85,10 +86,10 @@ def test_a_topic_that_falls_silent_is_told() -> None:
 )
 def test_messages_that_do_not_fit_are_named(said: Any, problem: str) -> None:
     topics = Topics(load_topics(AUTOWARE))
-    topics.take(EGO, odometry(0.0, 5.0), 0.0)
+    topics.take(OBJECTS, said, 0.0)
     topics.take(LIGHTS, lights(), 0.0)
     with pytest.raises(InvalidInput, match=problem):
-        topics.take(OBJECTS, said, 0.0)
+        topics.take(EGO, odometry(0.0, 5.0), 0.0)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def test_a_violated_law_has_exactly_this_shape(tmp_path: Path) -> None:
         ],
         "instances": [
             {
-                "from_s": 0.3,
-                "until_s": 0.3,
+                "from_s": pytest.approx(0.3),
+                "until_s": pytest.approx(0.3),
                 "signals": {"a": [0.0, 0.0], "b": [0.0, 0.0]},
             }
         ],

@@ -25,7 +25,7 @@ from forewarn.monitors.laws.monitor import Monitor
 from tests.monitors.laws.named import load_law
 
 BOOK = """38_1 38_2 38_3 42 44 45 46_2 46_3 47 50 51_3 51_4 51_5 51_6 51_7 52 53 57 58
-59 62 no_collision near_miss""".split()
+59 62 no_collision near_miss_ttc near_miss_pet near_miss_drac""".split()
 
 # Bounds in seconds, by law and edition, as their authors wrote them.
 SECONDS = {
@@ -241,9 +241,9 @@ TRIGGERS: list[tuple[str, Edition, dict[str, Any]]] = [
     ("59", "probguard", {"crosswalk_distance": 5.0, "time_of_day": 23.0}),
     ("62", "probguard", {"honking_allowed": False, "horn_on": True}),
     ("no_collision", "probguard", {"collision": True}),
-    ("near_miss", "probguard", {"time_to_collision": 1.4}),
-    ("near_miss", "probguard", {"post_encroachment_time": 0.9}),
-    ("near_miss", "probguard", {"deceleration_to_avoid_crash": 3.4}),
+    ("near_miss_ttc", "probguard", {"time_to_collision": 1.4}),
+    ("near_miss_pet", "probguard", {"post_encroachment_time": 0.9}),
+    ("near_miss_drac", "probguard", {"deceleration_to_avoid_crash": 3.4}),
 ]
 
 

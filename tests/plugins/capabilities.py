@@ -401,6 +401,7 @@ class OverLines(OverSocket):
 
 MODULES: Sequence[str] = (
     "tests.plugins.capabilities",
+    "tests.plugins.ros.capable",
     "tests.plugins.carla.capable",
     "tests.apollo_bridge.capable",
     "tests.plugins.agents.capable",

@@ -137,6 +137,7 @@ def test_what_the_page_says_works_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     section = PAGE.read_text(encoding="utf-8").split("## CommonRoad")[1]
+    section, beside = section.split("### Criticality")
     scenario, commands = re.findall(r"```(?:yaml)?\n(.*?)```", section, re.S)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scenes").mkdir()
@@ -149,3 +150,8 @@ def test_what_the_page_says_works_as_it_stands(
         assert done.exit_code == 0, done.output
         told[words[0]] = json.loads(done.stdout)
     assert told["monitor"]["laws"][0]["runs"] == 3
+    (line,) = re.findall(r"^forewarn (.*)$", beside, re.M)
+    done = CliRunner().invoke(main, line.split())
+    judged = json.loads(done.stdout)["results"]
+    assert [each["law"][:10] for each in judged] == ["near_miss_"] * 3
+    assert all(bool(each["instances"]) == bool(each["violations"]) for each in judged)

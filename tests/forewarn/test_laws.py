@@ -26,8 +26,9 @@ def _json(*arguments: str) -> Any:
 def test_the_book_is_listed_in_plain_words() -> None:
     result = _run()
     assert result.exit_code == 0
-    assert "51_5          Article 51 (5)  At red, stop at the line" in result.stdout
-    assert len(_json()["laws"]) == 22
+    assert "51_5            Article 51 (5)  At red, stop at the line" in result.stdout
+    assert len(_json()["laws"]) == 25
+    assert _json("near_miss_ttc")["statute"] == ""  # no law of any country's
 
 
 def test_a_law_shows_article_formula_signals_and_automaton() -> None:

@@ -43,9 +43,7 @@ Draw = Callable[[np.random.Generator], Outcomes]
 
 def rates() -> Iterator[str]:
     """How often a rate is reported that is kept, and one that has doubled."""
-    yield (
-        f"of {DRAWN}:  rate  known from   kept: in 1,000   doubled: in 200   in 500 runs"
-    )
+    yield f"of {DRAWN}:  rate  known from   kept: in 1,000   doubled: in 200   in 500"
     for rate in (0.1, 0.05):
         for training in TRAINING:
             known = "guarantee" if training is None else f"{training} runs"

@@ -171,7 +171,7 @@ class Warned:
 
         if "law" in given_options():
             files = shipped_with(scenario)
-            used = self.model or (files and files.model)
+            used = self.model or (files.model if files else None)
             if used is not None:
                 refuse_undecided_by(load_models(used), scenario.laws)
         model, policy, purpose = self.model, self.policy, self.preset

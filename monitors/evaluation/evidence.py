@@ -283,8 +283,8 @@ class Histogram:
     @classmethod
     def of(cls, values: Sequence[float]) -> Histogram:
         """In ten classes of about as many runs, or fewer where values are alike."""
-        tenths = np.quantile(values, np.arange(1, 10) / 10) if values else []
-        edges = sorted({round(float(each), 6) for each in tenths})
+        tenths = np.quantile(values, np.arange(1, 10) / 10).tolist() if values else []
+        edges = sorted({round(each, 6) for each in tenths})
         counts = [0] * (len(edges) + 1)
         for each in values:
             counts[bisect_right(edges, each)] += 1

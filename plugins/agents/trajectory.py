@@ -134,7 +134,9 @@ class Trajectory:
     def _came_back(self, result: object) -> dict[str, Value]:
         """The fields of a result that laws read; one without fields is its `text`."""
         found = fields_of(result) if self._results else None
-        given = found if isinstance(found, Mapping) else {"text": found}
+        given: Mapping[str, Any] = (
+            found if isinstance(found, Mapping) else {"text": found}
+        )
         values = {name: given.get(name.removeprefix(_RESULT)) for name in self._results}
         return {n: v for n, v in values.items() if _is(self.kinds[n], v)}
 

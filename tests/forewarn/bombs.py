@@ -104,8 +104,8 @@ def write_bombs(folder: Path) -> list[Path]:
     for name, files in ARCHIVES.items():
         found.append(folder / name)
         with tarfile.open(found[-1], "w:gz", compresslevel=1) as archive:
-            for each, content in files.items():
+            for each, held in files.items():
                 about = tarfile.TarInfo(each)
-                about.size = len(content)
-                archive.addfile(about, io.BytesIO(content))
+                about.size = len(held)
+                archive.addfile(about, io.BytesIO(held))
     return found

@@ -19,7 +19,7 @@ from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.loop.records import model_file
@@ -76,8 +76,8 @@ def _frame(step: int, speed: float = 20.0) -> Frame:
     return Frame(round(step * 0.1, 3), step, {"speed": speed})
 
 
-CALM: dict[str, Any] = {"rules": {"*": ()}}
-"""A policy that never acts on a risk."""
+CALM: dict[str, Any] = {"rules": {"*": (Step("alert", 1.0),)}}
+"""A policy that acts on no risk below 1."""
 
 
 def test_a_judge_decides_where_no_risk_does() -> None:

@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.plugins.ros import websocket as own
+from forewarn.plugins.remote.messages import MAX_BYTES
 from forewarn.plugins.ros.oracle import OracleServer
+from forewarn.plugins.ros.websocket import WebSocket
 from tests.plugins.remote.serving import POLICY
 from tests.plugins.ros.nodes import (
     EGO,
@@ -134,9 +135,9 @@ def test_what_is_too_long_ends_the_connection() -> None:
 
     with listening() as server:
         with Node(server) as node:
-            heard = b"?"
+            heard: str | bytes = b"?"
             with suppress(OSError, websocket.WebSocketException):
-                node.line.send(" " * (own.MAX_BYTES + 1))
+                node.line.send(" " * (MAX_BYTES + 1))
                 heard = node.line.recv()
             assert heard in (b"?", "")
     assert server.losses == 1
@@ -147,7 +148,7 @@ def said_to(data: bytes) -> list[bytes]:
     with ours, theirs:
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
-        return list(own.WebSocket(ours).messages())
+        return list(WebSocket(ours).messages())
 
 
 def masked(content: bytes, code: int = 1, mask: bytes = b"\x01\x02\x03\x04") -> bytes:

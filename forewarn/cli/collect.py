@@ -16,7 +16,6 @@ from forewarn.cli.command import (
     FolderPlace,
     Formerly,
     Many,
-    Positive,
     Seed,
     command,
 )
@@ -49,19 +48,15 @@ class Enough:
     """When sampling ends.
 
     Args:
-        until: Stop when enough is known. pac: how likely each law is to be broken, from
-            every state. rate: how often it is broken in a run.
-        epsilon: With --until: maximum error of a probability.
+        until: Stop when enough is known. rate: how often each law is broken in a run.
+        epsilon: With --until: maximum error of the rate.
         delta: With --until: probability of a larger error.
-        within: With --until pac: how many seconds the probability looks ahead; by
-            default the scenario's horizon.
         budget: With --until: when to give up, such as 400, 90s or 10min.
     """
 
-    until: Literal["pac", "rate"] | None = None
+    until: Literal["rate"] | None = None
     epsilon: Chance = 0.1
     delta: Chance = 0.05
-    within: Positive | None = None
     budget: Annotated[str, "EPISODES|TIME"] = "1000"
 
     def limits(self, episodes: int | None) -> tuple[int, float]:
@@ -100,10 +95,9 @@ def collect(
     SCENARIO is a name that `forewarn scenarios` lists, or a file. A campaign that was
     stopped goes on where it was when the command is given again.
 
-    With --until pac it samples, learns and looks again after each doubling, until the
-    probability of breaking each law is known to within --epsilon from every state that
-    was seen, or the budget is used up; it then says how far it got. --until rate asks
-    for less: how often a law is broken in a run.
+    With --until rate it looks after each doubling of the episodes. It stops when the
+    rate of runs that break each law is known to within --epsilon, or when the budget is
+    used up; it then says how far it got.
 
     \b
     Example:
@@ -122,14 +116,12 @@ def collect(
         rerun: Run also what is in the folder already.
     """
     from forewarn.abstractions.dataset.layout import parquet
-    from forewarn.monitors.trust.pac import (
-        check_risks,
-    )
     from forewarn.scenarios.running.campaign import frames_kept, recordings
     from forewarn.scenarios.running.sampling import (
         Campaign,
         Goal,
         base_rates,
+        check_error,
         refuse_total_failure,
         sampled,
     )
@@ -146,12 +138,11 @@ def collect(
         found = campaign.run(episodes or recordings(wanted) or 100)
         refuse_total_failure(found)
     else:
-        check_risks(goal.epsilon, goal.delta)
+        check_error(goal.epsilon, goal.delta)
         most, time_s = goal.limits(episodes)
-        within_s = goal.within or wanted.horizon_s
-        aim = Goal(goal.until, goal.epsilon, goal.delta, within_s)
-        found, pac, told = sampled(campaign, aim, most, time_s, goal.budget)
-        facts = {"pac": pac}
+        aim = Goal(goal.epsilon, goal.delta)
+        found, rated, told = sampled(campaign, aim, most, time_s, goal.budget)
+        facts = {"rate": rated}
     rates = base_rates(wanted, found)
     payload = {
         "scenario": wanted.name,

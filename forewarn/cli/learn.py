@@ -11,7 +11,6 @@ import click
 
 from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
-    Chance,
     File,
     Place,
     command,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
     from forewarn.monitors.chains.model import Model
     from forewarn.monitors.finding.choice import Choice
-    from forewarn.monitors.trust.pac import PacReport
     from forewarn.scenarios.running.pools import (
         Pool,
     )
@@ -42,27 +40,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """Where the model goes, and what is promised of it.
+    """Where the model goes.
 
     Args:
         out: Where the model goes.
         abstraction_out: Where the abstraction that was found goes; by default beside
             the model.
         update: Continue this model with more traces.
-        epsilon: Maximum error of a risk, for a guarantee.
-        delta: The probability of a larger error.
     """
 
     out: File
     abstraction_out: File | None = None
     update: File | None = None
-    epsilon: Chance | None = None
-    delta: Chance | None = None
 
     def check(self, wish: Wish) -> None:
         """Rejects options that do not go together."""
-        if (self.epsilon is None) != (self.delta is None):
-            raise click.UsageError("--epsilon and --delta come together")
         if self.abstraction_out is not None and not wish.auto:
             raise click.UsageError("--abstraction-out goes with --abstraction auto")
         if wish.horizon is not None and not wish.auto:
@@ -80,8 +72,7 @@ def learn(
     A scenario file stands for all that its logs recorded (`world: log`).
 
     It says whether the chain is a fair picture of the traces; the model's
-    training.fairness, and --json, have each finding. With --epsilon and --delta it
-    also says for each state how many visits it has and how many the guarantee needs.
+    training.fairness, and --json, have each finding.
 
     \b
     Examples:
@@ -144,7 +135,6 @@ def _learned(
     """One model, and what there is to say of it, as JSON and for people."""
     from forewarn.abstractions.files import atomic_text
     from forewarn.monitors.trust.fairness import NAMED
-    from forewarn.monitors.trust.pac import pac_reports
 
     for _ in progress(learner.add(runs, pool), "runs learned", len(runs)):
         pass
@@ -158,13 +148,6 @@ def _learned(
         training["abstraction"] = choice.as_dict()
         with atomic_text(beside) as file:
             file.write(choice.text(f"Found in {len(runs)} runs by forewarn learn."))
-    reports: list[PacReport] = []
-    if to.epsilon is not None and to.delta is not None:
-        reports = pac_reports(
-            model, to.epsilon, to.delta, learner.abstraction, monitors
-        )
-        kept = ("epsilon", "delta", "target", "holds", "error")
-        training["pac"] = [{k: getattr(each, k) for k in kept} for each in reports]
     model = replace(model, training=training)
     plain = [*model.chain.warnings(), *learner.warnings()]
     if choice is not None:
@@ -176,12 +159,11 @@ def _learned(
         "transitions": model.chain.transitions,
         "unvisited": [model.chain.states[i] for i in model.unvisited],
         "training": dict(model.training),
-        "pac": [report.as_dict() for report in reports],
         "verdict": verdict,
         "warnings": [*plain, *fairness.warnings()],
     }
     told = str if learner.abstraction is None else learner.told
-    lines = [*_lines(model, to.out, reports, plain, told), verdict]
+    lines = [*_lines(model, to.out, plain, told), verdict]
     if not fairness.fair:
         lines.append(_NEXT)
     lines += (helpful.sentence() for helpful in fairness.helpful[:NAMED])
@@ -208,7 +190,6 @@ def _stem(model: Path) -> str:
 def _lines(
     model: Model,
     out: Path,
-    reports: Sequence[PacReport],
     warnings: Sequence[str],
     told: Callable[[str], str],
 ) -> Iterator[str]:
@@ -223,5 +204,3 @@ def _lines(
         yield f"never left in any trace, so made uniform: {names}{more}"
     for warning in warnings:
         yield f"warning: {warning}"
-    for report in reports:
-        yield from report.sentences()

@@ -1,1 +1,1 @@
-"""How far a chain may be trusted: PAC guarantees, fairness, memory, reliability."""
+"""How far a chain may be trusted: fairness, memory, reliability."""

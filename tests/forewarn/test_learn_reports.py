@@ -1,4 +1,4 @@
-"""What `forewarn learn` says of the model it made: a fair picture? a guarantee?"""
+"""What `forewarn learn` says of the model it made: is it a fair picture?"""
 
 from __future__ import annotations
 
@@ -77,35 +77,17 @@ def test_a_timer_is_warned_of_and_kept_in_the_model(
     assert any("timer lasts 20" in warning for warning in payload["warnings"])
 
 
-def test_without_a_law_the_guarantee_is_about_every_state(
-    states: Path, tmp_path: Path
-) -> None:
-    said = learn(
-        states, "--out", tmp_path / "m.json", "--epsilon", "0.2", "--delta", "0.1",
-        "--json",
-    )  # fmt: skip
-    (report,) = json.loads(said.stdout)["pac"]
-    assert report["target"] == "reaching any one state"
-    assert report["holds"] is False
-    timer = report["states"]["timer"]
-    assert timer["visits"] > 0 and timer["needed"] > 0 and timer["needed_ctl"] > 0
-
-
-def test_with_a_law_its_risk_is_validated_and_guaranteed(
-    frames: list[Path], tmp_path: Path
-) -> None:
+def test_with_a_law_its_risk_is_validated(frames: list[Path], tmp_path: Path) -> None:
     law = "always(braking -> eventually[0,0.5 s] speed < 1 km/h)"
     said = learn(
         *frames, "--law", law, "--candidate", "speed > 20 km/h",
-        "--epsilon", "0.2", "--delta", "0.1", "--out", tmp_path / "m.json", "--json",
+        "--out", tmp_path / "m.json", "--json",
     )  # fmt: skip
     assert said.exit_code == 0, said.output
     payload = json.loads(said.stdout)
     fairness = payload["training"]["fairness"]
     (reliability,) = fairness["reliability"].values()
     assert reliability["traces"] == 12 and reliability["bins"]
-    (report,) = payload["pac"]
-    assert report["target"].startswith("a violation of always")
 
 
 def test_unused_predicates_are_ranked(frames: list[Path], tmp_path: Path) -> None:

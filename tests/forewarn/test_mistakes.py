@@ -70,7 +70,7 @@ MISTAKES = (
     of("run tiny-road --model road.json --intervene stop --threshold 30",
        "--threshold"),
     of("learn traces --format csv --out m.json", "--format", "csv"),
-    of(f"{LEARN} --epsilon 0.1", "--epsilon", "--delta"),
+    of(f"{LEARN} --abstraction-out a.yaml", "--abstraction-out", "auto"),
     of("laws --svg x.svg", "--svg"),
     of("doctor carl", "carl"),
     of("export road.json --format prims", "--format", "prims"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,8 +19,7 @@ from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.calibration import Calibration, calibrated
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
-from forewarn.monitors.risk.tables import guard_bound, guard_risk, violation_within
-from forewarn.monitors.trust.pac import law_target, pac_report
+from forewarn.monitors.risk.tables import guard_bound, guard_risk
 
 LAWS = {
     "invariant": compile_law(parse_formula("always not u")),
@@ -216,76 +215,3 @@ def _curve(
                 happened.append(bad in names[i : i + HORIZON + 1])
                 run.append(number)
     return calibrated(np.array(said), np.array(happened), np.array(run, np.int64))
-
-
-@dataclass(frozen=True)
-class Campaign:
-    """What became of sampling until a report held.
-
-    Args:
-        stopped: After how many runs it held; None if it did not within the budget.
-        error: The greatest error that there truly was then.
-        said: What the report said of it.
-    """
-
-    stopped: int | None
-    error: float
-    said: float
-
-
-SIZES = (25, 50, 100, 200, 400, 800, 1600)
-
-
-def kitchen(share: float) -> Chain:
-    """Runs that break a law with a probability; nothing else is left to chance."""
-    rows: dict[int, dict[int, float | Fraction]] = {
-        0: {1: 1.0 - share, 2: share},
-        1: {4: 1.0}, 2: {3: 1.0}, 3: {4: 1.0}, 4: {4: 1.0},
-    }  # fmt: skip
-    return Chain.from_rows(["s0", "s1", "s2", "u", "END"], rows, end=4)
-
-
-def campaigns(
-    seed: int, number: int, epsilon: float = 0.1, sizes: tuple[int, ...] = SIZES
-) -> Iterator[Campaign]:
-    """Sampling as `collect --until pac` does: each look half of delta left."""
-    rng = np.random.default_rng(seed)
-    automaton = LAWS["invariant"]
-    labels: Labels = {"u": ("u",)}
-    for _ in range(number):
-        truth = kitchen(float(rng.choice([0.002, 0.01, 0.02, 0.05, 0.3])))
-        right = violation_within(
-            truth, letters(truth, automaton, labels), automaton, HORIZON
-        )
-        yield _campaign(rng, truth, right, epsilon, sizes, automaton, labels)
-
-
-def _campaign(
-    rng: np.random.Generator,
-    truth: Chain,
-    right: Rows,
-    epsilon: float,
-    sizes: tuple[int, ...],
-    automaton: Automaton,
-    labels: Labels,
-) -> Campaign:
-    walk, tally = walker(rng, truth), Tally()
-    for look, size in enumerate(sizes, start=1):
-        while tally.traces < size:
-            tally.add_sequence(walk(0))
-        model = learn(tally, Support("observed"), Fraction(0), "absorb")
-        chain, read = model.chain, letters(model.chain, automaton, labels)
-        target = law_target(chain, read, automaton)
-        report = pac_report(
-            model, epsilon, DELTA / 2**look, target=target, horizon=HORIZON
-        )
-        if report.holds:
-            estimate = violation_within(chain, read, automaton, HORIZON)
-            error = max(
-                abs(estimate[q, i] - right[q, truth.index(name)])
-                for i, name in enumerate(chain.states)
-                if i != chain.end
-                for q in [int(automaton.step[automaton.initial, read[i]])]
-            )
-            return Campaign(size, float(error), report.error)
-    return Campaign(None, 0.0, 1.0)

@@ -36,15 +36,8 @@ def test_bounds_are_never_taken_through_a_curve_alone() -> None:
     assert beside == 1.0 and through < 1 - coverage.DELTA
 
 
-def test_campaigns_do_not_certify_ignorance() -> None:
-    ended = list(coverage.campaigns(0, 10, sizes=(25, 50, 100, 200)))
-    assert all(each.error <= each.said for each in ended)
-    # Twenty-five clean runs are never enough for a tenth.
-    assert all(each.stopped is None or each.stopped > 50 for each in ended)
-
-
 def test_the_page_on_evidence_shows_what_is_printed() -> None:
-    few = "--laws 20 --risks 10 --chains 5 --campaigns 3".split()
+    few = "--laws 20 --risks 10 --chains 5".split()
     (shown,) = (
         each for page in PAGES if page.stem == "evidence" for each in outputs(page)
     )
@@ -62,13 +55,6 @@ def test_laws_and_risks_at_length() -> None:
 def test_bounds_at_length(traces: int) -> None:
     for law, each in coverage.interval_coverage(2, 1_000, (traces,)).items():
         assert each.share >= 1 - coverage.DELTA, law
-
-
-@pytest.mark.slow
-def test_campaigns_at_length() -> None:
-    ended = list(coverage.campaigns(2, 200))
-    off = sum(each.error > each.said for each in ended)
-    assert off <= coverage.DELTA * len(ended)
 
 
 # -- the oracles find what they are for -----------------------------------------------

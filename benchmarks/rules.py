@@ -67,7 +67,7 @@ CONDITIONS = {
     "driving": (
         "lead_near and lead_slower", "must_brake_hard and not brakes",
         "at_light and light_forbids and not stands", "pedestrian_near and not stands",
-        "near_junction and gives_way and paths_cross", "snows and speed > 30 km/h",
+        "near_junction and gives_way and paths_cross", "snow > 0 and speed > 30 km/h",
         "fast and not brakes", "once[0, 3 s] stands and fast", "collides_soon",
         "speed > 50 km/h and lead_distance < 30 m",
     ),

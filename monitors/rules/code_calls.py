@@ -198,10 +198,6 @@ RUNNING: Table = {
         ),
     ),
     "runs_unknown": ("A command is run that is not in the program.", _runs_unknown),
-    "installs": (
-        "Software is installed.",
-        lambda p: code_shell.installs(steps(p)) or any(p.called("pip.main")),
-    ),
     "command_fetches": (
         "A command reaches over the network.",
         _stepping(code_shell.fetches_by),

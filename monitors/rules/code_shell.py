@@ -191,16 +191,6 @@ def _installed(steps: list[Step]) -> Iterator[list[str]]:
             yield words[words.index(verb) + 1 :]
 
 
-def installs(steps: list[Step]) -> bool:
-    """Software is installed that the project at hand does not name itself."""
-    for asked in _installed(steps):
-        listed = [word for word in asked if not word.startswith("-")]
-        own = {"-r", "-e", "--requirement", "--editable"} & set(asked)
-        if listed and not own and listed != ["."]:
-            return True
-    return False
-
-
 def installs_foreign(steps: list[Step]) -> bool:
     """Software is installed from elsewhere than where its installer looks."""
     return any(_FOREIGN.match(word) for asked in _installed(steps) for word in asked)

@@ -176,7 +176,7 @@ def test_what_the_page_shows_works(tmp_path: Path) -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.M | re.S)
     rules, predicates = tmp_path / "rules.yaml", tmp_path / "predicates.yaml"
     rules.write_text(blocks[0])
-    predicates.write_text(blocks[1])
+    predicates.write_text(next(b for b in blocks if "forewarn.predicates/1" in b))
     assert _json("lint", rules)["findings"] == []
     assert (
         "tailgates"
@@ -200,7 +200,7 @@ def test_drives_without_weather_are_scored_and_learned_from(tmp_path: Path) -> N
     rules = tmp_path / "rules.yaml"
     rules.write_text(
         "format: forewarn.rules/1\ndomain: driving\nrules:\n"
-        "- {name: slow-in-snow, tick: any, when: snows and fast}\n"
+        "- {name: slow-in-snow, tick: any, when: snow > 0 and fast}\n"
     )
     for command in ("score", "evolve"):
         done = _run(command, "--rules", rules, "--traces", path, "--json")

@@ -128,7 +128,7 @@ def test_a_frame_counts_before_what_was_followed() -> None:
         ("import os\nos.system('rm -rf ~/')", "runs_shell deletes deletes_tree",
          ""),
         ("import subprocess\nsubprocess.run(['pip', 'install', 'git+https://x'])",
-         "runs_command installs takes_over", "runs_shell"),
+         "runs_command installs_foreign takes_over", "runs_shell"),
         ("x = input()\neval(x)", "evaluates takes_over", "evaluates_reaching"),
         ("eval(\"__import__('os').system('ls')\")", "evaluates_reaching", ""),
         ("import pickle\npickle.loads(b'x')", "unpacks_objects takes_over", ""),
@@ -178,7 +178,7 @@ def test_driving_reads_signals_and_remembers() -> None:
         situation.enter(Event("tick", values=values, time_s=float(second)))
         found.append(situation.so("waited"))
     assert found == [False, True, True, True, True, False]
-    assert situation.so("snows") and not situation.so("lead_near")
+    assert not situation.so("lead_near")
 
 
 # -- predicates that users add

@@ -92,8 +92,8 @@ DRIVING = rules_from(
 format: forewarn.rules/1
 domain: driving
 rules:
-- {name: snow, tick: any, when: "snows and fast"}
-- {name: clear, tick: any, when: "fast", unless: [snows, "visibility < 100 m"]}
+- {name: snow, tick: any, when: "snow > 0 and fast"}
+- {name: clear, tick: any, when: "fast", unless: [snow > 0, "visibility < 100 m"]}
 - {name: either, tick: any, when: "fast or snow > 0.5"}
 - {name: since, tick: any, when: "once[0, 2 steps] snow > 0 and not waited"}
 - {name: never, tick: any, when: "historically[0, 1 s] not (visibility < 100 m)"}

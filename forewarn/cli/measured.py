@@ -115,7 +115,13 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
 
 def _drift(drift: Drift) -> Iterator[str]:
     yield from drift.sentences()
-    yield from tabled(_EXAMINED, [each.as_dict() for each in drift.examined])
+    if drift.examined:
+        yield from tabled(_EXAMINED, [each.as_dict() for each in drift.examined])
+    if drift.not_examined:
+        yield (
+            "Not examined, because the policy has no training figures:"
+            f" {', '.join(drift.not_examined)}."
+        )
 
 
 _EXAMINED: dict[str, Callable[[Mapping[str, Any]], object]] = {

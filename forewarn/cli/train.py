@@ -51,6 +51,7 @@ def train(
     episodes: Annotated[int, Count(min=10)] = 1000,
     seed: Seed = 0,
     rerun: Annotated[bool, Formerly("--again")] = False,
+    ordinary: bool = False,
     working: Working,
     runs: Folder | None = None,
     law: LawNames = (),
@@ -69,6 +70,7 @@ def train(
     Examples:
       forewarn train s3 --rerun --out trained
       forewarn train tiny-road --episodes 200 --out trained
+      forewarn train tiny-road --ordinary --out trained
       forewarn run tiny-road --model trained/tiny-road.model.json.gz \\
         --policy trained/tiny-road.policy.yaml
 
@@ -77,6 +79,9 @@ def train(
         seed: Seed of everything random.
         rerun: Train on the very runs that the shipped models were trained on: what
             ships comes out once more.
+        ordinary: Keep the models and thresholds that were trained into --out. Repeat
+            only the runs that were set aside, and write what they show of the risks
+            into the policies: drift is told by it.
         runs: Keep the runs in a folder a scenario below this one, to go on or to train
             again.
         law: A law to train for instead of the scenarios' own: a name or a formula; may
@@ -91,7 +96,11 @@ def train(
         in_turn,
     )
     from forewarn.scenarios.schema import load_scenario
-    from forewarn.scenarios.training.train import collected
+    from forewarn.scenarios.training.train import (
+        add_ordinary,
+        collected,
+        runs_set_aside,
+    )
 
     pool = working.pool()
     with ExitStack() as stack:
@@ -105,12 +114,20 @@ def train(
         for wanted in loaded:
             kept: Kept | None = None
             wished: Sequence[int] = range(seed, seed + episodes)
-            if rerun:
+            if ordinary:
+                wished = runs_set_aside(out, wanted)
+            elif rerun:
                 with naming("--rerun"):
                     wished, kept = shipped_runs(wanted)
             folder = base / wanted.name
             paths = collected(wanted, wished, pool, folder, counted, kept)
             todo.append(_Lesson(wanted, paths, out))
+        if ordinary:
+            files = [
+                str(add_ordinary(each.out, each.scenario, each.runs)) for each in todo
+            ]
+            say({"policies": files}, [f"{each}: scores of its runs" for each in files])
+            return
         if len(todo) == 1:
             found = [_trained(todo[0], progress)]
         else:

@@ -164,18 +164,13 @@ class Drift:
         return f"{came} ({most.reference})"
 
     def sentences(self) -> Iterator[str]:
-        """How much evidence there is, and what was not looked at, for people."""
+        """How much evidence there is, for people."""
         if self.note:
             yield f"After {self.found_at} runs {self.note}."
         elif self.examined:
             yield (
                 f"No drift in {self.runs} runs: the evidence is {self.evidence:.2g},"
                 f" and from {ENOUGH:g} on it is reported."
-            )
-        if self.not_examined:
-            yield (
-                f"Not examined, because the policy has no training figures:"
-                f" {', '.join(self.not_examined)}."
             )
 
     def as_dict(self) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from forewarn.abstractions.readers.stored import Batch, Stored
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import learn
-from forewarn.monitors.chains.model import Model
+from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.finding.choice import Choice, Chosen, choose_by_law
 from forewarn.monitors.finding.corpus import Corpus, families_of
 from forewarn.monitors.guarding.decision import Kind
-from forewarn.monitors.guarding.policy import Policy, write_policy
+from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Counting
 from forewarn.monitors.trust.resampling import likely_risks
@@ -39,7 +39,12 @@ from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.shipped import Shipped
-from forewarn.scenarios.training.tune import Settled, settle, tuned_policy
+from forewarn.scenarios.training.tune import (
+    Settled,
+    settle,
+    tuned_policy,
+    with_ordinary,
+)
 
 FALSE_ALARMS = 0.10
 """What thresholds promise: at most so many clean runs in one have an alarm."""
@@ -54,6 +59,9 @@ ways cross: who stands is at no risk, and may still mean to go. Else it ends aft
 horizon: a car that stands on a highway for no need is a danger itself."""
 
 _CROSSING = "junction_distance"
+
+THRESHOLDS = "thresholds"
+"""What the runs that were set aside were for."""
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
@@ -199,7 +207,7 @@ def settled(
     )  # fmt: skip
     set_aside = [
         {"scenario": scenario.name, "for": use, "seeds": list(seeds)}
-        for use, seeds in zip(("calibration", "thresholds"), found.seeds, strict=True)
+        for use, seeds in zip(("calibration", THRESHOLDS), found.seeds, strict=True)
     ]
     whole = [
         replace(
@@ -214,6 +222,26 @@ def settled(
     ]  # fmt: skip
     policy = tuned_policy(found, base, kind) if found.thresholds else None
     return Trained(tuple(whole), tuple(chosen), found, policy)
+
+
+def runs_set_aside(folder: Path, scenario: Scenario) -> list[int]:
+    """The seeds of the runs that the thresholds of a trained policy were found by."""
+    model = load_models(Shipped.in_folder(folder, scenario.name).model)[0]
+    return [
+        seed
+        for entry in model.training.get("set_aside", ())
+        if entry["scenario"] == scenario.name and entry["for"] == THRESHOLDS
+        for seed in entry["seeds"]
+    ]
+
+
+def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> Path:
+    """Writes into a trained policy what these runs show of its risks."""
+    files, runs = Shipped.in_folder(folder, scenario.name), kept_runs(stored)
+    laws, models = applicable(scenario.laws, runs), load_models(files.model)
+    policy = with_ordinary(load_policy(files.policy), laws, models, runs)
+    write_policy(files.policy, policy)
+    return files.policy
 
 
 def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:

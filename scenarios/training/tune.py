@@ -296,6 +296,39 @@ def settle(
     )  # fmt: skip
 
 
+def with_ordinary(
+    policy: Policy,
+    laws: Sequence[Law],
+    models: Sequence[Model],
+    runs: Sequence[Kept],
+) -> Policy:
+    """The same policy, with what these runs show of its risks: by it drift is told.
+
+    Args:
+        policy: The policy; its thresholds and its calibration stay.
+        laws: What is warned of.
+        models: Whose risks these are.
+        runs: Runs that the models were not learned from.
+    """
+    horizon_s = policy.horizon_s
+    judges = [
+        _judge(model, own, [horizon_s], runs[0].header.period_s, policy)
+        for model, own in zip(models, dealt(models, laws), strict=True)
+        if own
+    ]
+    return replace(
+        policy,
+        ordinary={
+            law: ordinary_of(
+                several,
+                horizon_s,
+                _curve_after(policy, policy.calibration.get(law, Calibration())),
+            )
+            for law, several in _look(judges, runs).items()
+        },
+    )
+
+
 def _judge(
     model: Model,
     laws: Sequence[Law],

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.cli import main
 from forewarn.monitors.chains.model import load_model
-from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Judge
 from forewarn.plugins.loop.guarding import Guarding
@@ -100,6 +100,14 @@ def test_training_again_gives_the_same_bytes_two_at_a_time_too(tmp_path: Path) -
     chosen = trained["abstraction"]["chosen"]
     written = "tiny-kitchen.abstraction.yaml" in names
     assert written == (chosen != "hand-made")
+    path = tmp_path / "a" / "tiny-kitchen.policy.yaml"
+    whole = path.read_bytes()
+    write_policy(path, replace(policy, ordinary={}))
+    forewarn(
+        "train", "tiny-kitchen", "--ordinary", "--out", tmp_path / "a",
+        "--runs", tmp_path / "runs-a",
+    )  # fmt: skip
+    assert policy.ordinary and path.read_bytes() == whole
 
 
 @pytest.mark.needs("sklearn")

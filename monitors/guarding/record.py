@@ -2,8 +2,8 @@
 
 The format is `forewarn.run/1`, JSON Lines. A line's hash covers the hash before it and
 the line's own bytes, so that a change, a gap or a reordering shows; the head hash, kept
-elsewhere, shows a cut tail too. What a machine adds (wall clock, host) stands in the
-header outside the hash: the same seed gives the same chain everywhere.
+elsewhere, shows a cut tail too. Only a live record says which machine made it and when:
+the same seed in simulated time gives the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ class RunRecord(Listener):
     Args:
         path: The file to write. No other record may be there.
         header: What is needed to replay: scenario, model digest, policy, seed.
-        machine: Facts of this machine and moment, outside the hash.
+        machine: Facts of this machine and moment; none in simulated time.
     """
 
     def __init__(
-        self, path: Path, header: Mapping[str, Any], machine: Mapping[str, Any] = {}
+        self, path: Path, header: Mapping[str, Any], machine: Mapping[str, str] = {}
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
@@ -93,9 +93,9 @@ class RunRecord(Listener):
         self._writing, self._failure = False, ""
         self._process = os.getpid()
         self._signals = SignalText(_encode)
-        content = {"format": FORMAT, **header}
-        extra = f',"machine":{_encode(dict(machine))}' if machine else ""
-        self._write(_encode(content), extra)
+        self._write(
+            _encode({"format": FORMAT, **header, "machine": dict(machine) or None})
+        )
 
     @property
     def head(self) -> str:
@@ -214,7 +214,7 @@ class RunRecord(Listener):
         }
         return _encode({**encodable(faulty), **rest})
 
-    def _write(self, body: str, extra: str = "") -> None:
+    def _write(self, body: str) -> None:
         if self._failure:
             raise OSError(f"the record ends where it failed: {self._failure}")
         if self._writing:
@@ -222,7 +222,7 @@ class RunRecord(Listener):
             self._cut()
         self._writing = True
         head = line_hash(self.head, body)
-        line = f'{body[:-1]},"hash":"{head}"{extra}}}\n'.encode()
+        line = f'{body[:-1]},"hash":"{head}"}}\n'.encode()
         if os.fstat(self._file.fileno()).st_nlink == 0:
             raise OSError(f"{self.path}: its file was removed")
         if self._file.write(line) != len(line):
@@ -426,14 +426,18 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     written, hashed, behind = text.rpartition(f',"hash":"{content["hash"]}"')
     if not hashed or line_hash(head, f"{written}}}") != content["hash"]:
         raise broken("was changed after it was written")
-    # Outside the hash stand facts of the machine, each a text, and nothing else.
-    machine = content.get("machine") if number == 1 else None
-    facts = isinstance(machine, dict) and all(
-        isinstance(fact, str) and len(fact) <= MOST_FACT for fact in machine.values()
-    )
-    if behind != (f',"machine":{_encode(machine)}}}' if facts else "}"):
+    if behind != "}" and not (number == 1 and _is_old(written, behind, content)):
         raise broken(f"{behind!r:.60} was added after it was written")
     return Line(number, content, text)
+
+
+def _is_old(written: str, behind: str, first: Mapping[str, Any]) -> bool:
+    """Whether a record was written when its machine's facts stood behind its hash."""
+    machine = first.get("machine")
+    if not isinstance(machine, dict) or "machine" in parse_json(f"{written}}}", ""):
+        return False
+    short = all(isinstance(v, str) and len(v) <= MOST_FACT for v in machine.values())
+    return short and behind == f',"machine":{_encode(machine)}}}'
 
 
 _digits = float.__repr__

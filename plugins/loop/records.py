@@ -153,7 +153,7 @@ class Records:
         said["provides"] = provides or None
         if guard.judges:
             said["judges"] = [judge.as_dict() for judge in guard.judges]
-        return RunRecord(path, said, machine_facts())
+        return RunRecord(path, said, {} if source.embedded else machine_facts())
 
 
 def is_folder(place: Path) -> bool:
@@ -168,7 +168,7 @@ def _name() -> str:
 
 
 def machine_facts() -> dict[str, str]:
-    """What a record says of this machine and moment, outside its hashes."""
+    """What a live record says of this machine and moment."""
     return {
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "forewarn": __version__,

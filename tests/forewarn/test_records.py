@@ -54,11 +54,8 @@ def test_a_flipped_byte_anywhere_is_found_in_its_line(
     record: Path, tmp_path: Path
 ) -> None:
     data = record.read_bytes()
-    machine = range(data.index(b',"machine":'), data.index(b"\n"))
     step = max(1, len(data) // 150)
     for at in range(0, len(data), step):
-        if at in machine:
-            continue  # stands outside the hash, and says so
         changed = bytearray(data)
         changed[at] ^= 1
         path = damaged(record, tmp_path, bytes(changed))

@@ -52,9 +52,6 @@ def contents(folder: Path) -> dict[str, bytes]:
             content = json.loads(data)
             content.pop("machine")
             data = json.dumps(content).encode()
-        elif path.name.endswith(".run.jsonl"):
-            first, _, rest = data.partition(b"\n")
-            data = first.partition(b',"machine":')[0] + rest
         found[str(path.relative_to(folder))] = data
     return found
 

@@ -14,10 +14,12 @@ from forewarn.abstractions.files import parse_json, parse_yaml
 from forewarn.monitors.guarding.decision import Action, oversized
 from forewarn.monitors.guarding.policy import InvalidPolicy, Policy
 from forewarn.monitors.guarding.record import (
+    ORIGIN,
     BrokenRecord,
     RunRecord,
     decoded,
     encodable,
+    line_hash,
     read_record,
 )
 from forewarn.plugins.agents import AgentGuard
@@ -85,23 +87,49 @@ def test_what_is_written_reads_back(odd: str) -> None:
     assert json.dumps(encodable(again)) == text
 
 
-def test_the_first_line_takes_nothing_behind_its_hash(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", [{}, {"python": "3.11"}])
+def test_the_first_line_takes_nothing_behind_its_hash(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
     path = tmp_path / "a.run.jsonl"
-    with RunRecord(path, {"seed": 7}, {"python": "3.11"}):
+    with RunRecord(path, {"seed": 7}, machine) as record:
         pass
-    first, *rest = path.read_text().splitlines()
-    assert first.endswith('"machine":{"python":"3.11"}}')
+    data = path.read_bytes()
+    assert list(read_record(path))[-1].content["hash"] == record.head
+    first, *rest = data.decode().splitlines()
     for more in (
         ',"period_s":8}',
         ',"judges":[{}],"x":{}}',
         ',"x":{"y":1}}',
+        ',"machine":{"python":"3.11"}}',
     ):
         path.write_text("\n".join([first[:-1] + more, *rest, ""]))
+        with pytest.raises(BrokenRecord, match="was added after|not JSON|twice"):
+            list(read_record(path))
+    for at in range(data.index(b"\n")):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 2]) + data[at + 1 :])
+        with pytest.raises(BrokenRecord, match="line 1"):
+            list(read_record(path))
+
+
+OLD = (
+    '{"format":"forewarn.run/1","seed":7,"hash":"HEAD","machine":{"python":"3.11"}}\n'
+    '{"end":true,"lines":1,"previous":"HEAD","hash":"END"}\n'
+)
+"""A record of before the hash covered what machine made it."""
+
+
+def test_records_with_facts_behind_the_first_hash_still_verify(tmp_path: Path) -> None:
+    path = tmp_path / "a.run.jsonl"
+    head = line_hash(ORIGIN, '{"format":"forewarn.run/1","seed":7}')
+    end = line_hash(head, f'{{"end":true,"lines":1,"previous":"{head}"}}')
+    old = OLD.replace("HEAD", head).replace("END", end)
+    path.write_text(old)
+    assert [line.content.get("seed") for line in read_record(path)] == [7, None]
+    for more in ('"3.11","a":{"seed":8}', '"3.11"},"seed_":{"a":"8"', '["3.11"]'):
+        path.write_text(old.replace('"3.11"', more))
         with pytest.raises(BrokenRecord, match="was added after it was written"):
             list(read_record(path))
-    path.write_text("\n".join([first.replace('"3.11"', '{"seed":8}'), *rest, ""]))
-    with pytest.raises(BrokenRecord, match="was added after it was written"):
-        list(read_record(path))
 
 
 def test_a_line_that_is_no_review_no_event_and_no_end_breaks_the_record(

@@ -82,7 +82,7 @@ def rewritten(
     head, lines = ORIGIN, []
     for line in record.read_text().splitlines():
         content = json.loads(line)
-        for key in ("hash", "machine", "previous"):
+        for key in ("hash", "previous"):
             content.pop(key, None)
         change(content)
         if "format" not in content:

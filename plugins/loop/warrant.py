@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, clean, said
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
@@ -34,6 +36,8 @@ from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.plugins.loop.alerts import LOGGER
 
 EVIDENCE = "evidence.json"
+LOCK_S = 5.0
+"""How long a run waits for another process to have written its evidence."""
 
 Outcome = Mapping[str, bool]
 """What a run counts for, by the name of the evidence, and whether it speaks against."""
@@ -71,14 +75,16 @@ class Warrant:
 
     def revoked(self) -> str:
         """Why the certificate was revoked; empty while it holds."""
-        self._load()
+        try:
+            self._load()
+        except (OSError, InvalidInput) as error:
+            self._revoke(f"its evidence cannot be read: {said(error)}")
         return self._revoked
 
     def told(self) -> dict[str, Any]:
         """What was examined, and how much evidence there is."""
-        self._load()
         return {
-            "revoked": self._revoked or None,
+            "revoked": self.revoked() or None,
             "evidence": {
                 name: {
                     "runs": rate.runs,
@@ -103,19 +109,21 @@ class Warrant:
             self._observe(outcome)
 
     def _observe(self, outcome: Outcome) -> None:
-        before = self._revoked
         for name, against in outcome.items():
-            rate = self._rates[name]
-            rate.observe(against)
-            if rate.exceeded and not self._revoked:
-                self._revoked = (
-                    f"{name}: {rate.happened} of {rate.runs} runs"
-                    f" ({rate.reference.words})"
-                )
-        if self._revoked and not before:
-            logging.getLogger(LOGGER).warning(
-                "the certificate is revoked: %s", self._revoked
-            )
+            self._rates[name].observe(against)
+        self._check()
+
+    def _check(self) -> None:
+        for name, rate in self._rates.items():
+            if rate.exceeded:
+                so_many = f"{rate.happened} of {rate.runs} runs"
+                self._revoke(f"{name}: {so_many} ({rate.reference.words})")
+
+    def _revoke(self, why: str) -> None:
+        if not self._revoked:
+            self._revoked = why
+            told = "the certificate is revoked: %s"
+            logging.getLogger(LOGGER).warning(told, clean(why))
 
     def _load(self) -> None:
         try:
@@ -135,13 +143,16 @@ class Warrant:
                 source=source,
                 mend="delete the file: the evidence begins anew",
             )
-        if file.rates.keys() != self._rates.keys():
+        due = {name: rate.as_dict() for name, rate in fresh(self.certificate).items()}
+        # Only the runs are its own; by what they count, the certificate says.
+        if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
             raise InvalidCertificate("it is about other rates", source=source)
         self._rates = {
             name: Rate.from_dict(content, f"{source}: {name}")
             for name, content in file.rates.items()
         }
         self._revoked, self._read = file.revoked, stamp
+        self._check()
 
     def _write(self) -> None:
         content = {
@@ -156,9 +167,21 @@ class Warrant:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with open(self.folder / f".{EVIDENCE}.lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        path = self.folder / f".{EVIDENCE}.lock"
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            until_s = time.monotonic() + LOCK_S
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > until_s:
+                        raise
+                time.sleep(0.01)
             yield
+        finally:
+            os.close(lock)
 
 
 WINDOWS = {250: 0.25, 500: 0.75}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Source
 from forewarn.monitors.guarding.certificate import InvalidCertificate
 from forewarn.monitors.guarding.decision import Decision
 from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.plugins.loop import warrant
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.replay import replay
@@ -124,3 +128,71 @@ def test_evidence_about_another_certificate_is_rejected(guard: Path) -> None:
     path.write_text(json.dumps(content | {"certificate": "0" * 64}))
     with pytest.raises(InvalidCertificate, match="another certificate"):
         Warrant(guard)
+
+
+def test_a_lock_that_another_process_holds_holds_up_no_run(
+    guard: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warrant, "LOCK_S", 0.05)
+    loop = Guarding.load(guard).open(SOURCE)
+    with (guard / f".{EVIDENCE}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        drive(loop, hard=False, near=False)
+    assert not (guard / EVIDENCE).exists()
+    drive(loop, hard=False, near=False)
+    # What could not be written was kept in this process.
+    assert counts(guard)[REASON] == (0, 2)
+
+
+def test_a_lock_that_is_a_link_changes_no_file(guard: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("precious")
+    (guard / f".{EVIDENCE}.lock").symlink_to(mine)
+    drive(Guarding.load(guard).open(SOURCE), hard=False, near=False)
+    assert mine.read_text() == "precious" and not (guard / EVIDENCE).exists()
+
+
+ODD_RATES: dict[str, dict[str, object]] = {
+    "a promise of its own": {"reference": {"promised": 0.9}},
+    "training of its own": {"reference": {"happened": 9, "runs": 10}},
+    "another level": {"level": 1e-300},
+    "windows that take hours": {"windows": [[1_000_000, 1.0]] * 10},
+    "more than there are": {"windows": [[250, 1.0], [250, 1.0]]},
+    "no outcomes": {"outcomes": 5},
+    "other outcomes": {"outcomes": "012"},
+    "a number that is none": {"level": float("nan")},
+}
+
+
+@pytest.mark.parametrize("odd", ODD_RATES)
+def test_evidence_by_other_rules_is_rejected(guard: Path, odd: str) -> None:
+    revoked(guard)
+    content = json.loads((guard / EVIDENCE).read_text())
+    content["rates"][REASON] |= ODD_RATES[odd]
+    (guard / EVIDENCE).write_text(json.dumps(content))
+    with pytest.raises(InvalidInput, match=re.escape(EVIDENCE)):
+        Warrant(guard)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\xfe", b"[" * 100_000])
+def test_evidence_that_is_damaged_in_a_run_ends_no_run(
+    guard: Path, damage: bytes
+) -> None:
+    loop = Guarding.load(guard).open(SOURCE)
+    drive(loop, hard=False, near=False)
+    (guard / EVIDENCE).write_bytes(damage)
+    first, *_ = drive(loop, hard=False, near=False)
+    assert "the certificate is revoked: its evidence cannot be read" in first.notes[0]
+    with pytest.raises(InvalidInput):
+        Guarding.load(guard)
+
+
+def test_evidence_that_speaks_against_it_revokes_whatever_else_it_says(
+    guard: Path,
+) -> None:
+    content = json.loads(json.dumps({"outcomes": "1" * 60}))
+    revoked(guard)
+    file = json.loads((guard / EVIDENCE).read_text())
+    file["rates"][REASON] |= content
+    (guard / EVIDENCE).write_text(json.dumps(file | {"revoked": ""}))
+    assert Warrant(guard).revoked().startswith(REASON)

@@ -3,8 +3,7 @@
 First rates alone: outcomes are drawn, with seeds from 1 on, against a rate that is
 guaranteed or was counted in training. Then shipped models: ordinary runs that nothing
 was made of are driven once, and some with reckless drivers, while the shipped guard
-only watches. A third of the ordinary runs gives the scores that others are ranked
-among. Deployments are drawn from the rest with replacement: ordinary ones, ones in
+only watches. Deployments are drawn from them with replacement: ordinary ones, ones in
 which violating runs come twice as often, and ones of reckless drivers.
 
     python benchmarks/drift.py [--out out/drift --runs 600 SCENARIO ...]
@@ -22,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from forewarn.monitors.evaluation.evidence import Ordinary, Rate, Reference
+from forewarn.monitors.evaluation.evidence import Rate, Reference
 from forewarn.monitors.guarding.drift import Drift, Outcomes
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
@@ -74,19 +73,17 @@ def _reported(rate: float, share: float, training: int | None, most: int) -> lis
 def shipped(name: str, runs: int, out: Path) -> str:
     """The same for a shipped model, on runs that were driven."""
     scenario = load_scenario(name)
-    driven = _driven(scenario, runs, out)
     policy = load_policy(Shipped.in_folder(FOLDER, name).policy)
-    third, rest = driven[: runs // 3], driven[runs // 3 :]
-    scores = {law: Ordinary.of([run[law] for run in third]) for law in rest[0]}
-    policy = replace(policy, shadow=True, ordinary=scores)
-    broken = [run for run in rest if _violating(run)]
-    clean = [run for run in rest if not _violating(run)]
-    share = len(broken) / len(rest)
+    policy = replace(policy, shadow=True)
+    driven = _driven(scenario, policy, runs, out)
+    broken = [run for run in driven if _violating(run)]
+    clean = [run for run in driven if not _violating(run)]
+    share = len(broken) / len(driven)
 
     def doubled(rng: np.random.Generator) -> Outcomes:
         return _one_of(broken if rng.random() < 2 * share else clean, rng)
 
-    kept = _drifted(policy, lambda rng: _one_of(rest, rng), LONG)
+    kept = _drifted(policy, lambda rng: _one_of(driven, rng), LONG)
     twice = _drifted(policy, doubled, SHORT)
     said = f"{name:>18} {share:9.2f} {kept:20} {twice:17}"
     pilot = scenario.pilot
@@ -94,18 +91,15 @@ def shipped(name: str, runs: int, out: Path) -> str:
         return said
     settings = {**pilot.settings, "profile": "reckless"}
     other = scenario.driven_by(Plug(name=pilot.name, settings=settings))
-    reckless = _driven(other, runs // 4, out)
+    reckless = _driven(other, policy, runs // 4, out)
     found = _drifted(policy, lambda rng: _one_of(reckless, rng), SHORT)
     rate = sum(map(_violating, reckless)) / len(reckless)
     return f"{said} {found:8} (rate {rate:.2f})"
 
 
-def _driven(scenario: Scenario, runs: int, out: Path) -> list[Outcomes]:
+def _driven(scenario: Scenario, policy: Policy, runs: int, out: Path) -> list[Outcomes]:
     """What came of runs that the shipped guard watched."""
-    files = Shipped.in_folder(FOLDER, scenario.name)
-    planned = plan(
-        scenario, files.model, replace(load_policy(files.policy), shadow=True)
-    )
+    planned = plan(scenario, Shipped.in_folder(FOLDER, scenario.name).model, policy)
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
     todo = jobs(planned, scenario, seeds, out / scenario.name)
     return [each.outcomes for each in by_seed(list(campaign(todo, pool(1))))]
@@ -116,7 +110,7 @@ def _drifted(policy: Policy, draw: Draw, most: int) -> int:
     found = 0
     for seed in range(1, DEPLOYMENTS + 1):
         rng = np.random.default_rng(seed)
-        drift = Drift(policy, list(policy.ordinary))
+        drift = Drift(policy, list(policy.rules))
         while drift.runs < most and drift.found_at is None:
             drift.observe(draw(rng))
         found += drift.found_at is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +14,7 @@ import click
 from forewarn.cli.command import OnlyFlag
 
 if TYPE_CHECKING:
+    from forewarn.monitors.guarding.drift import Drift
     from forewarn.monitors.guarding.listening import Listener
 
 LINE = "line"
@@ -42,6 +43,15 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
         case _:
             with _page() as page:
                 yield [page]
+
+
+def show_drift(audience: Iterable[Callable[[], Listener]], drift: Drift | None) -> None:
+    """Shows on pages how much evidence of drift there is after the runs so far."""
+    from forewarn.scenarios.live.feed import ToPage
+
+    for each in audience:
+        if isinstance(each, ToPage) and drift is not None:
+            each.drift(drift)
 
 
 @contextmanager

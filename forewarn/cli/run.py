@@ -37,6 +37,7 @@ from forewarn.cli.groups import (
 from forewarn.cli.live import (
     LINE,
     Live,
+    show_drift,
     watched_live,
 )
 from forewarn.cli.printing import (
@@ -211,6 +212,7 @@ def run(
     tallied: list[campaign.Kept] = ["tally"] if guided.tally is not None else []
     counts = PrometheusFile(kept.metrics) if kept.metrics is not None else None
     found: list[Episode] = []
+    so_far: Drift | None = None
     with watched_live(live or (LINE if episodes == 1 else None)) as audience:
         planned = plan(
             wanted,
@@ -235,6 +237,9 @@ def run(
             found.append(episode)
             if counts is not None:
                 counts.add(wanted.name, episode.as_dict())
+            if live == "web" and policy is not None:
+                so_far = drift_of(policy, [episode], so_far)
+                show_drift(audience, so_far)
     if counts is not None:
         counts.write()
     refuse_total_failure(found)

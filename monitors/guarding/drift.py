@@ -97,6 +97,14 @@ class Examined:
             self.runs += 1
             self.happened += value is True
 
+    @property
+    def came(self) -> str:
+        """What came of the runs, and what it is compared with, for people."""
+        came = f"{self.what} of {self.law}"
+        if isinstance(self.by, Rate):
+            came += f" in {self.happened} of {self.runs} runs"
+        return f"{came} ({self.reference})"
+
     def as_dict(self) -> dict[str, Any]:
         """For reports."""
         return {
@@ -158,10 +166,7 @@ class Drift:
     def _why(self) -> str:
         """What is most unlike training."""
         most = max(self.examined, key=lambda each: each.share * each.by.evidence)
-        came = f"{most.what} of {most.law}"
-        if isinstance(most.by, Rate):
-            came += f" in {most.happened} of {most.runs} runs"
-        return f"{came} ({most.reference})"
+        return most.came
 
     def sentences(self) -> Iterator[str]:
         """How much evidence there is, for people."""

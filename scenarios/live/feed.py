@@ -8,6 +8,7 @@ A message is a line of JSON, a list whose first entry says what it is:
     scene    what there is to see at a moment
     event    something to be told in a sentence
     end      why it is over
+    drift    whether there is any over all runs so far, and what was examined
 
 A moment that follows another closely is told only where it is news: nobody sees more.
 The socket takes what it can at once. What finds no room is dropped and counted: no
@@ -28,6 +29,7 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import RANK, Decision, Turn
+from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.guard import REVOKED
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
@@ -80,6 +82,15 @@ class ToPage:
             f"Authorization: Bearer {self.token}\r\n\r\n"
         )
         return line, head.encode()
+
+    def drift(self, drift: Drift) -> None:
+        """Says how much evidence of drift there is after the runs so far."""
+        content = "drift", drift.found_at is not None, *_told(drift)
+        with suppress(OSError):
+            line, head = self.connect()
+            with line:
+                line.settimeout(FAREWELL_S)
+                line.sendall(head + _encode(content).encode() + b"\n")
 
 
 class Feed(Listener):
@@ -293,6 +304,16 @@ class Feed(Listener):
             self._socket.close()
             self._socket, self._rest = None, b""
         return not self._rest
+
+
+def _told(drift: Drift) -> tuple[str, list[str]]:
+    """A sentence, and a line for each thing that was examined."""
+    lines = [
+        f"{each.came}: {each.share * each.by.evidence:.2g}" for each in drift.examined
+    ]
+    if drift.not_examined:
+        lines.append(f"not examined: {', '.join(drift.not_examined)}")
+    return next(drift.sentences(), "Nothing is examined for drift."), lines
 
 
 def _risk(law: LawWatch) -> tuple[float | None, ...] | None:

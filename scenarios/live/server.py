@@ -83,6 +83,14 @@ def _body() -> Markup:
                 class_="run",
                 hidden=True,
             ),
+            tag(
+                "details",
+                tag("summary"),
+                tag("ul"),
+                id="drift",
+                class_="fold",
+                hidden=True,
+            ),
         ),
         tag("noscript", tag("p", "This page moves by a script of its own.")),
     )
@@ -184,6 +192,7 @@ class Hub:
 
     def __init__(self) -> None:
         self.runs: dict[int, Run] = {}
+        self.drift = ""
         self._count = 0
 
     def begin(self) -> Run:
@@ -211,6 +220,9 @@ class Feed:
         """
         content = json.loads(line)
         match content:
+            case ["drift", bool(), str(), list()]:
+                self._hub.drift = _encode([0, *content])
+                return
             case ["begin", dict()]:
                 self._run = self._hub.begin()
             case [str(), *_] if self._run is not None:
@@ -235,6 +247,7 @@ class View:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._seen: dict[int, tuple[int, int]] = {}
+        self._drift = ""
 
     def news(self) -> Iterator[str]:
         """The lines that are new to it."""
@@ -254,6 +267,9 @@ class View:
             yield from _since(run.events, seen)
             if run.end:
                 yield run.end
+        if self._drift != self._hub.drift:
+            self._drift = self._hub.drift
+            yield self._drift
 
 
 def _since(lines: deque[tuple[int, str]], seen: int) -> list[str]:

@@ -619,17 +619,18 @@ def _curves(
     return curves
 
 
-def drift_of(policy: Policy, episodes: Iterable[Episode]) -> Drift | None:
+def drift_of(
+    policy: Policy, episodes: Iterable[Episode], drift: Drift | None = None
+) -> Drift | None:
     """Whether guarded runs come out as in training; None where none can tell.
 
     Args:
         policy: What their guard did.
         episodes: They, in the order of their seeds.
+        drift: What those before them showed.
     """
-    told = [each.outcomes for each in episodes if each.outcomes and not each.failed]
-    if not told:
-        return None
-    drift = Drift(policy, list(told[0]))
-    for outcomes in told:
-        drift.observe(outcomes)
+    for each in episodes:
+        if each.outcomes and not each.failed:
+            drift = drift or Drift(policy, list(each.outcomes))
+            drift.observe(each.outcomes)
     return drift

@@ -257,8 +257,16 @@ function take(line) {
   const [number, kind, ...content] = JSON.parse(line);
   if (number === undefined) return;
   if (kind === "gone") runs.delete(number);
+  else if (kind === "drift") drifted(...content);
   else if (kind === "begin") runs.set(number, new Run(number, content[0]));
   else if (runs.has(number)) runs.get(number).take(kind, content);
+}
+
+function drifted(found, sentence, lines) {
+  find("#drift").hidden = false;
+  find("#drift").className = found ? "fold found" : "fold";
+  find("#drift summary").textContent = sentence;
+  focus.list(find("#drift ul"), lines);
 }
 
 async function listen(token) {

@@ -133,7 +133,17 @@ def test_a_loop_that_is_gone_leaves_a_run_that_is_over() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [b"{}", b"[]", b"3", b"x", b"\xff", b'["frame"]', b'["begin",3]', b'["other",{}]'],
+    [
+        b"{}",
+        b"[]",
+        b"3",
+        b"x",
+        b"\xff",
+        b'["frame"]',
+        b'["begin",3]',
+        b'["other",{}]',
+        b'["drift",1,"",[]]',
+    ],
 )
 def test_what_is_no_message_is_refused(message: bytes) -> None:
     feed = begun(Hub())
@@ -144,3 +154,13 @@ def test_what_is_no_message_is_refused(message: bytes) -> None:
 def test_nothing_is_told_before_something_began() -> None:
     with pytest.raises(ValueError, match="has begun"):
         Feed(Hub()).take(frame(1.0))
+
+
+def test_the_newest_word_on_drift_is_told_once_and_to_who_comes_late() -> None:
+    hub = Hub()
+    view, feed = View(hub), Feed(hub)
+    for evidence in ("0.5", "0.7"):
+        feed.take(json.dumps(["drift", False, evidence, []]).encode())
+    newest = [0, "drift", False, "0.7", []]
+    assert seen(view) == [newest] and seen(view) == []
+    assert seen(View(hub)) == [newest]

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.monitors.evaluation.evidence import Outcome
+from forewarn.monitors.evaluation.figures import Promise
+from forewarn.monitors.guarding.drift import Drift
+from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.scenarios.live.feed import Feed
 from tests.accessible import complaints
 from tests.browser import Browser, Page, chromium
@@ -132,6 +136,30 @@ def test_viewers_come_go_and_reload_while_it_goes_on(
         assert_quiet(second, served)
         browser.close(second)
         going.join()
+
+
+def test_it_shows_the_evidence_of_drift_and_what_was_examined(
+    browser: Browser,
+) -> None:
+    promise = Promise(0.1, 0.2, 0.95, 90, 5, 10, 1)
+    policy = Policy(rules={EVIL: (Step("alert", 0.5),)}, promises={EVIL: promise})
+    drift = Drift(policy, [EVIL])
+    for _ in range(30):
+        drift.observe({EVIL: Outcome(True, False)})
+    with serving() as served:
+        page = opened(browser, served)
+        assert page.evaluate("document.querySelector('#drift').hidden")
+        served.feed.drift(drift)
+        page.wait_for("!document.querySelector('#drift').hidden")
+        said = page.evaluate("document.querySelector('#drift summary').textContent")
+        assert said == f"After {drift.found_at} runs {drift.note}."
+        lines = page.evaluate("document.querySelector('#drift ul').textContent")
+        assert f"violations of {EVIL} in 30 of 30 runs (training: 10 of 100)" in lines
+        assert f"not examined: calibration of {EVIL}" in lines
+        kind = page.evaluate("document.querySelector('#drift').className")
+        assert kind == "fold found"
+        assert_quiet(page, served)
+        browser.close(page)
 
 
 def test_a_page_that_loses_its_server_keeps_what_it_has(

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from forewarn.abstractions.errors import InvalidInput, clean
+from forewarn.abstractions.errors import InvalidInput, clean, said
 from forewarn.abstractions.frame import Frame, Source, is_number
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.loop.guarding import Guarding
@@ -86,14 +86,14 @@ class Oracle:
                 kept = {name: event[name] for name in _KEPT if name in event}
                 self._take(event)
                 why = self._why
-            except InvalidInput as error:
-                self._kind, why = None, clean(str(error))
+            except Exception as error:
+                self._kind, why = None, clean(said(error))
             if self._kind is not None and not self.loop.lease.held:
                 self._kind, why = None, "no frame has been judged for a while"
             passes = self._passes if self._kind is not None else self._shadow
             verdict: Verdict = "currently_true" if passes else "currently_false"
-            said = {**kept, "verdict": verdict, "decision": self._kind, "spec": why}
-            return json.dumps(said).encode()
+            told = {**kept, "verdict": verdict, "decision": self._kind, "spec": why}
+            return json.dumps(told).encode()
 
     def _take(self, event: Mapping[str, Any]) -> None:
         time_s = event.get("time")

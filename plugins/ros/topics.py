@@ -209,10 +209,11 @@ class Topics:
         signal = self._map.vocabulary.signals[column.signal]
         alias = self._map.vocabulary.aliases[name]
         try:
-            told = [alias.convert(_plain(each)) for each in self._each(name)]
+            found = (alias.convert(_plain(each)) for each in self._each(name))
+            told = [signal.check(each) for each in found]
             if column.first:
                 return next((each for each in column.first if each in told), None)
-            return signal.check(told[0] if told else None)
+            return told[0] if told else signal.check(None)
         except SignalFault as error:
             raise InvalidTrace(f"{error} (in {name:.200})") from error
 
@@ -228,9 +229,7 @@ class Topics:
     def _around(self, time_s: float, own: Ego, told: Objects) -> dict[str, Any]:
         ego = _mover("ego", self._one(own.pose), self._one(own.velocity), own.front_m)
         ego.length, ego.width = own.length_m, own.width_m
-        objects = self._one(told.list)
-        if len(objects) > MOST_OBJECTS:
-            raise InvalidTrace(f"more than {MOST_OBJECTS} objects in {told.list:.200}")
+        objects = _listed(self._one(told.list), told.list)
         vehicles: list[Mover] = []
         people: list[Mover] = []
         for number, each in enumerate(objects):
@@ -238,12 +237,13 @@ class Topics:
                 field_of(each, field.split("."), field, told.list)
                 for field in (told.pose, told.velocity, told.size, told.label)
             )
-            if int(label) in told.ignored:
+            label = int(_number(label))
+            if label in told.ignored:
                 continue
             length, width = (
                 _number(field_of(size, [side], told.size, "")) for side in ("x", "y")
             )
-            on_foot = int(label) in told.on_foot
+            on_foot = label in told.on_foot
             ahead_m = 0.0 if on_foot else length / 2.0
             mover = _mover(str(number), pose, velocity, ahead_m, on_foot=on_foot)
             mover.length, mover.width = max(length, 0.1), max(width, 0.1)
@@ -258,10 +258,17 @@ def _spread(items: Sequence[Any], parts: Sequence[str], name: str) -> Iterator[A
         return
     at = list(parts).index("*")
     for item in items:
-        listed = field_of(item, parts[:at], name, "")
-        if len(listed) > MOST_OBJECTS:
-            raise InvalidTrace(f"more than {MOST_OBJECTS} items in {name:.200}")
+        listed = _listed(field_of(item, parts[:at], name, ""), name)
         yield from _spread(listed, parts[at + 1 :], name)
+
+
+def _listed(value: Any, name: str) -> Any:
+    """A list, of what a message or a bag has for one."""
+    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
+        raise InvalidTrace(f"no list in {name:.200}")
+    if len(value) > MOST_OBJECTS:
+        raise InvalidTrace(f"more than {MOST_OBJECTS} are listed in {name:.200}")
+    return value
 
 
 def _mover(
@@ -285,7 +292,7 @@ def _mover(
 def _number(value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise InvalidTrace(f"{value!r:.60} is no number")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import ipaddress
 import socket
 import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from forewarn.plugins.loop.alerts import is_loopback
 from forewarn.plugins.remote.messages import MAX_BYTES, Malformed
 
 HEAD_BYTES = 1 << 13
@@ -152,8 +152,12 @@ def _framed(code: int, content: bytes) -> bytes:
 
 
 def _is_here(address: str) -> bool:
-    parts = urlsplit(address if "//" in address else f"//{address}")
+    """Whether an address is this machine's, by itself: names are not looked up.
+
+    A page of another site's may have a name that its own server resolves to us.
+    """
     try:
-        return bool(parts.hostname) and is_loopback(parts.hostname or "")
+        host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

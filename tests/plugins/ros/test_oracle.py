@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.plugins.remote.messages import MAX_BYTES
+from forewarn.plugins.remote.messages import MAX_BYTES, Malformed
 from forewarn.plugins.ros.oracle import OracleServer
 from forewarn.plugins.ros.websocket import WebSocket
 from tests.plugins.remote.serving import POLICY
@@ -31,6 +31,9 @@ from tests.plugins.ros.nodes import (
     lights,
     listening,
     odometry,
+    pose,
+    thing,
+    twist,
 )
 
 pytestmark = pytest.mark.needs("websocket")
@@ -128,6 +131,77 @@ def test_only_this_machine_is_heard() -> None:
             )
         with pytest.raises(InvalidInput, match="not an address of this machine"):
             OracleServer(server.oracle, "0.0.0.0")  # noqa: S104
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("Host", "evil.example"), ("Host", "here.evil.example:8080"), ("Host", ""),
+        ("Origin", "http://here.evil.example"), ("Origin", "null"),
+        ("Origin", "http://127.0.0.1.evil.example"), ("Origin", "http://[::"),
+    ],
+)  # fmt: skip
+def test_no_name_is_looked_up_to_let_a_page_in(
+    field: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: here)
+    fields = {"Host": "localhost:9", "Upgrade": "websocket", "Sec-WebSocket-Key": "x"}
+    fields |= {"Sec-WebSocket-Version": "13", "Origin": "http://127.0.0.1:80"}
+    assert greeted(fields).startswith(b"HTTP/1.1 101")
+    with pytest.raises(Malformed, match="is not this machine"):
+        greeted(fields | {field: value})
+
+
+def greeted(fields: dict[str, str]) -> bytes:
+    """What a client hears that begins with these fields."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        theirs.sendall(f"GET / HTTP/1.1\r\n{lines}\r\n".encode())
+        WebSocket(ours).shake_hands()
+        return theirs.recv(1 << 12)
+
+
+LARGE = 10**400
+ODD_OBJECTS: list[Any] = [
+    5, {}, "", "xx", None, True, [5], [{}], [None], [[]] * 1001,
+    [thing(pose(1.0), twist(1.0), label=LARGE)],
+    [thing(pose(1.0), twist(1.0)) | {"classification": [{"label": None}]}],
+    [thing(pose(LARGE), twist(1.0))],
+]  # fmt: skip
+ODD_LIGHTS: list[Any] = [
+    5, {}, "", [5], [{"elements": 5}], [{"elements": [{"color": LARGE}]}],
+    [{"elements": [{"color": [1]}]}], [{"elements": {"color": 1}}],
+]  # fmt: skip
+
+
+def test_no_message_whatever_is_without_an_answer_or_passes() -> None:
+    with listening() as server:
+        ask, time_s = server.oracle.answer, 0.0
+
+        def say(topic: str, content: Any) -> str:
+            said = json.dumps(event(topic, time_s, content)).encode()
+            verdict: str = json.loads(ask(said))["verdict"]
+            return verdict
+
+        server.oracle.enter()
+        for objects, groups in [
+            *((odd, []) for odd in ODD_OBJECTS),
+            *(([], odd) for odd in ODD_LIGHTS),
+        ]:
+            for ordinary in (True, True, True, False):
+                time_s += 0.1
+                say(OBJECTS, {"objects": [] if ordinary else objects})
+                say(LIGHTS, lights() if ordinary else {"traffic_light_groups": groups})
+                verdict = say(EGO, odometry(0.5 * time_s, 5.0))
+                passes = verdict == "currently_true"
+                assert passes is ordinary, (objects, groups, verdict)
+        for levels in (100, 900, 985, 990, 995, 1_000, 100_000):
+            deep = b"[" * levels + b"]" * levels
+            said = ask(b'{"service":"go","time":1,"request":' + deep + b"}")
+            assert said.endswith(b"}") and b'"verdict"' in said
+        server.oracle.leave()
 
 
 def test_what_is_too_long_ends_the_connection() -> None:

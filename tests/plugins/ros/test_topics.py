@@ -80,7 +80,7 @@ def test_a_topic_that_falls_silent_is_told() -> None:
     [
         ({"objects": [{}]}, "no field 'kinematics'"),
         ({"objects": [thing(pose(0.0), {"linear": {"x": None, "y": 0}})]}, "no number"),
-        ({"objects": [LEADS] * 1001}, "more than 1000 objects"),
+        ({"objects": [LEADS] * 1001}, "more than 1000 are listed"),
         ({}, "no field 'objects'"),
     ],
 )

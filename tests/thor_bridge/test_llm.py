@@ -196,7 +196,7 @@ def test_a_run_is_reproduced_without_its_model(
     assert "4.jsonl" in str(other.error)
     (replies / "4.jsonl").write_bytes((replies / "3.jsonl").read_bytes())
     other = Runner(scenario(tmp_path, how="replay", **kept)).run(4)
-    assert str(other.error).startswith("ReplayMismatch: ")
+    assert "asked something else" in str(other.error)
     assert "line 2: the model is asked something else" in str(other.error)
 
 
@@ -370,7 +370,6 @@ def test_a_provider_that_refuses_fails_the_episode(
     monkeypatch.setattr(_Provider, "broken", True)
     asked = scenario(tmp_path, model="openai:m", base_url=f"{provider}/v1")
     episode = Runner(asked).run(0)
-    assert str(episode.error).startswith("ModelError: ")
     assert "400" in str(episode.error)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +236,8 @@ def test_calm_is_where_the_mildest_step_does_not_apply(
 
 def test_the_documented_policy_is_the_default() -> None:
     page = (Path(__file__).parents[3] / "docs" / "guard.md").read_text()
-    text = page.partition("```yaml\n")[2].partition("```")[0]
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    (text,) = [each for each in blocks if "forewarn.policy/1" in each]
     content = parse_yaml(text, "docs/guard.md")
     assert content == Policy().as_dict()
     assert Policy.from_dict(content, "docs/guard.md") == Policy()

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from forewarn.abstractions.files import read_json, write_json
-from forewarn.monitors.evaluation.guarantee import Guarantee, runs_for
+from forewarn.monitors.evaluation.figures import runs_for
+from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
 from forewarn.plugins.loop.records import digest_of
 from forewarn.scenarios.measuring.pairs import compare
@@ -108,7 +109,7 @@ def keep(name: str, found: Facts) -> None:
 def certifications(broke: Sequence[bool]) -> tuple[int, int]:
     """How many of a hundred certifications succeed, and how many of these are false."""
     rng, outcomes = np.random.default_rng(0), np.asarray(broke)
-    runs = runs_for(2, CERTIFIED, CONFIDENCE)
+    runs = runs_for(2, CERTIFIED, 1 - CONFIDENCE)
     stated = false = 0
     for _ in range(TIMES):
         if rng.choice(outcomes, runs).sum() <= 2:

@@ -61,10 +61,9 @@ def train(
 
     It is `collect`, `learn --abstraction auto` and `tune` in one, and reads each run
     once; --jobs scenarios are trained at a time. It learns from one share of the runs,
-    calibrates by another, and sets a third aside for the thresholds and what they
-    promise; where no threshold keeps the promise no policy is written, and the exit
-    status is 1. What ships with the scenarios was made by it, and comes out again, byte
-    for byte, with --rerun.
+    calibrates by another, and sets the thresholds by this and a third; where no
+    threshold keeps its guarantee no policy is written, and the exit status is 1. The
+    models that ship were made by it, and come out again, byte for byte, with --rerun.
 
     \b
     Examples:
@@ -77,8 +76,7 @@ def train(
     Args:
         episodes: How many runs it learns from; each has the next seed.
         seed: Seed of everything random.
-        rerun: Train on the very runs that the shipped models were trained on: what
-            ships comes out once more.
+        rerun: Train on the very runs that the shipped models were trained on.
         ordinary: Keep the models and thresholds that were trained into --out. Repeat
             only the runs that were set aside, and write what they show of the risks
             into the policies: drift is told by it.
@@ -210,6 +208,6 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         name = f"{row['scenario']}, {shown(row['law'])}"
         yield from early(name, row, row["horizon_s"])
     yield (
-        "On the runs that were set aside. In time is before the trigger or, where that"
-        " is mostly harmless, 3 s before the deadline."
+        "On the runs that nothing was learned from. In time is before the trigger or,"
+        " where that is mostly harmless, 3 s before the deadline."
     )

@@ -158,13 +158,15 @@ def tune(
     """Find thresholds that keep a guaranteed false-alarm rate, or that prevent most.
 
     The runs must not be those the model was learned from. The first half calibrates
-    the risks and chooses the horizon. The second half sets the thresholds, and gives
-    the guarantee: at most --false-alarm-rate of future clean runs have an alarm, with
+    the risks and chooses the horizon. All runs set the thresholds, and give the
+    guarantee: at most --false-alarm-rate of future clean runs have an alarm, with
     --confidence, even if the chain is wrong. The maximum rate of missed violations is
-    printed beside it.
+    printed beside it. Each further horizon to choose from costs some confidence: with
+    --horizons S, thresholds are lowest.
 
     If no threshold keeps a law's guarantee, the law gets none, the reason is printed,
-    and the exit status is 1. If no law has a threshold, no policy is written.
+    with the number of runs that would suffice, and the exit status is 1. If no law has
+    a threshold, no policy is written.
 
     A threshold that is right for a warning may be too late for a stop. --preset stop
     (or slow) first finds the horizon and the calibration. It then repeats runs of the
@@ -336,14 +338,14 @@ def _wanted(
 ) -> Wanted:
     """What is to be certified, on runs that neither model nor policy knows."""
     from forewarn.monitors.chains.model import load_models
-    from forewarn.monitors.evaluation.guarantee import runs_for
+    from forewarn.monitors.evaluation.figures import runs_for
     from forewarn.scenarios.measuring.measure import trained_seeds
     from forewarn.scenarios.training.certifying import Wanted
 
     assert stepping.at_most is not None  # noqa: S101
     trained = [trained_seeds(each, scenario.name) for each in load_models(model)]
     first = max(HELD_OUT_SEED, *(seed + 1 for seed in set(used).union(*trained)))
-    runs = stepping.held_out or runs_for(2, stepping.at_most, confidence)
+    runs = stepping.held_out or runs_for(2, stepping.at_most, 1 - confidence)
     seeds = range(first, first + runs)
     return Wanted(stepping.at_most, stepping.max_slowed, confidence, seeds)
 
@@ -390,7 +392,8 @@ def _acted_lines(
 
 
 def _lines(found: Settled, out: Path) -> Iterator[str]:
-    calibration, aside = found.seeds
+    calibration = found.seeds[0]
+    every = sorted({seed for some in found.seeds for seed in some})
     yield (
         f"{len(calibration)} runs, seeds {calibration[0]} to {calibration[-1]}, say"
         " what the risks have meant. Of these runs:"
@@ -413,8 +416,8 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
         yield f"{out}: {horizon}, and these thresholds"
         return
     yield (
-        f"{len(aside)} runs, seeds {aside[0]} to {aside[-1]}, were set aside for the"
-        f" thresholds, at the {horizon}:"
+        f"{len(every)} runs, seeds {every[0]} to {every[-1]}, set the thresholds, at"
+        f" the {horizon}:"
     )
     yield from promised(found)
     if found.thresholds:

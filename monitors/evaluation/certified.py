@@ -15,13 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from forewarn.monitors.evaluation.figures import at_most, needed, spared
+from forewarn.monitors.evaluation.figures import at_most, spared, suffices
 from forewarn.monitors.evaluation.warned import LOWEST_THRESHOLD, Climb, threshold
 
 Rate = Literal["false_alarms", "missed"]
-
-MANY = 1_000_000
-"""More runs are not asked for: no number is said to suffice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +100,16 @@ class Lack:
     more: int | None
     why: str
 
+    @property
+    def reason(self) -> str:
+        """Why, and what would help."""
+        if self.more is None:
+            return self.why
+        return f"{self.why}; it needs {self.more} more {KINDS[self.rate]} runs"
+
     def sentence(self) -> str:
         """For people."""
-        said = f"{self.law}: {self.why}"
-        if self.more is None:
-            return said
-        return f"{said}; it needs {self.more} more {KINDS[self.rate]} runs"
+        return f"{self.law}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +143,23 @@ def certify(
     allowed, delta = asked.false_alarms, asked.delta
     most = spared(len(clean), allowed, delta)
     if most is None:
-        fewest = needed(allowed, delta)
-        more = None if fewest is None else fewest - len(clean)
         why = (
             f"{len(clean)} clean runs are too few for a false-alarm rate of {allowed:g}"
         )
+        more = _more(0, len(clean), allowed, delta)
         return Certified(None, (), (Lack(law, "false_alarms", len(clean), more, why),))
     at = threshold(climbs, most)
-    if at > reach and sum(climb.top >= reach for climb in clean) <= most:
+    reached = sum(climb.top >= reach for climb in clean)
+    if at > reach and reached <= most:
         at = reach
     alarmed = sum(climb.top >= at for climb in clean)
     if reach < LOWEST_THRESHOLD or at > reach:
         why = f"its risk is never above {reach:.2g} before it is broken"
+        more = None
         if reach >= LOWEST_THRESHOLD:
-            why += f", which more than {most} of {len(clean)} clean runs reach"
-        lack = Lack(law, "false_alarms", len(clean), None, why)
+            why += f", which {reached} of {len(clean)} clean runs reach"
+            more = _more(reached, len(clean), allowed, delta)
+        lack = Lack(law, "false_alarms", len(clean), more, why)
         return Certified(None, (), (lack,))
     found = [
         Guarantee(
@@ -181,8 +184,7 @@ def judge(
     bound = at_most(failures, runs, delta) if runs else 1.0
     if bound <= most:
         return Guarantee(law, rate, most, runs, failures, bound)
-    fewest = runs_needed(failures / runs if runs else 0.0, most, delta)
-    more = None if fewest is None else max(fewest - runs, 1)
+    more = _more(failures, runs, most, delta)
     missed = "missed" if rate == "missed" else "with an alarm"
     why = f"{failures} of {runs} {KINDS[rate]} runs are {missed}"
     if rate == "false_alarms":
@@ -192,22 +194,10 @@ def judge(
     return Lack(law, rate, runs, more, f"{why}, and {most:g} is asked for")
 
 
-def runs_needed(rate: float, most: float, delta: float) -> int | None:
-    """The fewest runs that guarantee a rate if failures come as often as so far."""
-    if rate >= most or most <= 0.0:
-        return None
-    low, high = 0, 1
-    while at_most(math.ceil(rate * high), high, delta) > most:
-        low, high = high, 2 * high
-        if high > MANY:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if at_most(math.ceil(rate * middle), middle, delta) <= most:
-            high = middle
-        else:
-            low = middle
-    return high
+def _more(failures: int, runs: int, most: float, delta: float) -> int | None:
+    """How many more runs guarantee a rate if failures come as often as so far."""
+    fewest = suffices(failures, runs, most, delta)
+    return None if fewest is None else max(fewest - runs, 1)
 
 
 def over_groups(

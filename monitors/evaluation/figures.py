@@ -95,11 +95,11 @@ class Promise:
     Args:
         false_alarms: At most this share of the clean runs has an alarm.
         missed: At most this share of the violating runs is not detected; None if none
-            was set aside.
+            was there.
         confidence: How probable it was that both come true, each by itself.
-        clean: How many clean runs were set aside.
+        clean: Number of clean runs that set the threshold.
         alarmed: How many of them had an alarm.
-        violating: How many violating runs were set aside.
+        violating: Number of violating runs.
         undetected: How many of them were not detected.
     """
 
@@ -120,9 +120,21 @@ class Promise:
         violating: int,
         undetected: int,
         confidence: float = CONFIDENCE,
+        tried: int = 1,
     ) -> Promise:
-        """The promise of a threshold that was found with `spared`."""
-        missed = at_most(undetected, violating, 1 - confidence) if violating else None
+        """The promise of a threshold that the clean runs alone have set.
+
+        Args:
+            allowed: Maximum share of clean runs with an alarm.
+            clean: Number of clean runs.
+            alarmed: How many of them had an alarm.
+            violating: Number of violating runs.
+            undetected: How many of them were not detected.
+            confidence: The probability that it is kept.
+            tried: Among how many risks this one was chosen by the same runs.
+        """
+        delta = (1 - confidence) / tried
+        missed = at_most(undetected, violating, delta) if violating else None
         return cls(
             allowed, missed, confidence, clean, alarmed, violating, undetected
         )  # fmt: skip
@@ -171,11 +183,6 @@ def needed(allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
     return 1 if allowed >= 1 else math.ceil(math.log(delta) / math.log1p(-allowed))
 
 
-def confidence_of(clean: int, allowed: float) -> float:
-    """The highest confidence with which so few clean runs can promise anything."""
-    return float(-math.expm1(clean * math.log1p(-allowed))) if allowed < 1 else 1.0
-
-
 def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
     """The upper end of Clopper and Pearson's one-sided interval for a share."""
     from scipy.special import betaincinv
@@ -183,3 +190,30 @@ def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
     return (
         1.0 if part >= whole else float(betaincinv(part + 1, whole - part, 1 - delta))
     )
+
+
+def runs_for(part: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int:
+    """The fewest runs that bound a share by that much although so many are found."""
+    return _fewest(lambda runs: at_most(part, runs, delta) <= allowed)
+
+
+def suffices(
+    part: int, whole: int, allowed: float, delta: float = 1 - CONFIDENCE
+) -> int | None:
+    """The fewest runs that bound a share, found at that rate; None: no number does."""
+    if allowed <= 0 or (part and part >= allowed * whole):
+        return None
+    rate = part / whole if whole else 0.0
+    return _fewest(lambda runs: at_most(rate * runs, runs, delta) <= allowed)
+
+
+def _fewest(enough: Callable[[int], bool]) -> int:
+    """The fewest runs that are enough, as are all numbers above."""
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -7,12 +7,11 @@ one of them is false, the test of that one must fail.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from forewarn.abstractions.serial import to_json
-from forewarn.monitors.evaluation.figures import at_most
+from forewarn.monitors.evaluation.figures import at_most, suffices
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Guarantee:
         ):
             if bound(part, self.runs, allowed, self.confidence) <= allowed:
                 continue
-            enough = suffices(part, self.runs, allowed, self.confidence)
+            enough = suffices(part, self.runs, allowed, 1 - self.confidence)
             more = (
                 "no number of runs with that rate suffices"
                 if enough is None
@@ -106,28 +105,3 @@ def _percent(share: float) -> str:
 def bound(part: int, whole: int, allowed: float, confidence: float) -> float:
     """The most that a share is with that confidence; all of it where all is allowed."""
     return allowed if allowed >= 1 else at_most(part, whole, 1 - confidence)
-
-
-def runs_for(part: int, allowed: float, confidence: float) -> int:
-    """The fewest runs that certify a share although so many are found."""
-    return _fewest(lambda runs: at_most(part, runs, 1 - confidence) <= allowed)
-
-
-def suffices(part: int, whole: int, allowed: float, confidence: float) -> int | None:
-    """The fewest runs that certify a share, found at that rate; None: no number."""
-    if part and part >= allowed * whole:
-        return None
-    rate, delta = part / whole, 1 - confidence
-    return _fewest(lambda runs: at_most(rate * runs, runs, delta) <= allowed)
-
-
-def _fewest(enough: Callable[[int], bool]) -> int:
-    """The fewest runs that are enough, as are all numbers above."""
-    high = 1
-    while not enough(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

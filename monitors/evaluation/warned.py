@@ -396,21 +396,6 @@ def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
     return [lead_s for lead_s in leads if not math.isnan(lead_s)]
 
 
-def plateau_end(climbs: Sequence[Climb], lowest: float, harmless: bool) -> float:
-    """The highest threshold that warns of as many in time as the lowest does."""
-    most = len(in_time(climbs, lowest, harmless))
-    if not most:
-        return lowest
-    low, high = round(lowest * _FINENESS), _FINENESS
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(in_time(climbs, middle / _FINENESS, harmless)) == most:
-            low = middle
-        else:
-            high = middle - 1
-    return max(lowest, low / _FINENESS)
-
-
 def threshold(climbs: Sequence[Climb], spared: int) -> float:
     """The lowest threshold at which no more clean runs have an alarm than so many.
 
@@ -425,9 +410,3 @@ def threshold(climbs: Sequence[Climb], spared: int) -> float:
         return math.inf
     above = (math.floor(height * _FINENESS + 1e-9) + 1) / _FINENESS
     return max(LOWEST_THRESHOLD, min(1.0, above))
-
-
-def middle(lowest: float, highest: float) -> float:
-    """The threshold half way between."""
-    at = math.floor((lowest + highest) / 2 * _FINENESS + 1e-9) / _FINENESS
-    return max(lowest, at)

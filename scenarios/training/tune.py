@@ -1,12 +1,12 @@
 """Tuning: thresholds that keep a promise about false alarms, and a horizon.
 
 The runs are none of those that the model was learned from. The first half says what the
-model's risks mean, which horizon warns of most violations in time and which thresholds
-detect alike; we take the middle one of these, because the edges depend on a few runs.
-The other half is set aside until all of that is settled. The heights that the risk
-reaches in its clean runs give the threshold that keeps the promise: at most the allowed
-share of clean runs has an alarm, with the confidence that is asked for
-(`evaluation.figures`). Its violating runs say how many violations are missed at most.
+model's risks mean, and which horizon warns of most violations in time. The heights that
+the risk reaches in all clean runs then give the threshold (`evaluation.certified`). The
+first half may take part: a rising curve keeps the order of heights, and where there is
+a choice of n horizons each bound has an n-th of the error. The threshold is the lowest
+that keeps the promise, and the clean runs alone set it, so the violating runs say how
+many violations are missed at most.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.evaluation.certified import Asked, certify
 from forewarn.monitors.evaluation.evidence import Ordinary
 from forewarn.monitors.evaluation.figures import (
     CONFIDENCE,
     Promise,
-    confidence_of,
-    needed,
-    spared,
 )
 from forewarn.monitors.evaluation.foretold import (
     Foretold,
@@ -44,8 +42,6 @@ from forewarn.monitors.evaluation.warned import (
     Climb,
     Warned,
     in_time,
-    middle,
-    plateau_end,
     threshold,
 )
 from forewarn.monitors.guarding.decision import Kind
@@ -63,12 +59,11 @@ WORSE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What the runs before those that were set aside say of one horizon.
+    """What the runs of the calibration say of one horizon.
 
     Args:
         horizon_s: The horizon.
         thresholds: The threshold of each law, where it stands alone.
-        highest: Up to where a threshold detects as much.
         warned: How each law's warnings then fare.
         ahead_s: Of each law, how long before its trigger or, where that is mostly
             harmless, before its deadline the warnings came that came in time.
@@ -79,7 +74,6 @@ class Tuned:
 
     horizon_s: float
     thresholds: Mapping[str, float]
-    highest: Mapping[str, float]
     warned: Mapping[str, Warned]
     ahead_s: Mapping[str, Sequence[float]]
     harmless: frozenset[str]
@@ -107,9 +101,6 @@ class Tuned:
                 {
                     "law": law,
                     "threshold": _finite(self.thresholds[law]),
-                    "plateau": [
-                        _finite(self.thresholds[law]), _finite(self.highest[law])
-                    ],
                     "warned_in_time": len(self.ahead_s[law]),
                     "harmless_trigger": law in self.harmless,
                     **warned.as_dict(self.horizon_s),
@@ -131,11 +122,12 @@ class Settled:
         tried: Every horizon that was tried, the best first.
         thresholds: The threshold of each law that has one.
         promises: What each keeps.
-        warned: How each fares on the runs that were set aside.
+        warned: How each fares on all runs.
         ahead_s: As in `Tuned`, on the same runs.
         without: The laws that have none, and why.
         seeds: The runs of the calibration, and those that were set aside.
-        ordinary: How high the risks rose in the latter, and what came of it.
+        ordinary: How high the risks rose in the latter, which did not calibrate them,
+            and what came of it.
     """
 
     tried: tuple[Tuned, ...]
@@ -257,7 +249,7 @@ def settle(
     policy: Policy,
     confidence: float = CONFIDENCE,
 ) -> Settled:
-    """As `tune`, on runs that were read: those to calibrate by, and those set aside."""
+    """As `tune`, on runs that were read: those to calibrate by, and the others."""
     first, aside = runs
     shares = list(zip(models, dealt(models, laws), strict=True))
     stored = {
@@ -282,17 +274,36 @@ def settle(
         _tuned(first, told, h, false_alarm_rate, policy, stored[h]) for h in horizons_s
     )
     best = tried[0]
-    promised = _Promised(best, false_alarm_rate, confidence)
+    asked = Asked(false_alarm_rate, None, 1 - (1 - confidence) / len(tried))
+    thresholds: dict[str, float] = {}
+    promises: dict[str, Promise] = {}
+    warned: dict[str, Warned] = {}
+    ahead_s: dict[str, list[float]] = {}
+    without: dict[str, str] = {}
     ordinary: dict[str, Ordinary] = {}
     for law, several in _look(judges, aside).items():
         curve = _curve_after(policy, best.calibration[law])
         (most,) = curve(np.array([reach[law][best.horizon_s]]))
-        climbs = _climbs(aside, law, several, best.horizon_s, curve, policy)
-        promised.add(law, climbs, float(most))
         ordinary[law] = ordinary_of(several, best.horizon_s, curve)
+        climbs = [
+            *_climbs(first, law, told[law], best.horizon_s, curve, policy),
+            *_climbs(aside, law, several, best.horizon_s, curve, policy),
+        ]
+        found = certify(law, climbs, asked, float(most))
+        if found.threshold is None:
+            without[law] = "; ".join(lack.reason for lack in found.lacks)
+            continue
+        at = thresholds[law] = found.threshold
+        fared = warned[law] = _warned(climbs, at)
+        ahead_s[law] = in_time(climbs, at, law in best.harmless)
+        violating = len(fared.violating)
+        promises[law] = Promise.of(
+            false_alarm_rate, len(fared.clean), fared.false_alarms, violating,
+            violating - fared.detected, confidence, len(tried),
+        )  # fmt: skip
     return Settled(
-        tuple(tried), promised.thresholds, promised.promises, promised.warned,
-        promised.ahead_s, promised.without, (_seeds(first), _seeds(aside)), ordinary,
+        tuple(tried), thresholds, promises, warned, ahead_s, without,
+        (_seeds(first), _seeds(aside)), ordinary,
     )  # fmt: skip
 
 
@@ -387,7 +398,6 @@ def _tuned(
     stored: Mapping[str, Calibration],
 ) -> Tuned:
     thresholds: dict[str, float] = {}
-    highest: dict[str, float] = {}
     warned: dict[str, Warned] = {}
     ahead_s: dict[str, list[float]] = {}
     harmless: set[str] = set()
@@ -403,91 +413,16 @@ def _tuned(
         clean = sum(each.broken is None for each in climbs)
         lowest = threshold(climbs, math.floor(allowed * clean + 1e-9))
         thresholds[law] = lowest
-        highest[law] = plateau_end(climbs, lowest, law in harmless)
         ahead_s[law] = in_time(climbs, lowest, law in harmless)
         warned[law] = _warned(climbs, lowest)
     return Tuned(
-        horizon_s, thresholds, highest, warned, ahead_s, frozenset(harmless), curves,
-        together,
+        horizon_s, thresholds, warned, ahead_s, frozenset(harmless), curves, together,
     )  # fmt: skip
 
 
 def _warned(climbs: Iterable[Climb], at: float) -> Warned:
     ordered = sorted(climbs, key=lambda each: each.seed)
     return Warned(tuple(each.warned(at) for each in ordered))
-
-
-class _Promised:
-    """The thresholds that keep the promise, law by law."""
-
-    def __init__(self, tuned: Tuned, allowed: float, confidence: float) -> None:
-        self._tuned, self._allowed, self._confidence = tuned, allowed, confidence
-        self.thresholds: dict[str, float] = {}
-        self.promises: dict[str, Promise] = {}
-        self.warned: dict[str, Warned] = {}
-        self.ahead_s: dict[str, list[float]] = {}
-        self.without: dict[str, str] = {}
-
-    def add(self, law: str, climbs: Sequence[Climb], reach: float) -> None:
-        """Finds the threshold of a law by the runs that were set aside.
-
-        Args:
-            law: The law.
-            climbs: These runs.
-            reach: The highest risk that the model knows short of a violation.
-        """
-        clean = sum(each.broken is None for each in climbs)
-        allowed, harmless = self._allowed, law in self._tuned.harmless
-        delta = 1 - self._confidence
-        most = spared(clean, allowed, delta)
-        if most is None:
-            fewest = needed(allowed, delta)
-            why = f"{clean} clean runs were set aside, and "
-            if fewest is None:
-                why += "they promise nothing"
-            else:
-                why += (
-                    f"it takes {fewest} to promise {allowed:g} false alarms a clean run"
-                )
-                if could := math.floor(confidence_of(clean, allowed) * 100) / 100:
-                    why += f"; so many can with --confidence {could:g}"
-            self.without[law] = why
-            return
-        lowest = threshold(climbs, most)
-        if reach < LOWEST_THRESHOLD:
-            self.without[law] = (
-                f"the model puts its risk at {reach:.2g} at most: it saw no violation"
-                " coming"
-            )
-            return
-        if lowest > reach and not self._between(climbs, most, reach):
-            self.without[law] = (
-                f"the model puts its risk at {reach:.3g} at most, and {most + 1} of"
-                f" {clean} clean runs reach that: nothing lower keeps to {allowed:g}"
-                " false alarms a clean run"
-            )
-            return
-        lowest = min(lowest, reach)
-        highest = self._tuned.highest[law]
-        at = lowest
-        if math.isfinite(highest):
-            # Any threshold above one that keeps the promise keeps it too.
-            at = min(middle(lowest, max(lowest, highest)), reach)
-        warned = _warned(climbs, at)
-        self.thresholds[law] = at
-        self.warned[law] = warned
-        self.ahead_s[law] = in_time(climbs, at, harmless)
-        violating = len(warned.violating)
-        self.promises[law] = Promise.of(
-            allowed, clean, warned.false_alarms, violating,
-            violating - warned.detected, self._confidence,
-        )  # fmt: skip
-
-    @staticmethod
-    def _between(climbs: Sequence[Climb], spared: int, reach: float) -> bool:
-        """Whether the highest risk is itself a threshold that keeps the promise."""
-        alarmed = (c for c in climbs if c.broken is None and c.top >= reach)
-        return sum(1 for _ in alarmed) <= spared
 
 
 def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:

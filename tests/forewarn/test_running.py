@@ -483,7 +483,9 @@ def test_tune_says_what_it_tried(model: Path, tmp_path: Path) -> None:
     said = forewarn(
         *("tune", KITCHEN, "--model", model, "--horizons", "3", "--out", out, *runs)
     )
-    assert "60 runs, seeds 7060 to 7119, were set aside for the thresholds" in said
+    assert (
+        "120 runs, seeds 7000 to 7119, set the thresholds, at the horizon 3 s" in said
+    )
     assert said.splitlines()[-1].startswith(f"{out}: horizon 3 s")
     status, line = refused(
         *("tune", KITCHEN, "--model", model, "--horizons", "0", "--out", out)

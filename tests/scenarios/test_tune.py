@@ -34,8 +34,6 @@ from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.tune import (
     WORSE,
     Settled,
-    Tuned,
-    _Promised,
     ahead,
     tune,
     tuned_policy,
@@ -146,15 +144,17 @@ def test_the_policy_keeps_its_promise_on_runs_it_was_not_tuned_on() -> None:
     calibration, aside = found.seeds
     assert len(calibration) == len(aside) == learned.SEEDS // 2
     assert not set(calibration) & set(aside)
+    # All runs set the thresholds; two horizons were tried by them.
+    delta = 0.05 / 2
     for law, warned in found.warned.items():
-        assert len(warned.runs) == len(aside)
+        assert len(warned.runs) == learned.SEEDS
         promise = found.promises[law]
         assert promise.false_alarms == allowed
-        most = spared(len(warned.clean), allowed)
+        most = spared(len(warned.clean), allowed, delta)
         assert most is not None and warned.false_alarms <= most
         assert promise.alarmed == warned.false_alarms
         violating = len(warned.violating)
-        assert promise.missed == at_most(violating - warned.detected, violating)
+        assert promise.missed == at_most(violating - warned.detected, violating, delta)
     policy = tuned_policy(found, Policy("tuned"), "stop")
     assert Policy.from_dict(policy.as_dict(), "x") == policy
     assert policy.promises == found.promises
@@ -191,43 +191,14 @@ def test_runs_that_the_model_knows_promise_nothing() -> None:
 
 
 def test_too_few_clean_runs_give_no_threshold_and_no_policy() -> None:
-    paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))[:40]
+    paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))[:20]
     found = tune(ROAD.laws, learned.model("tiny-road"), paths, 0.1, [3.0], Policy())
     assert not found.thresholds and not found.promises
-    assert all("it takes 29 to promise 0.1" in why for why in found.without.values())
+    for why in found.without.values():
+        clean, needed = int(why.split()[0]), int(why.split()[-4])
+        assert why.endswith(" more clean runs") and clean + needed == 29
     with pytest.raises(InvalidInput, match="no threshold keeps the promise"):
         tuned_policy(found, Policy(), "alert")
-    confidence = min(
-        float(why.rpartition("--confidence ")[2]) for why in found.without.values()
-    )
-    less = tune(
-        ROAD.laws, learned.model("tiny-road"), paths, 0.1, [3.0], Policy(),
-        confidence=confidence,
-    )  # fmt: skip
-    assert less.promises.keys() == found.without.keys()
-    assert all(each.confidence == confidence for each in less.promises.values())
-
-
-def settled_by(tops: list[float], reach: float, highest: float = 0.5) -> _Promised:
-    """The threshold of a law of which 40 runs set aside climb so high, or to 0.1."""
-    tuned = Tuned(3.0, {}, {"law": highest}, {}, {}, frozenset(), {}, {})
-    promised = _Promised(tuned, 0.1, 0.95)
-    heights = [*tops, *[0.1] * (40 - len(tops))]
-    promised.add("law", [clean(top) for top in heights], reach)
-    return promised
-
-
-def test_no_threshold_is_higher_than_the_model_reaches() -> None:
-    """Other runs' folds may climb higher than the model that is deployed."""
-    assert settled_by([0.3, 0.2], 0.789, 0.95).thresholds == {"law": 0.625}
-    assert settled_by([0.3, 0.2], 0.4, 0.95).thresholds == {"law": 0.4}
-    # Between the height of what must be spared and the reach there is the reach alone.
-    assert settled_by([0.3995, 0.2], 0.3999).thresholds == {"law": 0.3999}
-    nothing = settled_by([0.4, 0.4], 0.4)
-    assert not nothing.thresholds
-    assert "the model puts its risk at 0.4 at most" in nothing.without["law"]
-    blind = settled_by([], 0.001)
-    assert not blind.thresholds and "saw no violation" in blind.without["law"]
 
 
 def test_training_runs_come_out_again_or_are_refused(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from forewarn.monitors.evaluation.certified import (
     certify,
     judge,
     over_groups,
-    runs_needed,
 )
-from forewarn.monitors.evaluation.figures import at_most
+from forewarn.monitors.evaluation.figures import at_most, suffices
 from forewarn.monitors.evaluation.warned import Broken, Climb
+from forewarn.monitors.risk.calibration import Calibration
 
 ASKED = Asked(0.1, 0.5, 0.9)
 
@@ -77,10 +77,44 @@ def test_a_guard_that_misses_too_many_is_refused() -> None:
     assert "6 of 12 violating runs are missed" in lack.sentence()
 
 
+def test_runs_that_fit_the_curve_may_set_the_threshold_too() -> None:
+    """A rising curve keeps the order of heights, whatever made it of these runs."""
+    random, broken = np.random.default_rng(6), 0
+    for _ in range(400):
+        heights = random.random(60)
+        # The curve puts the highest run that it was fitted to far below.
+        top = float(heights[:30].max())
+        curve = Calibration(((top - 0.01, 0.1), (top, 0.2)))
+        tops = [float(each) for each in curve(heights)]
+        found = certify("law", climbs(tops, []), Asked(0.1, None, 0.9))
+        assert found.threshold is not None
+        said, meant = zip((0, 0), *curve.points, (1, 1), strict=True)
+        broken += 1 - np.interp(found.threshold, meant, said) > 0.1
+    assert broken <= 0.1 * 400 + 12
+
+
+def test_no_threshold_is_higher_than_the_model_reaches() -> None:
+    """Other runs' folds may climb higher than the model that is deployed."""
+    asked = Asked(0.1, None, 0.95)
+
+    def found(tops: list[float], reach: float) -> tuple[float | None, str]:
+        kept = climbs([*tops, *[0.1] * (40 - len(tops))], [])
+        settled = certify("law", kept, asked, reach)
+        return settled.threshold, "; ".join(lack.reason for lack in settled.lacks)
+
+    assert found([0.3, 0.2], 0.789) == (0.301, "")
+    # Between the height of what must be spared and the reach there is the reach alone.
+    assert found([0.3995, 0.2], 0.3999) == (0.3999, "")
+    at, why = found([0.4, 0.4], 0.4)
+    assert at is None and "2 of 40 clean runs reach; it needs 67 more" in why
+    at, why = found([], 0.001)
+    assert at is None and why == "its risk is never above 0.001 before it is broken"
+
+
 def test_a_risk_that_clean_runs_reach_too_is_refused() -> None:
     found = certify("law", climbs([0.9] * 99, [0.9] * 30), ASKED, reach=0.9)
     (lack,) = found.lacks
-    assert "never above 0.9" in lack.why
+    assert "never above 0.9" in lack.why and lack.more is None
 
 
 @given(st.integers(0, 40), st.integers(0, 60), st.floats(0.02, 0.6))
@@ -91,7 +125,7 @@ def test_what_is_lacking_is_just_enough(failures: int, more: int, most: float) -
         assert found.bound <= most
         return
     assert isinstance(found, Lack)
-    needed = runs_needed(failures / runs if runs else 0.0, most, 0.05)
+    needed = suffices(failures, runs, most, 0.05)
     assert (found.more is None) == (needed is None)
 
 

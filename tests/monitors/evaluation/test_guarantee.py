@@ -12,12 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from forewarn.monitors.evaluation.guarantee import (
-    Guarantee,
-    bound,
-    runs_for,
-    suffices,
-)
+from forewarn.monitors.evaluation.figures import runs_for, suffices
+from forewarn.monitors.evaluation.guarantee import Guarantee, bound
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy, write_policy
 
 CERTIFIED = Guarantee(
@@ -26,7 +22,7 @@ CERTIFIED = Guarantee(
 
 
 def test_so_many_runs_certify_one_percent() -> None:
-    assert [runs_for(found, 0.01, 0.95) for found in (0, 1, 2)] == [299, 473, 628]
+    assert [runs_for(found, 0.01) for found in (0, 1, 2)] == [299, 473, 628]
 
 
 @given(
@@ -35,7 +31,7 @@ def test_so_many_runs_certify_one_percent() -> None:
 def test_a_share_is_certified_only_where_few_would_find_so_little(
     part: int, allowed: float, confidence: float, whole: int
 ) -> None:
-    fewest = runs_for(part, allowed, confidence)
+    fewest = runs_for(part, allowed, 1 - confidence)
     chance = float(binom.cdf(part, whole, allowed))
     if not math.isclose(chance, 1 - confidence, rel_tol=1e-6):
         assert (whole >= fewest) == (chance <= 1 - confidence)
@@ -43,7 +39,7 @@ def test_a_share_is_certified_only_where_few_would_find_so_little(
 
 @given(st.integers(0, 20), st.integers(21, 900), st.floats(0.01, 0.9))
 def test_what_would_suffice_suffices(part: int, whole: int, allowed: float) -> None:
-    enough = suffices(part, whole, allowed, 0.95)
+    enough = suffices(part, whole, allowed)
     if enough is None:
         assert part / whole >= allowed
     elif bound(part, whole, allowed, 0.95) > allowed:
@@ -82,7 +78,7 @@ def test_a_certified_policy_is_wrong_as_rarely_as_it_says() -> None:
     rng, allowed, runs = np.random.default_rng(3), 0.02, 313
     for truth, most in ((0.0201, 0.05), (0.05, 0.001)):
         drawn = rng.binomial(runs, truth, 20_000)
-        stated = drawn <= max(k for k in range(4) if runs_for(k, allowed, 0.95) <= runs)
+        stated = drawn <= max(k for k in range(4) if runs_for(k, allowed) <= runs)
         assert stated.mean() <= most * 1.1
 
 

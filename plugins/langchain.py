@@ -35,6 +35,7 @@ try:
         HumanMessage,
         ToolMessage,
     )
+    from langchain_core.tools import BaseTool
     from langgraph.types import Command, interrupt
 except ImportError as error:
     raise MissingDependency("LangChain", "langchain") from error
@@ -85,6 +86,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.guard, self._harmless = guard, frozenset(harmless)
         self._queue = Queue()
+        self._tools: dict[str, BaseTool] = {}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
@@ -104,6 +106,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         """Rejects tools that the provider runs, and rules that no tool can break."""
         here = [tool for tool in request.tools if not isinstance(tool, dict)]
         self.guard.check_rules({tool.name: list(tool.args) for tool in here})
+        self._tools = {tool.name: tool for tool in here}
         for tool in request.tools:
             if isinstance(tool, dict) and not self._harmless.intersection(
                 (tool.get("name"), tool.get("type"))
@@ -125,13 +128,13 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             verdict = self.guard.before(call["name"], call["args"], asked)
             if verdict.asks is not None:
                 verdict = self._asked(verdict.asks)
-            if not verdict.passes:
+            if (run := self._run(request, verdict)) is None:
                 return _refusal(call["name"], call["id"], verdict.message)
             failed, answer = True, None
             try:
-                answer = handler(request)
+                answer = handler(run)
                 failed = _failed(answer, call["id"])
-                return answer
+                return _told(answer, verdict)
             finally:
                 self._after(verdict, failed, answer)
 
@@ -152,15 +155,28 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             verdict = await judging(before, call["name"], call["args"], asked)
             if verdict.asks is not None:
                 verdict = self._asked(verdict.asks)
-            if not verdict.passes:
+            if (run := self._run(request, verdict)) is None:
                 return _refusal(call["name"], call["id"], verdict.message)
             failed, answer = True, None
             try:
-                answer = await handler(request)
+                answer = await handler(run)
                 failed = _failed(answer, call["id"])
-                return answer
+                return _told(answer, verdict)
             finally:
                 await judging(self._after, verdict, failed, answer)
+
+    def _run(
+        self, request: ToolCallRequest, verdict: Verdict
+    ) -> ToolCallRequest | None:
+        """What is run by a verdict, if anything is."""
+        if verdict.passes:
+            return request
+        other = verdict.instead
+        if other is None or other.name not in self._tools:
+            return None
+        given = request.tool_call.copy()
+        given["name"], given["args"] = other.name, dict(other.arguments)
+        return request.override(tool_call=given, tool=self._tools[other.name])
 
     def _asked(self, question: Question) -> Verdict:
         """Asks by LangGraph's interrupt: the graph pauses here until it is resumed."""
@@ -227,6 +243,13 @@ def _messages(answer: Any) -> Iterator[ToolMessage]:
     elif isinstance(answer, list | tuple):
         for each in answer:
             yield from _messages(each)
+
+
+def _told(answer: Answer, verdict: Verdict) -> Answer:
+    """The answer, with what was done instead of the call."""
+    if verdict.passes or not isinstance(answer, ToolMessage):
+        return answer
+    return answer.model_copy(update={"content": f"{verdict.message}{answer.text}"})
 
 
 def _refusal(name: str, identity: str | None, message: str) -> ToolMessage:

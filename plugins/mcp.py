@@ -95,7 +95,10 @@ def guarded_server(
     async def guarded_call(name: str, arguments: dict[str, Any]) -> CallToolResult:
         async with guard.turn_async() as judging:
             verdict = await judging(guard.before, name, arguments)
-            if not verdict.passes:
+            other = verdict.instead
+            if other is not None:
+                name, arguments = other.name, dict(other.arguments)
+            elif not verdict.passes:
                 return _refusal(verdict.message)
             failed, stopped = True, None
             answer = _refusal(LATE)
@@ -109,7 +112,12 @@ def guarded_server(
                     stopped = await judging(
                         guard.after, failed, verdict.call, came_back
                     )
-            return answer if stopped is None else _refusal(stopped.message)
+            if stopped is not None:
+                return _refusal(stopped.message)
+            if other is not None:
+                said = TextContent(type="text", text=verdict.message)
+                return answer.model_copy(update={"content": [said, *answer.content]})
+            return answer
 
     async def list_tools(_: Any, asked: Any) -> Any:
         return await upstream.list_tools(cursor=_cursor(asked))

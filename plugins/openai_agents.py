@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
@@ -54,12 +55,13 @@ def guarded_tools(
             report failures; or a rule is about commands and no tool is given one.
     """
     guard.check_rules({t.name: _arguments(t) for t in tools})
+    run = {t.name: _reporting(t) for t in tools if isinstance(t, FunctionTool)}
     found: list[Tool] = []
     for tool in tools:
         if tool.name in harmless:
             found.append(tool)
         elif isinstance(tool, FunctionTool) and not _is_of_a_server(tool):
-            found.append(_guarded(tool, guard))
+            found.append(_guarded(tool, guard, run))
         elif isinstance(tool, FunctionTool):
             raise InvalidInput(
                 f"the tool {tool.name!r:.60} is an MCP server's: whether a call failed"
@@ -124,9 +126,9 @@ def _asked_for(context: ToolContext[Any]) -> str:
     return ""
 
 
-def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
-    inner = _reporting(tool)
-
+def _guarded(
+    tool: FunctionTool, guard: AgentGuard, run: Mapping[str, FunctionTool]
+) -> FunctionTool:
     async def refuse_stopped(
         data: ToolInputGuardrailData,
     ) -> ToolGuardrailFunctionOutput:
@@ -149,17 +151,20 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
             verdict = await judging(guard.before, tool.name, given, asked)
             if verdict.stopped:
                 stop()
-            if not verdict.passes:
+            name, other = tool.name, verdict.instead
+            if other is not None:
+                name, arguments = other.name, json.dumps(dict(other.arguments))
+            if not (verdict.passes or other) or name not in run:
                 return verdict.message
             failed, stopped, answer = True, None, None
             try:
-                answer, failed = await _invoked(inner, context, arguments)
+                answer, failed = await _invoked(run[name], context, arguments)
             finally:
                 if verdict.acts:
                     stopped = await judging(guard.after, failed, verdict.call, answer)
             if stopped is not None:
                 stop()
-            return answer
+            return answer if other is None else f"{verdict.message}{answer}"
 
     guardrails = [guardrail, *(tool.tool_input_guardrails or ())]
     return dataclasses.replace(

@@ -116,9 +116,9 @@ class Guarding:
         if clock is None:
             clock = EpisodeClock() if source.embedded else time.monotonic
         guard = self.guard(source.provides or None, frame_clock or clock)
-        _check_substitutes(guard.judges, source, actions)
-        if actions is not None:
-            _check_bound(guard.judges, source, [spec.name for spec in actions])
+        check_substitutes(guard.judges, source, actions)
+        if names := [spec.name for spec in actions or ()]:
+            _check_bound(guard.judges, source, names)
         file = self.file or ModelFile.made(self.models)
         return GuardedLoop(
             guard,
@@ -203,9 +203,10 @@ def substitutes_of(judges: Sequence[Judge]) -> dict[str, Action]:
     return {rule: a for judge in asking for rule, a in judge.substitutes.items()}
 
 
-def _check_substitutes(
+def check_substitutes(
     judges: Sequence[Judge], source: Source, actions: Actions | None
 ) -> None:
+    """Rejects rules that substitute an action that is not taken here."""
     for rule, action in substitutes_of(judges).items():
         if actions is None:
             raise InvalidInput(

@@ -31,6 +31,7 @@ class Agent(Way):
 
     def call(self, guard: AgentGuard) -> None:
         """Makes a few calls."""
+        guard.check_rules({"go": []})
         for _ in range(CALLS):
             with guard.turn():
                 if guard.before("go", {}).passes:
@@ -106,6 +107,8 @@ class McpServer(Agent):
 
         from forewarn.plugins.mcp import guarded_server
         from tests.plugins.agents.files_server import server
+
+        guard.check_rules({"backup": ["path"]})  # as `serve` does
 
         async def session() -> None:
             async with Client(server) as upstream:

@@ -162,6 +162,7 @@ def compile_(
     spec: File,
     out: File,
     functions: tuple[File, ...] = (),
+    tools: File | None = None,
     asking: Asking,
 ) -> None:
     """Make a guard program of the request REQUEST.
@@ -182,11 +183,14 @@ def compile_(
         out: The guard program's file.
         functions: A Python file of functions that the program may call, which run apart
             from everything; may be repeated.
+        tools: The agent's tools, a list in JSON as MCP servers and models' providers
+            write it: sentences are then about these.
     """
-    from forewarn.abstractions.files import read_text
+    from forewarn.abstractions.files import read_json, read_text
     from forewarn.monitors.programs.compiling import compile_request, notes_on
     from forewarn.monitors.programs.file import ProgramFile, write_program
     from forewarn.monitors.programs.request import read_request
+    from forewarn.monitors.programs.tools import tools_of
     from forewarn.plugins.programs.judging import compiled, toolbox
     from forewarn.plugins.programs.writing import Writer
 
@@ -201,8 +205,9 @@ def compile_(
         text, plan = written.program.text, written.plan
         cost = {**writer.usage.as_dict(), "repairs": written.repairs}
     else:
-        text, plan, made_by = compile_request(asked, str(request), about), "", "rules"
-        notes = notes_on(asked)
+        known = tools_of(read_json(tools), str(tools)) if tools else ()
+        text, plan = compile_request(asked, str(request), about, known), ""
+        made_by, notes = "rules", [] if known else notes_on(asked)
     name = asked.title or request.stem
     made = ProgramFile(name, asked.text, about, made_by, text, uploads, plan)
     program = compiled(made, str(request))

@@ -320,5 +320,14 @@ class Bound(Protocol):
     def unmatched(self, actions: Collection[str]) -> Sequence[str]:
         """The names of its rules that none of these actions can match."""
 
-    def unheard(self, tools: Mapping[str, Collection[str]]) -> Sequence[str]:
-        """The names of its rules about what no argument of these tools can be."""
+
+@runtime_checkable
+class Calling(Protocol):
+    """A judge of an agent that calls tools."""
+
+    def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
+        """Checks its rules against all tools, each with its arguments.
+
+        Raises:
+            InvalidInput: A rule is about what none of them is or is given.
+        """

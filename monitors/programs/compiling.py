@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from forewarn.monitors.programs.functions import activities, is_known, singular
@@ -20,6 +21,7 @@ from forewarn.monitors.programs.request import (
     has_head,
     is_access,
 )
+from forewarn.monitors.programs.tools import TOOL_FORMS, NotATool, Tool, tests_of
 
 FORMS = (
     "a child may not turn on the stove",
@@ -107,7 +109,10 @@ class _Rule(NamedTuple):
 
 
 def sentences_program(
-    rules: Sequence[Rule], source: str, specification: str = ""
+    rules: Sequence[Rule],
+    source: str,
+    specification: str = "",
+    tools: Sequence[Tool] = (),
 ) -> str:
     """The program that keeps rules in sentences.
 
@@ -120,14 +125,15 @@ def sentences_program(
     parts: list[str] = []
     for rule in rules:
         try:
-            understood = _understood(_plain(rule.text))
+            understood = _understood(_plain(rule.text), tools)
             _refuse_unknown(understood, specification)
-        except _Unknown as unknown:
+        except (_Unknown, NotATool) as unknown:
             raise InvalidRequest(
                 f"{unknown}: {rule.text!r:.120}",
                 source=source,
                 place=f"line {rule.line}",
-                mend=f"write it like {' / '.join(FORMS)}, or compile it with --model",
+                mend=f"write it like {' / '.join(TOOL_FORMS if tools else FORMS)},"
+                " or compile it with --model",
             ) from None
         reason = json.dumps(rule.text.rstrip(" ."), ensure_ascii=False)
         cap = f", {understood.cap}" if understood.cap else ""
@@ -157,7 +163,29 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().replace("’", "'").rstrip(" .").split())
 
 
-def _understood(text: str) -> _Rule:
+def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
+    if not tools and (kept_out := _of_a_place(text)):
+        return kept_out
+    what = partial(tests_of, tools=tools) if tools else _what
+    if found := _ONLY.fullmatch(text):
+        tests = _who(found["who"])
+        if not tests:
+            raise _Unknown("nobody is meant by this")
+        negated = (
+            f"not ({' and '.join(tests)})" if len(tests) > 1 else f"not {tests[0]}"
+        )
+        return _Rule([*what(found["what"]), negated], "deny")
+    if found := _ASKED.fullmatch(text):
+        says = "ask" if found["says"] == "ask" else "reflect"
+        tests = what(_stem(found["what"]))
+        return _Rule([*tests, *_who(found["who"] or "")], says)
+    if found := _FORBIDDEN.fullmatch(text):
+        return _Rule([*what(found["what"]), *_who(found["who"] or "")], "deny")
+    raise _Unknown("no rule of a known form")
+
+
+def _of_a_place(text: str) -> _Rule | None:
+    """What keeps somebody or something out of a place, or slow in a weather."""
     for pattern in _CAPPED:
         if found := pattern.fullmatch(text):
             cap = found["cap"]
@@ -173,21 +201,7 @@ def _understood(text: str) -> _Rule:
         if is_known(_thing(room)):
             return _Rule(_puts(who, room), "deny")
         return _Rule([_with(who), _in(room)], "deny")
-    if found := _ONLY.fullmatch(text):
-        tests = _who(found["who"])
-        if not tests:
-            raise _Unknown("nobody is meant by this")
-        negated = (
-            f"not ({' and '.join(tests)})" if len(tests) > 1 else f"not {tests[0]}"
-        )
-        return _Rule([*_what(found["what"]), negated], "deny")
-    if found := _ASKED.fullmatch(text):
-        says = "ask" if found["says"] == "ask" else "reflect"
-        tests = _what(_stem(found["what"]))
-        return _Rule([*tests, *_who(found["who"] or "")], says)
-    if found := _FORBIDDEN.fullmatch(text):
-        return _Rule([*_what(found["what"]), *_who(found["who"] or "")], "deny")
-    raise _Unknown("no rule of a known form")
+    return None
 
 
 def _who(text: str) -> list[str]:
@@ -290,20 +304,26 @@ def _stem(text: str) -> str:
     return text
 
 
-def compile_request(request: Request, source: str, specification: str = "") -> str:
+def compile_request(
+    request: Request,
+    source: str,
+    specification: str = "",
+    tools: Sequence[Tool] = (),
+) -> str:
     """The program that a request in tables and sentences asks for.
 
     Args:
         request: The request.
         source: Its file, for errors.
         specification: What the guarded agent is: a thing that it names is known.
+        tools: The agent's tools, if sentences are about them.
 
     Raises:
         InvalidRequest: It holds what has no known form; names the line.
     """
     parts = [_of_table(table, source) for table in request.tables]
     if request.rules:
-        parts.append(sentences_program(request.rules, source, specification))
+        parts.append(sentences_program(request.rules, source, specification, tools))
     return "\n".join(parts)
 
 

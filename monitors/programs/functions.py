@@ -276,6 +276,29 @@ def has(user: Value, what: Value) -> Value:
     return found
 
 
+def calls(action: Value, tool: Value) -> Value:
+    """Whether an action is a call of that tool."""
+    return _of(action, "name") == text_of(tool, "a tool")
+
+
+def argument(action: Value, name: Value) -> Value:
+    """What an action is given as that argument; nothing if it is given none."""
+    given = mapping_of(_of(action, "arguments"), "an action's arguments")
+    return given.get(text_of(name, "an argument"))
+
+
+def knows(user: Value, whom: Value) -> Value:
+    """Whether all whom a value names, a text or a list, are among a user's contacts."""
+    known = mapping_of(user, "the user").get("contacts")
+    return _all_named(whom, "who is named") <= _all_named(known, "the contacts")
+
+
+def names(value: Value, thing: Value) -> Value:
+    """Whether a text, or one of a list of texts, names a thing."""
+    wanted = text_of(thing, "a thing")
+    return any(_mentions(each, wanted) for each in _all_named(value, "a value"))
+
+
 def starts_with(text: Value, start: Value) -> Value:
     """Whether a text begins with another one; nothing begins with nothing."""
     if text is None:
@@ -301,14 +324,14 @@ def asks(request: Value, doing: Value, thing: Value) -> Value:
     text = text_of(request, "a request")
     if len(text) > LONGEST_REQUEST:
         raise ProgramFault(f"a request is longer than {LONGEST_REQUEST} characters")
-    words = _words(text)
+    words = words_of(text)
     deed, about = text_of(doing, "a deed"), text_of(thing, "a thing")
     if _mentioned(words, "doing", deed) and _mentioned(words, "about", about):
         return True
     # What is plainly bought is goods, unless it is one of the other things.
     others = activities()["about"].keys() - {about}
     return (
-        _words(deed) in activities()["bought"].get(about, ())
+        words_of(deed) in activities()["bought"].get(about, ())
         and _mentioned(words, "plainly", deed)
         and not any(_mentioned(words, "about", other) for other in others)
     )
@@ -331,19 +354,19 @@ def activities() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """What people ask for, and each time the words that they ask with."""
     content = read_yaml(Path(__file__).with_name("activities.yaml"))
     return {
-        part: {name: tuple(map(_words, texts)) for name, texts in entries.items()}
+        part: {name: tuple(map(words_of, texts)) for name, texts in entries.items()}
         for part, entries in content.items()
     }
 
 
 def _mentioned(text: str, part: str, name: str) -> bool:
     """Whether one of the entries that a name stands for is in a text of words."""
-    entries = activities()[part].get(name) or (_words(name),)
+    entries = activities()[part].get(name) or (words_of(name),)
     return any(entry in text for entry in entries)
 
 
 @lru_cache(maxsize=1024)
-def _words(text: str) -> str:
+def words_of(text: str) -> str:
     """The words of a text without their plurals, each between blanks."""
     return f" {' '.join(map(singular, _WORD.findall(text.casefold())))} "
 
@@ -365,11 +388,9 @@ def _is_thing(name: str, wanted: str) -> bool:
 @lru_cache(maxsize=4096)
 def _is_verb(name: str, wanted: str) -> bool:
     """Whether a name has the words of a verb, or of another word for it, in a row."""
-    said, bare = _parts(name), _bare(name)
+    said, bare = parts(name), _bare(name)
     others = activities()["verbs"].get(plain(wanted), ())
-    return any(
-        each in said or _bare(each) == bare for each in (_parts(wanted), *others)
-    )
+    return any(each in said or _bare(each) == bare for each in (parts(wanted), *others))
 
 
 @lru_cache(maxsize=4096)
@@ -377,9 +398,9 @@ def _mentions(name: str, wanted: str) -> bool:
     """Whether some words of a name, in a row, are a thing of that type or kind."""
     if _is_thing(name, wanted):
         return True
-    words = _parts(name).split()
+    words = parts(name).split()
     if len(words) > MOST_WORDS:
-        return _words(wanted) in _words(name)
+        return words_of(wanted) in words_of(name)
     spans = (
         " ".join(words[start:end])
         for start in range(len(words))
@@ -388,9 +409,9 @@ def _mentions(name: str, wanted: str) -> bool:
     return any(_is_thing(span, wanted) for span in spans)
 
 
-def _parts(name: str) -> str:
+def parts(name: str) -> str:
     """The words of a name, each between blanks: TurnOn and turn_on are turn on."""
-    return _words(_HUMP.sub(" ", name))
+    return words_of(_HUMP.sub(" ", name))
 
 
 def is_known(thing: str) -> bool:
@@ -420,6 +441,14 @@ def _named(action: Value) -> Iterator[str]:
             pending += value.values()
         elif isinstance(value, list | tuple):
             pending += value
+
+
+def _all_named(value: Value, what: str) -> set[str]:
+    """The names in a text or a list of texts, between commas; none in nothing."""
+    if value is None:
+        return set()
+    texts = (value,) if isinstance(value, str) else names_of(value, what)
+    return {part.strip().casefold() for text in texts for part in text.split(",")}
 
 
 def _row(rows: Value, name: Value, otherwise: Value = None) -> Any:
@@ -462,5 +491,9 @@ ACTIONS: tuple[Function, ...] = tuple(
         asks,
         starts_with,
         matches,
+        calls,
+        argument,
+        knows,
+        names,
     )
 )

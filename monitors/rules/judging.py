@@ -80,12 +80,17 @@ class RuleJudge:
             and there.isdisjoint(map(plain_name, each.rule.trigger.actions))
         ]
 
-    def unheard(self, tools: Mapping[str, Collection[str]]) -> Sequence[str]:
-        """Its enforced rules about programs and commands, if no tool is given one."""
+    def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
+        """Rejects enforced rules about commands, if no tool is given one."""
         if self._set.domain != "code" or self._arguments.has(tools, ("shell", "code")):
-            return ()
-        rules = (each for each in self._engine.rules if each.rule.mode == "enforce")
-        return [each.rule.name for each in rules if each.predicates]
+            return
+        for each in self._engine.rules:
+            if each.rule.mode == "enforce" and each.predicates:
+                raise InvalidInput(
+                    f"the rule {each.rule.name} is about programs and commands, and no"
+                    " tool has an argument that is one",
+                    mend="name it in the rules' file: arguments: {shell: [argument]}",
+                )
 
     def as_dict(self) -> Mapping[str, Any]:
         return {**self._set.as_dict(), PREDICATES: list(self._predicates)}

@@ -24,7 +24,7 @@ from forewarn.abstractions.frame import Frame, Source, Value
 from forewarn.monitors.guarding.decision import (
     RANK,
     Action,
-    Bound,
+    Calling,
     Decision,
     Judge,
     Kind,
@@ -332,9 +332,8 @@ class AgentGuard(Turns):
         """Checks laws and rules against all tools, each with its arguments.
 
         Raises:
-            InvalidInput: A law reads an argument that no tool has, a rule is about
-                commands and no tool is given one, or it substitutes a call that no
-                tool takes.
+            InvalidInput: A law reads an argument that no tool has, or a rule or guard
+                program is about calls that no tool takes.
         """
         if self._trajectory is not None:
             self._trajectory.check(tools)
@@ -348,13 +347,8 @@ class AgentGuard(Turns):
             known.tell(tools)
         check_substitutes(self.guard.judges, SOURCE, known)
         for judge in self.guard.judges:
-            lost = judge.unheard(tools) if isinstance(judge, Bound) else ()
-            if lost:
-                raise InvalidInput(
-                    f"the rule {lost[0]} is about programs and commands, and no tool"
-                    " has an argument that is one",
-                    mend="name it in the rules' file: arguments: {shell: [argument]}",
-                )
+            if isinstance(judge, Calling):
+                judge.check_tools(tools)
 
     def reset(self) -> None:
         """Begins a new episode; what was stopped may act again."""

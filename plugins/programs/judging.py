@@ -10,7 +10,7 @@ where what is named is a sequence of functions with docstrings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -42,6 +42,7 @@ from forewarn.monitors.programs.functions import (
 from forewarn.monitors.programs.grammar import NAME
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import Answer
+from forewarn.monitors.programs.tools import check_program
 from forewarn.monitors.programs.values import Value
 from forewarn.monitors.rules.condition import Condition, parse_condition
 from forewarn.monitors.rules.judging import RuleJudge, rule_judge
@@ -260,6 +261,9 @@ class ProgramJudge:
 
     def reset(self) -> None:
         self._holds.reset()
+
+    def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
+        check_program(self._file.program, self._file.name, tools)
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         action = {"name": "", "arguments": {}}

@@ -1,0 +1,183 @@
+"""Sentences about an agent's own tools: which calls they mean, and with what."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from forewarn.abstractions.errors import InvalidInput, suggest
+from forewarn.monitors.programs.functions import parts, words_of
+
+TOOL_FORMS = (
+    "do not send mail to strangers",
+    "only an admin may delete files in /etc",
+    "ask before paying more than 100",
+)
+"""One example of each form that is about tools."""
+
+_MORE, _LESS = ("more than", "over", "above"), ("less than", "under", "below")
+_HOW = re.compile(
+    rf"(?P<deed>.+?) (?P<how>to|from|into|in|on|at|{'|'.join(_MORE + _LESS)})"
+    r" (?P<what>.+)"
+)
+_WHOM = re.compile(r"(?P<deed>.+) (?P<what>(?:a )?strangers?)")
+_STRANGERS = ("stranger", "strangers", "a stranger")
+_SIZES = "amount price total sum quantity number count size limit value"
+_PLACES = "path file filename folder directory channel calendar room table url site"
+_ARGUMENTS = {
+    "to": "to cc bcc recipient receiver addressee address email payee beneficiary iban"
+    " channel destination target",
+    "from": "from sender source",
+    **dict.fromkeys(("in", "into", "on", "at"), _PLACES),
+    **dict.fromkeys(_MORE + _LESS, _SIZES),
+}
+"""Words in the names of the arguments that a preposition speaks of."""
+
+_SAME = tuple(
+    frozenset(words.split())
+    for words in (
+        "mail email", "delete remove erase", "pay transfer", "run execute",
+        "folder directory", "create add make", "change update edit modify",
+        "read get fetch", "search find",
+    )
+)  # fmt: skip
+_ARTICLES = {"a", "an", "the", "any"}
+
+
+class Tool(NamedTuple):
+    """A tool of an agent: its name, what it says of itself, and its arguments."""
+
+    name: str
+    description: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+class NotATool(Exception):
+    """A phrase that no tool, or no argument of one, answers to."""
+
+
+def tools_of(content: object, source: str) -> list[Tool]:
+    """The tools of a list as MCP servers and models' providers write it.
+
+    Raises:
+        InvalidInput: It is no such list.
+    """
+    listed = content.get("tools") if isinstance(content, Mapping) else content
+    found = [_tool(each) for each in listed] if isinstance(listed, list) else []
+    tools = [each for each in found if each is not None]
+    if not tools or len(tools) < len(found):
+        raise InvalidInput(
+            "no list of tools, each with a name",
+            source=source,
+            mend='[{"name": …, "description": …, "inputSchema": {"properties": …}}]',
+        )
+    return tools
+
+
+def _tool(entry: Any) -> Tool | None:
+    given = entry.get("function", entry) if isinstance(entry, Mapping) else {}
+    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+        return None
+    schema = given.get("inputSchema") or given.get("parameters") or {}
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return Tool(
+        given["name"], str(given.get("description") or ""), tuple(properties or ())
+    )
+
+
+def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
+    """The tests of a phrase that says what is called, and with what.
+
+    Raises:
+        NotATool: No tool does that, or none has such an argument.
+    """
+    found = _HOW.fullmatch(text) or _WHOM.fullmatch(text)
+    said = found.groupdict() if found else {"deed": text}
+    deed, how = said["deed"], said.get("how", "to")
+    what = said.get("what", "").strip("'\"")
+    meant = [tool for tool in tools if _does(tool, deed)]
+    if not meant:
+        names = ", ".join(tool.name for tool in tools)
+        raise NotATool(f"no tool does {deed!r:.60}; there are {names:.200}")
+    tests = [test for tool in meant if (test := _test(tool, how, what))]
+    if not tests:
+        has = ", ".join(meant[0].arguments) or "none"
+        raise NotATool(
+            f"{meant[0].name} has no argument for {f'{how} {what}'!r:.60}; it has {has}"
+        )
+    return [tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"]
+
+
+def _does(tool: Tool, deed: str) -> bool:
+    """Whether a tool's name, or what it says of itself, has the words of a deed."""
+    first = words_of(tool.description.partition(".")[0]).split()
+    name = parts(tool.name).split()
+    verb, *things = (w for w in words_of(deed).split() if w not in _ARTICLES) or [""]
+    forms = {verb}
+    if verb.endswith("ing"):
+        forms |= {verb[:-3], f"{verb[:-3]}e", verb[:-4]}
+    about = {*name, *first, *(w for a in tool.arguments for w in parts(a).split())}
+    return any(_alike(form) & {*name, *first[:1]} for form in forms) and all(
+        _alike(thing) & about for thing in things
+    )
+
+
+def _alike(word: str) -> set[str]:
+    return {word}.union(*(same for same in _SAME if word in same))
+
+
+def _test(tool: Tool, how: str, what: str) -> str:
+    """The test of a call of a tool; empty if it has no argument to test."""
+    called = f"Calls(action, {json.dumps(tool.name)})"
+    if not what:
+        return called
+    wanted = set(_ARGUMENTS[how].split())
+    named = [a for a in tool.arguments if wanted.intersection(parts(a).split())]
+    tests = [_about(f"Argument(action, {json.dumps(a)})", how, what) for a in named]
+    if not tests:
+        return ""
+    either = tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
+    return f"{called} and {either}"
+
+
+def _about(argument: str, how: str, what: str) -> str:
+    if how in _MORE + _LESS:
+        if not re.fullmatch(r"\d{1,15}(\.\d+)?", what):
+            raise NotATool(f"{what!r:.60} is no plain number")
+        return f"{argument} {'>' if how in _MORE else '<'} {what}"
+    if what in _STRANGERS:
+        return f"not Knows(user, {argument})"
+    return f"Names({argument}, {json.dumps(what, ensure_ascii=False)})"
+
+
+def check_program(
+    program: str, name: str, tools: Mapping[str, Collection[str]]
+) -> None:
+    """Checks the tools and arguments that a program names against those there are.
+
+    Raises:
+        InvalidInput: No tool is called so, or none has such an argument.
+    """
+    arguments = {each for given in tools.values() for each in given}
+    for kind, called in _named(program):
+        there = tools if kind == "Calls" else arguments
+        if called not in there:
+            what = "tool" if kind == "Calls" else "tool with an argument"
+            raise InvalidInput(
+                f"the guard program {name} is about {called!r:.60}, and there is no"
+                f" {what} of that name",
+                mend=suggest(called, there),
+            )
+
+
+def _named(program: str) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(ast.parse(program)):
+        match node:
+            case ast.Call(
+                func=ast.Name(id="Calls" | "Argument" as kind),
+                args=[_, ast.Constant(value=str(called))],
+            ):
+                yield kind, called

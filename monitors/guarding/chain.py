@@ -73,12 +73,23 @@ class ChainWatch:
             raise InvalidModel("the model has no state that was ever left in training")
         self._known = {bits: self._place(bits, i, (i,)) for bits, i in known.items()}
         self._unknown: dict[int, _Place] = {}
-        self._reader = abstraction.reader()
-        self._latcher = Latcher(period_s, abstraction.latches, abstraction.lags_s)
         self._words: dict[int, tuple[str, ...]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        of = self.abstraction
+        self._reader = of.reader()
+        self._latcher = Latcher(self.period_s, of.latches, of.lags_s)
         self._values: Mapping[str, Any] = {}
         self.tally: LiveTally | None = None
         self.reset()
+
+    def anew(self) -> ChainWatch:
+        """Another like it, at the beginning of its first episode."""
+        other = copy.copy(self)
+        other.laws = tuple(copy.copy(law) for law in self.laws)
+        other._begin()
+        return other
 
     def reset(self) -> None:
         """Begins a new episode."""

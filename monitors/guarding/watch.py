@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
@@ -76,6 +77,10 @@ class Watch:
         return tuple(
             dict.fromkeys(t for part in self.parts for t in part.abstraction.words)
         )
+
+    def anew(self) -> Watch:
+        """Another like it, at the beginning of its first episode."""
+        return Watch([part.anew() for part in self.parts], self.not_applicable)
 
     def reset(self) -> None:
         """Begins a new episode."""
@@ -203,7 +208,34 @@ def load_watch(
         provides: What the source carries; laws over anything else do not apply.
         source: The models' file, for errors.
     """
-    models = [model] if isinstance(model, Model) else list(model)
+    asked = _Asked(
+        (model,) if isinstance(model, Model) else tuple(model),
+        horizon_s,
+        delta,
+        tuple(laws),
+        None if provides is None else frozenset(provides),
+        source,
+    )
+    return _solved(asked).anew()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What `load_watch` is asked for. Models are the same if they are one object."""
+
+    models: tuple[Model, ...]
+    horizon_s: float
+    delta: float
+    laws: tuple[str, ...]
+    provides: frozenset[str] | None
+    source: str = field(compare=False)
+
+
+@lru_cache(maxsize=4)  # the runs of a campaign have one model, or a few
+def _solved(wanted: _Asked) -> Watch:
+    """A watch that nobody reads frames with: others are made like it."""
+    models, provides, source = wanted.models, wanted.provides, wanted.source
+    laws, horizon_s = wanted.laws, wanted.horizon_s
     asked = laws or [text for each in models for text in each.laws]
     try:
         learned = [_Learned.of(each, source) for each in models]
@@ -217,7 +249,7 @@ def load_watch(
         not_applicable: list[tuple[str, str]] = []
         watched: list[Law] = []
         for law in (law for text in asked for law in _named(text, learned)):
-            lacking = sorted(set(law.signals) - set(provides)) if provides else []
+            lacking = sorted(set(law.signals) - provides) if provides else []
             if lacking:
                 not_applicable.append((law.name, f"no {', '.join(lacking)}"))
             else:
@@ -229,7 +261,7 @@ def load_watch(
         parts: list[ChainWatch] = []
         for each in watching:
             used = sum(law.automaton.n for part in parts for law in part.laws)
-            parts.append(each.watch(horizon_s, delta, MAX_STATES - used))
+            parts.append(each.watch(horizon_s, wanted.delta, MAX_STATES - used))
     except InvalidInput as error:
         if laws:  # which do not stand in the model's file
             raise

@@ -360,7 +360,8 @@ class _Replayed:
 
     def states(self) -> tuple[int | None, ...]:
         """Its state at every frame."""
-        return tuple(states[self._number] for states in self.visits)
+        number = self._number
+        return tuple(states[number] for states in self.visits)
 
     @property
     def _number(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -71,7 +73,7 @@ def _read(path: Path) -> tuple[Model, ...]:
         raise _unknown(source) from None
     head = text[:_HEAD]
     if head.lstrip().startswith("{"):
-        return _read_json(text, source)
+        return _read_json(_Json(text, source))
     if drn.recognises(head):
         chain = drn.read_drn(text, source)
     elif explicit.recognises(head):
@@ -83,7 +85,15 @@ def _read(path: Path) -> tuple[Model, ...]:
     return (Model(chain=chain),)
 
 
-def _read_json(text: str, source: str) -> tuple[Model, ...]:
+@dataclass(frozen=True, slots=True)
+class _Json:
+    text: str
+    source: str = field(compare=False)
+
+
+@lru_cache(maxsize=4)  # a command reads its model at several places
+def _read_json(file: _Json) -> tuple[Model, ...]:
+    text, source = file.text, file.source
     _refuse_early(text, source)
     data: Any = parse_json(text, source)
     if own.is_probguard(data):

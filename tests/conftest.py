@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[1]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # No test depends on how fast the machine is.
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+unhurried = settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("ci", unhurried, derandomize=True, print_blob=True)
 settings.register_profile("dev", unhurried)
 # What a shell starts in its background is deaf to Ctrl-C, and so is all it starts.

@@ -73,7 +73,7 @@ def band_predicates() -> st.SearchStrategy[list[Expression]]:
     return st.lists(combined(compared, 3), min_size=1, max_size=8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(band_predicates(), st.data())
 def test_cells_agree_with_tests_at_and_beside_every_constant(
     predicates: list[Expression], data: st.DataObject

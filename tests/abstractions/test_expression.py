@@ -262,7 +262,7 @@ def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(expressions(), st.lists(frames(), min_size=1, max_size=6))
 def test_closures_and_arrays_mean_what_the_words_say(
     node: Expression, rows: list[dict[str, Any]]
@@ -472,7 +472,7 @@ SCRIBBLES = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(SCRIBBLES, st.booleans())
 @example("x == y -", False)
 def test_any_text_parses_or_says_where_it_does_not(text: str, known: bool) -> None:

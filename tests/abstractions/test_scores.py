@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.abstraction import Abstraction
@@ -56,7 +56,6 @@ def optional(high: float) -> st.SearchStrategy[float | None]:
     return st.none() | st.integers(0, 16).map(lambda n: n * high / 16)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

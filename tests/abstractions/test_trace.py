@@ -580,7 +580,7 @@ fragments = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(fragments | st.text(max_size=20), max_size=6), st.sampled_from("\n, "))
 def test_any_text_is_a_trace_or_refused(
     tmp_path_factory: pytest.TempPathFactory, parts: list[str], glue: str

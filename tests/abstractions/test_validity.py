@@ -34,7 +34,7 @@ def abstraction_of(nodes: Sequence[Expression], **options: Any) -> Abstraction:
     return Abstraction([Predicate(node) for node in nodes], **options)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(simple_expressions(), min_size=1, max_size=5, unique_by=repr))
 def test_valid_states_are_exactly_those_that_frames_show(
     nodes: list[Expression],
@@ -56,7 +56,7 @@ def test_more_predicates_than_bits_in_a_machine_word() -> None:
     assert combinations(nodes, known) == expected
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(
     st.lists(simple_expressions(), min_size=1, max_size=4, unique_by=repr),
     st.lists(simple_expressions(2), min_size=1, max_size=2),
@@ -174,7 +174,7 @@ def test_too_many_combinations_are_refused_by_name() -> None:
 # -- what a state decides -------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     st.lists(simple_expressions(), min_size=1, max_size=4, unique_by=repr),
     st.lists(simple_expressions(2), max_size=1),

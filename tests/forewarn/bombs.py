@@ -37,15 +37,15 @@ PACKED: dict[str, Iterable[bytes]] = {
     "objects.json": [b"[", *again(b"{},", 60 * MB), b"{}]"],
     "one-line.jsonl": [HEADER, b'{"tool_output":[', *again(b"[],", 60 * MB), b"[]]}\n"],
     "blank-lines.jsonl": [HEADER, *again(b"\n", 60 * MB)],
-    "frames.jsonl": [
-        HEADER,
-        *frames(600_000, b'{"sequence":#,"time_s":#,"signals":{"speed":1}}\n'),
-    ],
-    "rows.csv": [b"time_s,speed\n", *frames(600_000, b"#,1\n")],
-    "wide.csv": [
-        b"time_s," + b",".join(b"c%d" % i for i in range(100_000)) + b"\n",
-        *(b"%d," % row + b",".join([b"1"] * 100_000) + b"\n" for row in range(100)),
-    ],
+    "frames.jsonl": itertools.chain(
+        [HEADER],
+        frames(600_000, b'{"sequence":#,"time_s":#,"signals":{"speed":1}}\n'),
+    ),
+    "rows.csv": itertools.chain([b"time_s,speed\n"], frames(600_000, b"#,1\n")),
+    "wide.csv": itertools.chain(
+        [b"time_s," + b",".join(b"c%d" % i for i in range(100_000)) + b"\n"],
+        (b"%d," % row + b"1," * 99_999 + b"1\n" for row in range(100)),
+    ),
     "words.txt": again(b"a ", 100 * MB),
     "commands.pm": [DTMC, *again(b"[] s=0 -> 1:(s'=0);\n", 7 * MB)],
     "a-long-sum.pm": [DTMC, b"[] s=0 -> ", *again(b"1+", 7 * MB), b"1:(s'=0);\n"],

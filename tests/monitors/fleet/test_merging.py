@@ -55,7 +55,7 @@ TALLIES = st.lists(SEQUENCES, min_size=1, max_size=5).map(
 
 
 @given(TALLIES, st.randoms(use_true_random=False), st.data())
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_order_groups_and_repetitions_make_no_difference(
     tallies: list[FleetTally], random: object, data: st.DataObject
 ) -> None:
@@ -70,7 +70,7 @@ def test_order_groups_and_repetitions_make_no_difference(
 
 
 @given(TALLIES)
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_the_counts_are_those_of_all_together(tallies: list[FleetTally]) -> None:
     model = merged(BASE, *tallies)
     total = Tally.of(BASE)

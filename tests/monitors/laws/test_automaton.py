@@ -85,7 +85,7 @@ def check_against_brute_force(formula: Formula, word: list[int]) -> None:
         assert broken == (expected is not None and length >= expected)
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(laws(2, 2), WORDS)
 def test_violated_from_the_first_bad_prefix_on(
     formula: Formula, word: list[int]
@@ -95,7 +95,7 @@ def test_violated_from_the_first_bad_prefix_on(
 
 
 @pytest.mark.slow
-@settings(max_examples=5000)
+@settings(max_examples=1500)
 @given(laws(3, 3), WORDS)
 def test_violated_from_the_first_bad_prefix_on_deeper(
     formula: Formula, word: list[int]
@@ -103,7 +103,7 @@ def test_violated_from_the_first_bad_prefix_on_deeper(
     check_against_brute_force(formula, word)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     st.sampled_from(
         [
@@ -447,7 +447,7 @@ def test_time_left_is_that_of_what_is_owed() -> None:
 # -- what is owed -------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(laws(2, 2), WORDS, WORDS.filter(bool))
 def test_what_is_owed_breaks_no_sooner_than_the_law(
     formula: Formula, seen: list[int], then: list[int]
@@ -475,7 +475,7 @@ SINGLE = [
 ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sampled_from(SINGLE), WORDS, WORDS)
 def test_what_is_owed_is_unmet_exactly_when_its_own_time_runs_out(
     text: str, seen: list[int], then: list[int]

@@ -154,7 +154,7 @@ def drives(draw: st.DrawFn, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", LAWS)
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_a_law_says_what_its_definition_says(name: str, data: st.DataObject) -> None:
     holds, clock_s, ahead, *_ = LAWS[name]

@@ -213,7 +213,7 @@ TOKENS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.one_of(
         st.lists(st.sampled_from(TOKENS), max_size=14).map(" ".join),

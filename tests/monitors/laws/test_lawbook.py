@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import ForewarnError, InvalidExpression
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.lawbook import (
     EDITIONS,
@@ -50,6 +52,12 @@ SIZES = {
 }  # fmt: skip
 
 
+@cache
+def compiled(name: str, edition: Edition = "probguard") -> Automaton:
+    """That law at a clock of 0.1 s, or the one that the book states."""
+    return load_law(name, edition).compile(0.1)
+
+
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_book_is_complete(edition: Edition) -> None:
     assert list(law_book(edition).laws) == BOOK
@@ -59,7 +67,7 @@ def test_the_book_is_complete(edition: Edition) -> None:
 @pytest.mark.parametrize("name", BOOK)
 def test_every_law_compiles_at_its_clock(name: str, edition: Edition) -> None:
     law = load_law(name, edition)
-    automaton = law.compile(0.1)
+    automaton = compiled(name, edition)
     assert automaton.violated > 0
     assert automaton.period_s == (law.clock_s or 0.1)
     assert law.title and (law.article or law.note or name == "no_collision")
@@ -69,7 +77,7 @@ def test_every_law_compiles_at_its_clock(name: str, edition: Edition) -> None:
 
 @pytest.mark.parametrize(("name", "states"), SIZES.items())
 def test_laws_are_as_large_as_they_must_be(name: str, states: int) -> None:
-    assert load_law(name).compile(0.1).n == states
+    assert compiled(name).n == states
 
 
 @pytest.mark.parametrize("name", SECONDS)
@@ -251,8 +259,7 @@ TRIGGERS: list[tuple[str, Edition, dict[str, Any]]] = [
 def test_a_law_is_broken_by_what_it_forbids(
     name: str, edition: Edition, change: dict[str, Any]
 ) -> None:
-    law = load_law(name, edition)
-    automaton = law.compile(0.1)
+    automaton = compiled(name, edition)
     longest = int(600 / (automaton.period_s or 1.0)) + 1
     for values, broken in ((BASE, False), (BASE | change, True)):
         monitor = Monitor(automaton)
@@ -273,9 +280,9 @@ def test_a_missing_light_is_not_green_and_a_missing_vehicle_does_not_stand() -> 
 
 def test_the_vehicle_ahead_stands_below_half_a_metre_a_second() -> None:
     jam = BASE | {"traffic_jam": True, "lead_speed": 1.9}
-    assert Monitor(load_law("53").compile(0.1)).step(jam).status == "ok"
+    assert Monitor(compiled("53")).step(jam).status == "ok"
     jam["lead_speed"] = 1.7
-    assert Monitor(load_law("53").compile(0.1)).step(jam).status == "pending"
+    assert Monitor(compiled("53")).step(jam).status == "pending"
 
 
 # -- users' own law files ------------------------------------------------------------

@@ -93,7 +93,7 @@ def streamed(automaton: Automaton, letters: list[int]) -> Monitor:
 # -- violations -----------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sampled_from(SHAPES[:-1]), WORDS)
 def test_violations_are_those_of_the_laws_meaning(text: str, word: list[int]) -> None:
     automaton = law(text)
@@ -103,7 +103,7 @@ def test_violations_are_those_of_the_laws_meaning(text: str, word: list[int]) ->
     assert list(scan(automaton, np.array(letters, np.int64)).violations) == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(laws(2, 2), WORDS)
 def test_violations_of_any_law(formula: Formula, word: list[int]) -> None:
     automaton = compile_law(formula)
@@ -162,7 +162,7 @@ def test_an_invariant_is_broken_where_it_does_not_hold() -> None:
 # -- verdicts -------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.sampled_from(SHAPES[:8]), st.lists(st.integers(0, 3), max_size=7))
 def test_pending_is_what_can_still_go_unmet_of_what_is_owed(
     text: str, word: list[int]

@@ -150,7 +150,7 @@ _WORDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from(_WORDS), max_size=40).map(" ".join),
     st.dictionaries(st.sampled_from(["user", "frame", "log"]), _VALUES),
@@ -190,7 +190,7 @@ def _expressions() -> st.SearchStrategy[str]:
     )  # fmt: skip
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(_expressions(), _expressions(), _VALUES, _VALUES)
 def test_programs_made_up_end_in_a_word_and_within_their_steps(
     one: str, other: str, user: Any, log: Any

@@ -21,8 +21,8 @@ from tests.standins.carla.made import made_server  # noqa: E402
 # A map is loaded in a hundred milliseconds, which is too long for each example.
 _SLOW = {"load_new_episode", "forewarn_restart"}
 
-MANY = 150
-VERY_MANY = 4000
+MANY = 60
+VERY_MANY = 1500
 
 _numbers = st.one_of(
     st.integers(-3, 140),

@@ -253,5 +253,6 @@ def _risk_lines(
     if any(row.fresh.likely for row in rows):
         yield (
             "In brackets are the bounds by what was counted. `likely` is where the"
-            " risk as it was calibrated lies in 95 % of the draws of whole runs."
+            " risk as it was calibrated lies in 95 % of the draws of whole runs; it"
+            " holds the truth less often than that."
         )

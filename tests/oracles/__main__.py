@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from tests.oracles import coverage, first, meaning, risks
+from tests.oracles import coverage, first, likely, meaning, risks
 
 
 @click.command()
@@ -51,6 +51,15 @@ def main(laws: int, pairs: int, chains: int, seed: int) -> None:
             click.echo(
                 f"  {kind}, {law} after {runs} runs: {tables.covered} of"
                 f" {tables.tables}; mean width {tables.mean_width:.3f}"
+            )
+    for memory in (False, True):
+        some = max(chains // 40, 1)
+        seen = "where two states look the same" if memory else "where states are seen"
+        click.echo(f"likely, {seen}, {some} chains:")
+        for (law, runs), pairs_of in likely.coverage(seed, some, memory=memory).items():
+            click.echo(
+                f"  {law}, {runs} runs: {pairs_of.covered} of {pairs_of.tables} pairs"
+                f" hold the truth; mean width {pairs_of.mean_width:.3f}"
             )
     sys.exit(1 if wrong else 0)
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
-from tests.oracles import coverage, meaning, risks
+from tests.oracles import coverage, likely, meaning, risks
 from tests.oracles.__main__ import main
 from tests.shown import PAGES, assert_shown, outputs
 
@@ -34,6 +34,13 @@ def test_bounds_are_never_taken_through_a_curve_alone() -> None:
     found = coverage.calibrated_coverage(0, 40)
     beside, through = (each.share for each in found.values())
     assert beside == 1.0 and through < 1 - coverage.DELTA
+
+
+def test_likely_holds_the_truth_of_most_pairs_and_not_of_95_percent() -> None:
+    """A page says so: were it to hold 95 %, the page would be wrong."""
+    found = likely.coverage(1, 3, (600,), draws=40).values()
+    share = sum(each.covered for each in found) / sum(each.tables for each in found)
+    assert 0.6 <= share <= 0.97
 
 
 def test_the_page_on_evidence_shows_what_is_printed() -> None:

@@ -36,6 +36,7 @@ try:
         JSONRPCError,
         JSONRPCResponse,
         TextContent,
+        Tool,
     )
     from mcp_types import jsonrpc_message_adapter
 except ImportError as error:
@@ -183,12 +184,34 @@ async def serve(
             guard.close()
 
 
+async def listed(
+    command: list[str], environment: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The tools of the server that a command starts, as it describes them.
+
+    Raises:
+        NoServer: It does not start, or does not list its tools.
+    """
+    async with _started(command, environment) as upstream:
+        tools = await _all_tools(upstream)
+    if tools is None:
+        raise NoServer(f"the MCP server {command[0]!r:.80} does not list its tools")
+    return [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in tools]
+
+
 async def _tools(upstream: Client) -> dict[str, list[str]] | None:
     """All tools of a server, each with the names of its arguments.
 
     None where a tool takes any arguments, or where the list cannot be read.
     """
-    found: dict[str, list[str]] = {}
+    tools = await _all_tools(upstream)
+    if tools is None or any("properties" not in t.input_schema for t in tools):
+        return None
+    return {tool.name: list(tool.input_schema["properties"]) for tool in tools}
+
+
+async def _all_tools(upstream: Client) -> list[Tool] | None:
+    found: list[Tool] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         try:
@@ -196,10 +219,7 @@ async def _tools(upstream: Client) -> dict[str, list[str]] | None:
                 page = await upstream.list_tools(cursor=cursor)
         except (MCPError, TimeoutError):
             return None
-        for tool in page.tools:
-            if "properties" not in tool.input_schema:
-                return None
-            found[tool.name] = list(tool.input_schema["properties"])
+        found += page.tools
         cursor = page.next_cursor
         if cursor is None:
             return found

@@ -265,3 +265,27 @@ def guard_tools(
             )
     with made, naming("--law"):
         asyncio.run(serve(list(command), os.environ, made, limit_s=time_limit))
+
+
+@command("tools", of=mcp, json=False, context_settings={"ignore_unknown_options": True})
+def write_tools(
+    command: tuple[Annotated[str, click.UNPROCESSED], ...],
+    /,
+    *,
+    out: File,
+) -> None:
+    """Start the MCP server COMMAND, and write to a file which tools it has.
+
+    `forewarn guard-program compile --tools` reads the file.
+
+    \b
+    Example:
+      forewarn mcp tools --out tools.json -- npx some-file-server /srv/files
+
+    Args:
+        out: The file, JSON.
+    """
+    from forewarn.abstractions.files import write_json
+    from forewarn.plugins.mcp import listed
+
+    write_json(out, asyncio.run(listed(list(command), os.environ)))

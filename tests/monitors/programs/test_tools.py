@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,20 @@ def test_the_command_takes_tools_of_mcp_and_of_providers(tmp_path: Path) -> None
         done = CliRunner().invoke(main, [*map(str, arguments), "--tools", str(tools)])
         assert done.exit_code == status, done.output
     assert 'Argument(action, "recipient")' in out.read_text()
+
+
+def test_a_server_says_which_tools_it_has(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="mcp is not installed")
+    server = Path(__file__).parents[2] / "plugins/agents/files_server.py"
+    out = tmp_path / "tools.json"
+    arguments = ["mcp", "tools", "--out", str(out), "--", sys.executable, str(server)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0 and not done.output, done.output
+    known = tools_of(json.loads(out.read_text()), "t")
+    assert [each.name for each in known] == ["backup", "delete"]
+    program = compile_request(
+        read_request("do not delete files in /etc", "r"), "r", "", known
+    )
+    assert 'Calls(action, "delete") and Names(Argument(action, "path"), "/etc")' in (
+        program
+    )

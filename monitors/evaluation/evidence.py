@@ -19,6 +19,7 @@ training happened to show too low a rate.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -88,27 +89,31 @@ class Reference:
             return f"guaranteed: at most {self.promised:.3g}"
         return f"training: {self.happened} of {self.runs}"
 
-    def chances(self, happened: int, runs: int, more: int) -> NDArray[np.float64]:
-        """How probable it is that 0, 1, … of so many more runs count.
+    def chances(
+        self, happened: int, runs: int, more: int, least: int = 0
+    ) -> NDArray[np.float64]:
+        """How probable it is that `least`, `least` + 1, … of so many more runs count.
 
         Args:
             happened: How many have counted since training.
             runs: Of how many.
             more: How many more there are.
+            least: With how many it begins.
         """
         trained = -(-self.runs // _PER_COUNT)
         known = trained + runs + more + 2
         log = _log_factorials(known.bit_length())
-        ways = log[more] - log[: more + 1] - log[more::-1]
+        rest = max(more - least + 1, 0)
+        logs = -log[least : more + 1] - log[:rest][::-1]
         if self.promised is not None:
-            hits = np.arange(more + 1.0)
-            p = self.promised
-            logs = ways + hits * np.log(p) + (more - hits) * np.log1p(-p)
+            hits = np.arange(least, more + 1.0)
+            odds = math.log(self.promised) - math.log1p(-self.promised)
+            logs += hits * odds + (log[more] + more * math.log1p(-self.promised))
         else:
             a = -(-self.happened // _PER_COUNT) + happened
             b = trained + runs - a
-            both = log[a : a + more + 1] + log[b : b + more + 1][::-1]
-            logs = ways + both - log[known - 1] - log[a] - log[b] + log[a + b + 1]
+            logs += log[a + least : a + more + 1] + log[b : b + rest][::-1]
+            logs += log[more] - log[known - 1] - log[a] - log[b] + log[a + b + 1]
         found: NDArray[np.float64] = np.exp(logs)
         return found
 
@@ -149,7 +154,7 @@ class Rate:
     ) -> None:
         self.reference, self.level, self._shares = reference, level, dict(windows)
         self.runs = self.happened = 0
-        self.evidence = self.most = 1.0
+        self.most = 1.0
         self._outcomes: list[bool] = []
         self._won = 0.0
         self._windows = {length: self._window(length) for length in self._shares}
@@ -158,6 +163,12 @@ class Rate:
     def exceeded(self) -> bool:
         """Whether the evidence has ever been enough."""
         return self.most >= 1.0 / self.level
+
+    @property
+    def evidence(self) -> float:
+        """What the stake of 1 is worth now."""
+        worths = sum(map(self._worth, self._windows.values()))
+        return self._won + worths + sum(self._kept(each) for each in self._shares)
 
     def observe(self, happened: bool) -> None:
         """Takes in one more run."""
@@ -171,10 +182,8 @@ class Rate:
             if not window.left:
                 self._won += self._worth(window)
                 self._windows[length] = self._window(length)
-        worths = sum(map(self._worth, self._windows.values()))
-        later = sum(self._kept(length) for length in self._shares)
-        self.evidence = self._won + worths + later
-        self.most = max(self.most, self.evidence)
+        if happened:  # else it has not grown
+            self.most = max(self.most, self.evidence)
 
     def _window(self, length: int) -> _Window:
         """The bet on the next runs."""
@@ -196,8 +205,10 @@ class Rate:
         odds = window.stake / window.chance
         if window.needed <= 0:
             return odds
-        chances = self.reference.chances(self.happened, self.runs, window.left)
-        return odds * float(chances[window.needed :].sum())
+        chances = self.reference.chances(
+            self.happened, self.runs, window.left, window.needed
+        )
+        return odds * float(chances.sum())
 
     def _kept(self, length: int) -> float:
         """What is kept of the stake for windows that are to come."""

@@ -25,8 +25,10 @@ def after(reference: Reference, outcomes: list[bool], level: float = 0.01) -> Ra
 def test_chances_are_those_of_the_binomial_and_the_beta_binomial(more: int) -> None:
     expected = binom(more, 0.1).pmf(range(more + 1))
     assert PROMISED.chances(3, 9, more) == pytest.approx(expected)
+    assert PROMISED.chances(3, 9, more, 4) == pytest.approx(expected[4:])
     expected = betabinom(more, 26 + 3, 226 + 6).pmf(range(more + 1))
     assert COUNTED.chances(3, 9, more) == pytest.approx(expected)
+    assert COUNTED.chances(3, 9, more, 4) == pytest.approx(expected[4:])
 
 
 @settings(max_examples=15, deadline=None)
@@ -49,6 +51,7 @@ def test_every_bet_is_fair(reference: Reference, runs: int, random: object) -> N
     lost = after(reference, [*before, False]).evidence
     expected = chance * won + (1 - chance) * lost
     assert expected == pytest.approx(now.evidence, rel=1e-6)
+    assert lost <= now.evidence * (1 + 1e-6), "so only what happens can be too much"
 
 
 def deployments(share: float, runs: int, times: int, seed: int) -> list[list[bool]]:

@@ -123,7 +123,7 @@ def _parse(words: list[str], line: str) -> None:
     command: click.Command = main
     context = click.Context(main)
     while isinstance(command, click.Group):
-        inner = command.get_command(context, words.pop(0))
+        _, inner, words = command.resolve_command(context, words)
         assert inner is not None, line
         command = inner
     if {"--help", "-h"} & set(words):

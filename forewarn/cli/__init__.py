@@ -67,6 +67,7 @@ COMMANDS = {
     "train": _Entry(_RUN, "train", "Collect, learn and tune in one step."),
     "guard": _Entry(_GUARD, "guard", "Guard a loop of your own."),
     "warrant": _Entry(_RUN, "warrant", "A guard with a certificate, from logs."),
+    "warrant renew": _Entry(_RUN, "warrant", "Add runs to a certificate."),
     "guard-program": _Entry(
         _GUARD, "guard_program", "Compile requests into guard programs."
     ),
@@ -97,13 +98,15 @@ class _Forewarn(click.Group):
         if entry is None:
             return None
         home = importlib.import_module(f"forewarn.cli.{entry.module}")
-        name = cmd_name.replace("-", "_")
+        name = cmd_name.replace("-", "_").replace(" ", "_")
         command: click.Command = getattr(home, name, None) or getattr(home, f"{name}_")
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if " ".join(args[:2]) in COMMANDS:
+            args = [" ".join(args[:2]), *args[2:]]
         name = args[0]
         if not name.startswith("-") and name not in {*COMMANDS, *FORMERLY}:
             hint = near_miss(name, COMMANDS)

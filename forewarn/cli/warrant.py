@@ -87,6 +87,7 @@ def warrant(
     from the first, the second says what its risks mean, the third gives the
     thresholds and the certificate. Exit status 1 says that something cannot be
     guaranteed, why, and how many more runs it needs; nothing is written then.
+    `forewarn warrant renew` adds runs to a certificate.
 
     \b
     Examples:
@@ -135,6 +136,58 @@ def warrant(
         abstraction == "auto", progress,
     )  # fmt: skip
     _told(made, out, None if made.certificate is None else write_guard(out, made))
+
+
+@command()
+def warrant_renew(
+    guard: Folder,
+    logs: tuple[Annotated[Place, "LOGS…"], ...],
+    /,
+    *,
+    facts: File | None = None,
+    period: Positive | None = None,
+    working: Working,
+) -> None:
+    """Add runs to the certificate of GUARD.
+
+    LOGS are those that the guard was made from, and new ones. Its model stays. All
+    runs that it was not learned from give new thresholds, and a new certificate with
+    the same rates and confidence; the evidence against the old one is gone with it.
+    With a group, no run counts whose group the guard was learned from. If something
+    cannot be guaranteed, the exit status is 1, and the guard stays as it is.
+
+    \b
+    Example:
+      forewarn warrant renew guard traces more-traces
+
+    Args:
+        facts: A CSV with facts about each run, as for `forewarn warrant`.
+        period: Seconds between two rows of a table without times.
+    """
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.guarding.certificate import MODEL, POLICY, load_certificate
+    from forewarn.monitors.guarding.policy import load_policy
+    from forewarn.scenarios.warrant.folder import write_guard
+    from forewarn.scenarios.warrant.renewing import renew
+    from forewarn.scenarios.warrant.runs import read_past
+
+    certificate = load_certificate(guard)
+    if certificate.over == "calls":
+        raise InvalidInput(
+            "its laws judge alone, so nothing was learned",
+            source=str(guard),
+            mend="make it again from all logs with `forewarn warrant`",
+        )
+    known = Guaranteeing(facts=facts).known(logs)
+    _, stored = _stored(logs, None, working)
+    if logs[0].suffix in YAML:
+        known = known.by_order()
+    group = certificate.group or None
+    past = read_past(stored, None, known, group, period, progress)
+    policy = load_policy(guard / POLICY)
+    made = renew(certificate, load_models(guard / MODEL), policy, past)
+    _told(made, guard, None if made.certificate is None else write_guard(guard, made))
 
 
 def _call_logs(logs: Sequence[Path]) -> list[Path]:

@@ -39,10 +39,9 @@ from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.certificate import (
     BaseRate,
     Certificate,
-    Clip,
     Guaranteed,
     OverGroups,
-    Wrong,
+    counted,
 )
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import Law
@@ -50,17 +49,13 @@ from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.trust.hindsight import Judge
 from forewarn.scenarios.training.train import HOLD_S, holds, learned
 from forewarn.scenarios.warrant.runs import Past, deal, once
+from forewarn.scenarios.warrant.shadow import shadow
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 PARTS = ("certificate", "calibration", "learning")
 CALIBRATION = 0.15
 """The share of the runs that says what the risks have meant."""
-
-CLIP_S = 3.0
-"""So much before and after the moment that counts is shown of a run."""
-
-CLIP_FRAMES = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,50 +135,118 @@ def make(
     else:
         corpus = Corpus([e.run for e in learning], laws, runs[0].vocabulary, period_s)
         chosen = choose_by_law(corpus, laws, hand, horizon_s, progress=progress)
-    models: list[Model] = []
-    policies: dict[str, tuple[Step, ...]] = {}
+    guards: list[Learned] = []
     curves: dict[str, Calibration] = {}
-    climbs: dict[str, list[Climb]] = {}
-    ordinary: dict[str, Ordinary] = {}
-    certified: dict[str, Certified] = {}
-    signals: dict[str, tuple[str, ...]] = {}
     for each in chosen:
         model = learned(
             [one.stored for one in learning], [one.run for one in learning],
             each.choice, each.laws, horizon_s,
         )  # fmt: skip
-        models.append(model)
-        abstraction = each.choice.abstraction
-        judge = Judge(model, abstraction, each.laws, [horizon_s], period_s)
-        told = _told(judge, past, use["calibration"])
-        for law, several in _told(judge, past, use["certificate"]).items():
-            curve = calibrate(told[law], horizon_s)
-            curves[law] = curve
+        guard = Learned.of(
+            model, each.choice.abstraction, each.laws, horizon_s, period_s
+        )
+        guards.append(guard)
+        for law, several in _told(guard.judge, past, use["calibration"]).items():
+            curves[law] = calibrate(several, horizon_s)
+    policy = Policy(
+        name="warranted",
+        horizon_s=horizon_s,
+        calibration={law: curve for law, curve in curves.items() if curve.points},
+        hold_s=HOLD_S if holds(laws, runs, period_s) else horizon_s,
+    )
+    before = {name: _named(past, use[name]) for name in PARTS[1:]}
+    runs = use["certificate"]
+    return certified_on(guards, policy, past, runs, before, asked, group, len(again))
+
+
+def _named(past: Sequence[Past], numbers: Sequence[int]) -> dict[str, str]:
+    """The digests of runs, by their names."""
+    found: dict[str, str] = {}
+    for number in numbers:
+        name, digest = past[number].stored.name, past[number].stored.digest
+        found[f"{name}, {digest}" if name in found else name] = digest
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A model, and what judges runs by it.
+
+    Args:
+        model: The model.
+        judge: Says what the model would have said of runs.
+        signals: What it reads, and what its laws read.
+    """
+
+    model: Model
+    judge: Judge
+    signals: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        abstraction: Abstraction,
+        laws: Sequence[Law],
+        horizon_s: float,
+        period_s: float,
+    ) -> Learned:
+        """Of a model with its laws."""
+        judge = Judge(model, abstraction, laws, [horizon_s], period_s)
+        read = [signal for law in laws for signal in law.signals]
+        return cls(model, judge, tuple(dict.fromkeys([*read, *abstraction.signals])))
+
+
+def certified_on(
+    guards: Sequence[Learned],
+    policy: Policy,
+    past: Sequence[Past],
+    numbers: Sequence[int],
+    before: dict[str, dict[str, str]],
+    asked: Asked,
+    group: str | None,
+    again: int,
+) -> Made:
+    """Thresholds and a certificate, from the runs that nothing else was made from.
+
+    Args:
+        guards: The models.
+        policy: The policy but for its thresholds.
+        past: The runs.
+        numbers: Those that the certificate is made from.
+        before: The digests of those that the models and the policy were made from.
+        asked: What is to be guaranteed of each law.
+        group: What runs are grouped by, for people.
+        again: How many runs were left out because they come twice.
+    """
+    horizon_s = policy.horizon_s
+    models = tuple(each.model for each in guards)
+    parts = {"certificate": _named(past, numbers), **before}
+    counts = counted(parts)
+    climbs: dict[str, list[Climb]] = {}
+    ordinary: dict[str, Ordinary] = {}
+    certified: dict[str, Certified] = {}
+    signals: dict[str, tuple[str, ...]] = {}
+    for each in guards:
+        for law, several in _told(each.judge, past, numbers).items():
+            curve = policy.calibration.get(law, Calibration())
             climbs[law] = [_climb(one, horizon_s, curve) for one in several]
             ordinary[law] = ordinary_of(several, horizon_s, curve)
-            (reach,) = curve(_array(judge.reach[law][horizon_s]))
+            (reach,) = curve(_array(each.judge.reach[law][horizon_s]))
             certified[law] = certify(law, climbs[law], asked, float(reach))
-            signals[law] = tuple(
-                dict.fromkeys(
-                    [s for one in each.laws for s in one.signals]
-                    + list(abstraction.signals)
-                )
-            )
-    lacks = [lack for found in certified.values() for lack in found.lacks]
+            signals[law] = each.signals
+    lacks = tuple(lack for found in certified.values() for lack in found.lacks)
     if lacks:
-        return Made(tuple(models), None, None, tuple(lacks), climbs, counts, len(again))
+        return Made(models, None, None, lacks, climbs, counts, again)
+    policies: dict[str, tuple[Step, ...]] = {}
     for law, found in certified.items():
         assert found.threshold is not None  # noqa: S101
         policies[law] = (Step("alert", found.threshold),)
-    hold_s = HOLD_S if holds(laws, runs, period_s) else horizon_s
-    policy = Policy(
-        name="warranted",
+    policy = replace(
+        policy,
         rules=policies,
-        horizon_s=horizon_s,
-        calibration={law: curve for law, curve in curves.items() if curve.points},
         promises={law: _promise(found, asked) for law, found in certified.items()},
         ordinary=ordinary,
-        hold_s=hold_s,
     )
     guarantees = [g for found in certified.values() for g in found.guarantees]
     thresholds = {law: found.threshold for law, found in certified.items()}
@@ -208,10 +271,7 @@ def make(
                 law, several, thresholds[law] or 0.0, past, asked, group
             )
         ],
-        runs={
-            name: {past[n].stored.name: past[n].stored.digest for n in some}
-            for name, some in use.items()
-        },
+        runs=parts,
         guard={},
         shadow=[
             wrong
@@ -221,7 +281,7 @@ def make(
             )
         ],
     )
-    return Made(tuple(models), policy, certificate, (), climbs, counts, len(again))
+    return Made(models, policy, certificate, (), climbs, counts, again)
 
 
 def share_aside(runs: int, asked: Asked) -> float:
@@ -348,61 +408,6 @@ def groups_of(
             )
         )  # fmt: skip
     return found
-
-
-def shadow(
-    law: str,
-    climbs: Sequence[Climb],
-    at: float,
-    past: Sequence[Past],
-    signals: Sequence[str],
-) -> list[Wrong]:
-    """Each run that the guard would have wrongly stopped, or wrongly let pass."""
-    found: list[Wrong] = []
-    for climb in climbs:
-        warned, own = climb.warned(at), past[climb.seed]
-        if climb.broken is None and warned.alarm_s is not None:
-            when = warned.alarm_s
-        elif climb.broken is not None and not warned.detected:
-            when = climb.broken.since_s
-        else:
-            continue
-        stopped = climb.broken is None
-        found.append(
-            Wrong(
-                run=own.stored.name, group=own.group, law=law, at_s=when,
-                what="wrongly stopped" if stopped else "wrongly let pass",
-                clip=clip(own, when, signals),
-            )
-        )  # fmt: skip
-    return found
-
-
-def clip(past: Past, at_s: float, signals: Sequence[str]) -> Clip:
-    """The frames around a moment."""
-    import numpy as np
-
-    times = past.run.times()
-    near = np.flatnonzero(np.abs(times - at_s) <= CLIP_S)
-    if near.size > CLIP_FRAMES:
-        picked = np.linspace(0, near.size - 1, CLIP_FRAMES).round().astype(int)
-        near = near[picked]
-    known = past.run.signals
-    return Clip(
-        times_s=[round(float(each), 3) for each in times[near]],
-        signals={
-            name: [_plain(value) for value in known[name][near].tolist()]
-            for name in signals
-            if name in known
-        },
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it; what is not a number is none."""
-    if isinstance(value, float):
-        return round(value, 3) if value - value == 0 else None
-    return value
 
 
 def check_laws(laws: Sequence[Law], past: Sequence[Past]) -> None:

@@ -113,6 +113,34 @@ def test_it_takes_the_place_of_a_guard_and_of_nothing_else(tmp_path: Path) -> No
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
+def test_runs_are_added_and_none_that_the_guard_was_learned_from(
+    tmp_path: Path, certificate: Certificate
+) -> None:
+    guard, more = warranted.own_guard(tmp_path), tmp_path / "more"
+    (guard / "evidence.json").write_text("{}")
+    warranted.write_logs(more, 120, seed=1)
+    facts = tmp_path / "facts.csv"
+    tables = [(folder / "runs.csv").read_text() for folder in (warranted.logs(), more)]
+    facts.write_text(tables[0] + tables[1].partition("\n")[2])
+    alone = warrant("renew", guard, more)
+    assert alone.exit_code == 2 and "so nobody knows their driver" in alone.stderr
+    done = warrant("renew", guard, warranted.logs(), more, "--facts", facts)
+    assert done.exit_code == 0, done.output
+    renewed = load_certificate(guard)
+    for part in ("learning", "calibration"):
+        assert renewed.runs[part] == certificate.runs[part]
+    was, now = (each.runs["certificate"] for each in (certificate, renewed))
+    assert was.items() < now.items()
+    ours = {int(name[4:9]) % 8 for name in was}
+    assert {int(name[4:9]) % 8 for name in now} == ours, "no driver it learned from"
+    assert [(g.law, g.rate, g.most) for g in renewed.guarantees] == [
+        (g.law, g.rate, g.most) for g in certificate.guarantees
+    ]
+    assert renewed.guarantees[0].runs > certificate.guarantees[0].runs
+    assert not (guard / "evidence.json").exists()
+    assert load_certificate(guard).covers(Guarding.load(guard).policy)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

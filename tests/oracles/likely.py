@@ -114,9 +114,9 @@ def _judged(
     judge = Judge(model, ABSTRACTION, laws, [horizon_s], 1.0)
     told: dict[str, list[Foretold]] = {law.name: [] for law in laws}
     for i, run in enumerate(calibrating):
-        for law, each in judge.look(i, run):
-            told[law].append(each)
-    curves = {law: calibrate(several, horizon_s) for law, several in told.items()}
+        for name, each in judge.look(i, run):
+            told[name].append(each)
+    curves = {name: calibrate(several, horizon_s) for name, several in told.items()}
     kept = likely_risks(model, laws, horizon_s, learning, told, curves, draws)
     number = {name: i for i, name in enumerate(model.chain.states)}
     codes = range(max(int(run.max()) for run in further) + 1)

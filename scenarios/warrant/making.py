@@ -155,8 +155,8 @@ def make(
         hold_s=HOLD_S if holds(laws, runs, period_s) else horizon_s,
     )
     before = {name: _named(past, use[name]) for name in PARTS[1:]}
-    runs = use["certificate"]
-    return certified_on(guards, policy, past, runs, before, asked, group, len(again))
+    last = use["certificate"]
+    return certified_on(guards, policy, past, last, before, asked, group, len(again))
 
 
 def _named(past: Sequence[Past], numbers: Sequence[int]) -> dict[str, str]:

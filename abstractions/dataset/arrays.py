@@ -16,6 +16,7 @@ from forewarn.abstractions.dataset.layout import (
     Kind,
     known_signal,
     signal_of,
+    values_of,
 )
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
 from forewarn.abstractions.files import parse_json
@@ -249,12 +250,19 @@ def numpy_of(column: pa.ChunkedArray, kind: Kind, source: str = "") -> NDArray[A
         parts = []
         for chunk in column.chunks:
             words = np.array([*chunk.dictionary.to_pylist(), None], object)
-            parts.append(words[np.asarray(chunk.indices.fill_null(len(words) - 1))])
+            indices, none = values_of(chunk.indices)
+            if none is not None:
+                indices = np.where(none, len(words) - 1, indices)
+            parts.append(words[indices])
         return np.concatenate([np.empty(0, object), *parts])
     if kind in ("number", "whole"):
-        return np.asarray(column.to_numpy(), np.float64)
+        numbers = [np.empty(0, np.float64)]
+        for held, none in map(values_of, column.chunks):
+            numbers.append(held if none is None else np.where(none, np.nan, held))
+        return np.concatenate(numbers)
     if kind == "truth" and not column.null_count:
-        return np.asarray(column.to_numpy(), bool)
+        truths = [values_of(chunk)[0] for chunk in column.chunks]
+        return np.concatenate([np.empty(0, np.bool_), *truths])
     values = column.to_pylist()
     if kind == "json":
         values = [None if v is None else parse_json(v, source) for v in values]

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import NonNegativeInt
 
 from forewarn.abstractions.errors import InvalidTrace, MissingDependency
@@ -110,6 +113,66 @@ def type_of(kind: Kind) -> pa.DataType:
         "word": pa.dictionary(pa.int32(), pa.string()),
         "json": pa.string(),
     }[kind]
+
+
+# `pyarrow.array` and `to_numpy` import pandas wherever it is installed, which takes
+# longer than most commands: these do the same without it.
+
+
+def array_of(
+    values: NDArray[Any], stored: pa.DataType, mask: NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Numbers or truth values as an array, with none where the mask holds."""
+    import pyarrow as pa
+
+    truth = pa.types.is_boolean(stored)
+    data = _bits(values) if truth else pa.py_buffer(np.ascontiguousarray(values))
+    there = None if mask is None else _bits(~mask)
+    return pa.Array.from_buffers(stored, len(values), [there, data])
+
+
+def texts_of(values: Sequence[str | None]) -> pa.Array:
+    """Texts as an array; some may be none."""
+    import pyarrow as pa
+
+    pieces = [b"" if value is None else value.encode() for value in values]
+    ends = np.array([0, *accumulate(map(len, pieces))], np.int32)  # fails beyond 2 GiB
+    there = None
+    if None in values:
+        there = _bits(np.array([value is not None for value in values], np.bool_))
+    buffers = [there, pa.py_buffer(ends), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+
+def _bits(truth: NDArray[np.bool_]) -> pa.Buffer:
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(truth, bitorder="little"))
+
+
+def values_of(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """What `array_of` made an array from: where the mask holds, anything may stand."""
+    import pyarrow as pa
+
+    there, data = array.buffers()
+    begin, count = array.offset, len(array)
+    stored = str(array.type)
+    named = {"double": "float64"}.get(stored, stored)
+    values: NDArray[Any]
+    if not count:
+        values = np.empty(0, named)
+    elif pa.types.is_boolean(array.type):
+        values = _truth(data, begin, count)
+    else:
+        values = np.frombuffer(data, named)[begin : begin + count]
+    return values, ~_truth(there, begin, count) if array.null_count else None
+
+
+def _truth(buffer: pa.Buffer, begin: int, count: int) -> NDArray[np.bool_]:
+    first = begin // 8
+    held = np.frombuffer(buffer, np.uint8)[first : (begin + count + 7) // 8]
+    bits = np.unpackbits(held, bitorder="little")[begin - 8 * first :]
+    return bits[:count].astype(np.bool_)
 
 
 @cache

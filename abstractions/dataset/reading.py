@@ -242,7 +242,7 @@ class Part:
         stored = {s: column_of(s) for s in signals if column_of(s) in self.kinds}
         marks = {s: known_of(s) for s in signals if known_of(s) in self.kinds}
         table = self._table(number, ["time_s", *stored.values(), *marks.values()])
-        there = {s: np.asarray(table.column(mark)) for s, mark in marks.items()}
+        there = {s: numpy_of(table.column(mark), "truth") for s, mark in marks.items()}
         held: dict[str, NDArray[Any]] = {}
         distinct: dict[str, list[Any]] = {}
         for signal in signals:
@@ -255,7 +255,7 @@ class Part:
             if self.kinds[stored[signal]] == "word":
                 distinct[signal] = words_of(column)
         clean = not there and first_fault(held, vocabulary, distinct) is None
-        return Arrays(np.asarray(table.column("time_s")), held, there, clean)
+        return Arrays(numpy_of(table.column("time_s"), "number"), held, there, clean)
 
     def _table(self, number: int, columns: Sequence[str]) -> pa.Table:
         """These columns of a group of rows."""

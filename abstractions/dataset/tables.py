@@ -21,9 +21,11 @@ from forewarn.abstractions.dataset.layout import (
     ROWS,
     UNLABELLED,
     Kind,
+    array_of,
     column_of,
     declared_kind,
     known_of,
+    texts_of,
     type_of,
 )
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
@@ -280,21 +282,21 @@ def _array(
         except (TypeError, ValueError) as error:
             raise InvalidTrace(f"this frame is not JSON: {error}") from error
         heard(_dumped(texts).encode())
-        return pa.array(texts, pa.string())
+        return texts_of(texts)
     if kind == "word":
         # In the order in which they come: the same values, the same bytes.
         words = [word for word in dict.fromkeys(values) if word is not None]
         number = {None: -1, **{word: i for i, word in enumerate(words)}}
         codes = np.array([*map(number.__getitem__, values)], np.int32)
         heard(codes.tobytes() + _dumped(words).encode())
-        indices = pa.array(codes, mask=codes < 0 if none else None)
-        return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
+        indices = array_of(codes, pa.int32(), codes < 0 if none else None)
+        return pa.DictionaryArray.from_arrays(indices, texts_of(words))
     if kind == "truth":
         held = [value or False for value in values] if none else values
         numbers = np.array(held, np.bool_)
         mask = np.array([value is None for value in values]) if none else None
         heard(numbers.tobytes() + (b"" if mask is None else mask.tobytes()))
-        return pa.array(numbers, pa.bool_(), mask=mask)
+        return array_of(numbers, pa.bool_(), mask)
     # Whole or not: beside a run that has fractions they are stored alike.
     nones = values.count(None) if none else 0
     if none and nones == len(values):
@@ -308,4 +310,4 @@ def _array(
     heard(mask)
     if kind == "whole":
         numbers = np.where(mask, 0.0, numbers).astype(np.int64)
-    return pa.array(numbers, type_of(kind), mask=mask if none else None)
+    return array_of(numbers, type_of(kind), mask if none else None)

@@ -25,6 +25,7 @@ from forewarn.abstractions.dataset.layout import (
     Kind,
     PartFacts,
     RunFacts,
+    array_of,
     column_of,
     common_kind,
     kind_of,
@@ -32,6 +33,7 @@ from forewarn.abstractions.dataset.layout import (
     known_signal,
     parquet,
     signal_of,
+    texts_of,
     type_of,
 )
 from forewarn.abstractions.dataset.reading import Part
@@ -67,7 +69,9 @@ def write_part(path: Path, runs: Sequence[RunTable]) -> None:
         .combine_chunks()
         for group in _groups(runs, rows)
     )
-    first = next(groups, named.empty_table())
+    first = next(groups, None)
+    if first is None:
+        first = named.empty_table()
     with (
         atomic_bytes(path) as out,
         pq.ParquetWriter(
@@ -152,8 +156,8 @@ def _named(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows of a run with its name in each."""
     import pyarrow as pa
 
-    zeros = np.zeros(len(rows), np.int32)
-    names = pa.DictionaryArray.from_arrays(zeros, [name])
+    zeros = array_of(np.zeros(len(rows), np.int32), pa.int32())
+    names = pa.DictionaryArray.from_arrays(zeros, texts_of([name]))
     return pa.Table.from_arrays([names, *rows.columns], schema=schema)
 
 
@@ -170,7 +174,7 @@ def _fitted(chunk: pa.Table, schema: pa.Schema) -> pa.Table:
             columns.append(_as(chunk.column(each.name), kind_of(each.type)))
         elif (signal := known_signal(each.name)) is not None:
             there = column_of(signal) in names
-            columns.append(pa.array(np.full(count, there)))
+            columns.append(array_of(np.full(count, there), each.type))
         else:
             columns.append(pa.nulls(count, each.type))
     return pa.table(columns, schema=schema)
@@ -184,7 +188,7 @@ def _as(column: pa.ChunkedArray, kind: Kind) -> pa.ChunkedArray:
     texts = [None if v is None else json.dumps(v) for v in column.to_pylist()]
     import pyarrow as pa
 
-    return pa.chunked_array([pa.array(texts, type_of(kind))])
+    return pa.chunked_array([texts_of(texts)])
 
 
 def save_run(path: Path, run: RunTable) -> None:

@@ -101,6 +101,23 @@ def tabled(name: str, trace: Trace) -> RunTable:
     return run_table(name, trace.header, noted, trace.vocabulary)
 
 
+def test_columns_are_written_without_pandas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pyarrow.array` imports it, which takes longer than most commands."""
+    import pyarrow
+
+    monkeypatch.delattr(pyarrow, "array")
+    frames = [Frame(i, i, {"a": a}) for i, a in enumerate((None, 1.5, 2))]
+    frames += [Frame(i, i, {"a": None, "b": b}) for i, b in ((3, "x"), (4, True))]
+    held = Trace(TraceHeader(provides=("a", "b"), period_s=1.0), tuple(frames))
+    write_trace(tmp_path / "t.jsonl", held)
+    lines = stored_runs(files_in(tmp_path))
+    list(to_columns(lines, tmp_path / "columns"))
+    (run,) = stored_runs(files_in(tmp_path / "columns"))
+    assert run.trace() == lines[0].trace()
+
+
 @settings(max_examples=30)
 @given(runs=st.lists(traces(), min_size=1, max_size=3), rows=st.integers(1, 5))
 def test_what_is_written_reads_back(

@@ -11,7 +11,7 @@ from pathlib import Path
 STORM_BYTES = 700 << 20
 """The memory that Storm may take while it builds a chain from PRISM language."""
 
-STORM_SECONDS = 4
+STORM_SECONDS = 3
 """The processor time that it may take."""
 
 STORAGE_SECONDS = 20

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -89,12 +90,20 @@ def say_unknown(signals: Sequence[str]) -> None:
 
 def _is_of(path: Path, domain: Domain) -> bool:
     """Whether a file of predicates is for that domain."""
-    from forewarn.abstractions.files import read_yaml
     from forewarn.monitors.rules.predicates import domain_of
+
+    named = _named(path)
+    return named is None or domain_of(named, str(path)) == domain
+
+
+@cache
+def _named(path: Path) -> str | None:
+    """The domain that a file of predicates names; it is read once, for it is slow."""
+    from forewarn.abstractions.files import read_yaml
 
     content = read_yaml(path)
     named = content.get("domain") if isinstance(content, dict) else None
-    return not isinstance(named, str) or domain_of(named, str(path)) == domain
+    return named if isinstance(named, str) else None
 
 
 @command(of=rules)

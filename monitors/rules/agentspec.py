@@ -19,12 +19,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.abstractions.files import read_text, read_yaml
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.predicates import Domain, Library
 from forewarn.monitors.rules.rule import Enforcement, Match, Rule, RuleSet, Trigger
+
+MAX_BYTES = 1 << 20
+MAX_RULES = 2_000
+"""What a file of rules may hold: people write them."""
 
 _RULE = re.compile(r"\brule\s*@\s*`?\s*(?P<name>[\w.-]+)")
 _GLUED = re.compile(r"\bendrule(?=\s*@)")
@@ -78,6 +82,8 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
     plain = _without_comments(text.replace("\r\n", "\n").replace("`", " "))
     plain = _GLUED.sub("end\nrule", plain)
     opened = list(_RULE.finditer(plain))
+    if len(opened) > MAX_RULES:
+        raise TooLarge(f"more than {MAX_RULES} rules in a file")
     if not opened:
         capitals = re.search(_RULE.pattern, plain, re.IGNORECASE)
         line = plain.count("\n", 0, capitals.start()) + 1 if capitals else 1
@@ -282,7 +288,7 @@ def import_rules(
     unread: list[tuple[str, int, str]] = []
     count = 0
     for path in files:
-        text = read_text(path)
+        text = read_text(path, MAX_BYTES)
         if not text.strip():
             continue
         count += 1

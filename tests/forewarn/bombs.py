@@ -8,6 +8,7 @@ import itertools
 import json
 import tarfile
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 MB = 1 << 20
@@ -46,6 +47,12 @@ PACKED: dict[str, Iterable[bytes]] = {
         [b"time_s," + b",".join(b"c%d" % i for i in range(100_000)) + b"\n"],
         (b"%d," % row + b"1," * 99_999 + b"1\n" for row in range(100)),
     ),
+    "talks.jsonl": again(b'{"messages":[]}\n', 30 * MB),
+    "calls.json": [
+        b'[{"messages":[{"role":"assistant","tool_calls":[',
+        *again(b'{"function":{"name":"a","arguments":"{}"}},', 40 * MB),
+        b"{}]}]}]",
+    ],
     "words.txt": again(b"a ", 100 * MB),
     "commands.pm": [DTMC, *again(b"[] s=0 -> 1:(s'=0);\n", 7 * MB)],
     "a-long-sum.pm": [DTMC, b"[] s=0 -> ", *again(b"1+", 7 * MB), b"1:(s'=0);\n"],
@@ -108,4 +115,22 @@ def write_bombs(folder: Path) -> list[Path]:
                 about = tarfile.TarInfo(each)
                 about.size = len(held)
                 archive.addfile(about, io.BytesIO(held))
+    if find_spec("mcap") is not None:
+        for packing in ("ZSTD", "LZ4"):
+            found.append(write_mcap(folder / f"zeros-{packing}.mcap", packing))
     return found
+
+
+def write_mcap(path: Path, packing: str) -> Path:
+    """A log of one chunk that unfolds to 200 MB."""
+    from mcap.writer import CompressionType, Writer
+
+    with path.open("wb") as out:
+        writer = Writer(out, compression=CompressionType[packing], chunk_size=1 << 30)
+        writer.start()
+        kind = writer.register_schema("any", "jsonschema", b"{}")
+        channel = writer.register_channel("/odom", "json", kind)
+        for number in range(200):
+            writer.add_message(channel, number, bytes(MB), number)
+        writer.finish()
+    return path

@@ -13,8 +13,8 @@ import pytest
 
 from tests.forewarn.bombs import write_bombs
 
-READ = {"nots.pm", "power.pm"}
-"""Storm reads these at once. Its whole numbers have 64 bits and wrap around."""
+READ = {"nots.pm"}
+"""Storm reads it at once."""
 
 MOST_S = 5.0
 MOST_KB = 500_000
@@ -45,6 +45,15 @@ with that of whoever starts it."""
 def test_every_command_refuses_every_bomb_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as two:
         list(two.map(refused, write_bombs(tmp_path)))
+
+
+@pytest.mark.slow
+@pytest.mark.needs("resource")
+def test_any_command_refuses_any_bomb_at_once(tmp_path: Path) -> None:
+    """One in 31 of all pairs; `python -m tests.forewarn.bombing` tries them all."""
+    trying = [sys.executable, "-m", "tests.forewarn.bombing", str(tmp_path), "31"]
+    done = subprocess.run(trying, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def refused(path: Path) -> None:

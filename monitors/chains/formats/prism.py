@@ -46,18 +46,65 @@ _STORM_SAYS = re.compile(
 _START = "forewarn_initial_state"
 _STARTS = re.compile(r"^(state .*?) init\b", re.MULTILINE)
 
-_CHILD = """
-import resource, sys
+_CHILD = r"""
+import re, resource, sys
 source, target, size, seconds = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
 resource.setrlimit(resource.RLIMIT_AS, (size, size))
 resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 import stormpy
 from stormpy import io
+with open(source) as file:
+    text = file.read()
 options = stormpy.BuilderOptions()
 options.set_build_state_valuations()
 options.set_build_all_labels()
 options.set_exploration_checks()
 program = stormpy.parse_prism_program(source)
+known = {}
+def most(expression):
+    # The greatest size that a number can have. Storm's whole numbers wrap around.
+    parts = [expression.get_operand(i) for i in range(expression.arity)]
+    if expression.is_variable():
+        return known.get(expression.get_identifier(), 0.0)
+    if not expression.is_function_application:
+        number = not expression.has_boolean_type()
+        return abs(expression.evaluate_as_double()) if number else 0.0
+    sizes, found = [most(part) for part in parts], 0.0
+    name = expression.operator.name
+    try:
+        if name == "TIMES":
+            found = sizes[0] * sizes[1]
+        elif name == "POWER":
+            found = max(sizes[0], 1.0) ** sizes[1]
+        elif not expression.has_boolean_type():
+            found = sum(sizes)
+    except OverflowError:
+        found = float("inf")
+    if expression.has_integer_type() and not found < 2**62:
+        raise OverflowError("a whole number may exceed 62 bits")
+    return found
+# The parser works out sums of literals by itself, and lets them wrap around.
+if re.search(r"(?<![0-9.])[0-9]{19}", text):
+    raise OverflowError("a whole number may exceed 62 bits")
+if re.search(r"[*^]|pow|[0-9]{15}", text):
+    for constant in program.constants:
+        if constant.defined:
+            known[constant.name] = most(constant.definition)
+    numbers = [*program.global_integer_variables]
+    for module in program.modules:
+        numbers += module.integer_variables
+    for each in numbers:
+        ends = each.lower_bound_expression, each.upper_bound_expression
+        known[each.name] = max(map(most, ends))
+    for module in program.modules:
+        for command in module.commands:
+            most(command.guard_expression)
+            for update in command.updates:
+                most(update.probability_expression)
+                for assignment in update.assignments:
+                    most(assignment.expression)
+    for label in program.labels:
+        most(label.expression)
 build = stormpy.build_model[stormpy.Rational]
 try:
     model = build(program, options=options)

@@ -9,9 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn import read_judge
-from forewarn.abstractions.errors import InvalidInput, SignalFault
+from forewarn.abstractions.errors import InvalidInput, SignalFault, TooLarge
 from forewarn.cli import main
 from forewarn.monitors.rules.agentspec import (
+    MAX_BYTES,
+    MAX_RULES,
     Imported,
     import_rules,
     read_agentspec,
@@ -400,3 +402,17 @@ def test_rules_that_no_guard_can_load_are_reported(tmp_path: Path) -> None:
     assert done.exit_code == 0 and "no guard runs Python of a user's" in done.output
     with pytest.raises(InvalidInput, match="rule r, .*unknown signal 'is_candle'"):
         read_judge(out)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n" * (MAX_BYTES + 1), "rule @a\ntrigger\nx\nend\n" * (MAX_RULES + 1)],
+    ids=["blank lines", "many rules"],
+)
+def test_a_file_of_rules_is_no_longer_than_people_write(
+    text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.spec"
+    path.write_text(text)
+    with pytest.raises(TooLarge):
+        import_rules([path], {})

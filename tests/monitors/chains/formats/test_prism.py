@@ -135,8 +135,30 @@ def test_a_range_of_ten_million_is_refused_before_it_is_built() -> None:
     ids=["squares", "variables"],
 )
 def test_what_would_take_storm_minutes_is_stopped(text: str) -> None:
-    with pytest.raises(TooLarge, match="more than 4 s or 700 MB"):
+    with pytest.raises(TooLarge, match="more than 3 s or 700 MB"):
         read_prism(text, "m.pm")
+
+
+@pytest.mark.parametrize(
+    ("number", "before"),
+    [
+        ("N", "const int N = pow(9, pow(9, pow(9, 9)));"),
+        ("pow(3, 41 + s)", ""),
+        ("4611686018427387904 * 4 + 1", ""),
+        ("N + 1", "const int N = 9223372036854775807;"),
+        ("f", f"formula f = {'*'.join(['(s + 1)'] * 70)};"),
+    ],
+)
+def test_numbers_that_would_wrap_around_are_rejected(number: str, before: str) -> None:
+    rule = f"[] true -> 1 : (s'=mod({number}, 2));"
+    with pytest.raises(InvalidModel, match="a whole number may exceed 62 bits"):
+        read_prism(module(f"s : [0..1];\n{rule}", before=before), "m.pm")
+
+
+def test_numbers_that_fit_are_read() -> None:
+    rule = "[] true -> pow(0.5, 3) : (s'=min(1, 2*s*s)) + 0.875 : (s'=mod(N, 2));"
+    chain = read_prism(module(f"s : [0..1];\n{rule}", before="const int N = pow(3,9);"))
+    assert chain.row(0) == {0: 0.125, 1: 0.875}
 
 
 def test_without_storm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,175 @@
+"""Every command on every bomb: `python -m tests.forewarn.bombing [FOLDER [EVERY]]`.
+
+Each pair has a forked process of its own, so that nothing is imported again. Prints a
+line for each pair that exceeds a limit or ends otherwise than by its exit status.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from forewarn import cli
+from tests.forewarn.bombs import write_bombs
+from tests.fuzz import seeds
+
+MOST_S = 5.0
+MOST_KB = 500_000
+PATIENCE_S = 60
+"""Whoever only waits is ended after so long."""
+
+COMMANDS = """
+apollo signals BOMB
+check BOMB --prop
+check BOMB --law LAW
+collect BOMB --out OUT
+convert BOMB --out OUT.parquet
+export BOMB --format prism
+export BOMB --format csv --out OUT
+guard --stdio --model BOMB
+guard --stdio --model MODEL --policy BOMB
+guard --stdio --model MODEL --rules BOMB
+guard --stdio --model MODEL --rules RULES --predicates BOMB
+guard --stdio --model MODEL --guard-program BOMB
+guard --stdio --model MODEL --tally BOMB
+guard --ros-oracle 0 --model MODEL --topics BOMB
+guard --socket 0 --model MODEL --token-file BOMB
+guard-program check TRACE --program BOMB
+guard-program check BOMB --program BOMB
+guard-program compile BOMB --spec BOMB --out OUT
+guard-program evaluate --cases BOMB --kind household
+guard-program review BOMB
+guard-program run BOMB find
+guard-program sign BOMB --name Ann
+import BOMB --out OUT
+laws --book BOMB
+learn BOMB --law LAW --out OUT
+learn TRACE --abstraction BOMB --out OUT
+learn TRACE --update BOMB --out OUT
+mcp guard --law LAW --policy BOMB -- true
+mcp guard --rules BOMB -- true
+mcp guard --model BOMB -- true
+measure BOMB
+measure tiny-road --model BOMB
+merge-tallies BOMB --into MODEL
+merge-tallies BOMB --into BOMB
+monitor BOMB --law LAW
+monitor TRACE --law x --book BOMB
+replay BOMB
+replay RECORD --model BOMB
+report BOMB --out OUT
+rules accept BOMB BOMB
+rules evolve --rules BOMB --traces BOMB --out OUT
+rules import BOMB --out OUT
+rules lint BOMB
+rules lint RULES --predicates BOMB
+rules mark BOMB --as safe --out OUT
+rules rollback BOMB
+rules score --rules BOMB --traces TRACE
+rules score --rules RULES --traces BOMB
+run BOMB
+run tiny-road --model BOMB
+run tiny-road --model MODEL --policy BOMB
+run tiny-road --model MODEL --rules BOMB
+run tiny-road --model MODEL --guard-program BOMB
+run tiny-road --model MODEL --tally BOMB
+scenarios BOMB
+show BOMB
+thor replay BOMB
+thor replay BOMB --scenes BOMB
+thor tasks BOMB
+train BOMB --out OUT
+train tiny-road --runs BOMB --out OUT
+tune BOMB --model BOMB --out OUT
+tune tiny-road --model BOMB --out OUT
+verify BOMB
+warrant BOMB --out OUT
+warrant TRACE --facts BOMB --out OUT
+""".strip().splitlines()
+"""One for each place where a file is read."""
+
+RULES = """format: forewarn.rules/1
+domain: driving
+rules:
+- name: slow
+  before: any
+  when: speed > 90
+  enforce: stop
+"""
+
+
+def pairs(folder: Path, every: int) -> Iterator[tuple[str, list[str], str]]:
+    """Commands with bombs in them, each with the bomb's name."""
+    stand_ins = {
+        "MODEL": folder / "good" / "model.json",
+        "TRACE": folder / "good" / "trace.jsonl",
+        "RULES": folder / "good" / "rules.yaml",
+        "RECORD": seeds.write_record(folder / "good"),
+        "LAW": "always speed < 5",
+        "OUT": folder / "out",
+        "OUT.parquet": folder / "out.parquet",
+    }
+    Path(stand_ins["MODEL"]).write_bytes(seeds.model_json(seeds.model()))
+    Path(stand_ins["TRACE"]).write_bytes(seeds.seeds()["trace"][0])
+    Path(stand_ins["RULES"]).write_text(RULES)
+    for i, bomb in enumerate(write_bombs(folder)):
+        for j, line in enumerate(COMMANDS):
+            if (i + j) % every == 0:
+                known = {name: str(path) for name, path in stand_ins.items()}
+                known |= {"BOMB": str(bomb), "--prop": '--prop=P=? [F "x"]'}
+                yield bomb.name, [known.get(w, w) for w in line.split()], line
+
+
+def tried(words: list[str], said: Path) -> tuple[int, float, int, str]:
+    """The exit status, seconds and kilobytes of a command, and what it said."""
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(2 * MOST_S), int(2 * MOST_S)))
+        signal.alarm(PATIENCE_S)
+        with open(os.devnull, "r+b") as null, said.open("wb") as out:
+            for stream, file in ((0, null), (1, null), (2, out)):
+                os.dup2(file.fileno(), stream)
+        status = 99
+        try:
+            cli.main(words, prog_name="forewarn")
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    _, ended, used = os.wait4(child, 0)
+    took_s = used.ru_utime + used.ru_stime
+    status = os.waitstatus_to_exitcode(ended)
+    return status, took_s, used.ru_maxrss, said.read_text(errors="replace")
+
+
+def main(folder: Path, every: int) -> int:
+    """Tries all pairs, or one in so many; gives how many exceeded a limit."""
+    began_s, count, bad = time.monotonic(), 0, 0
+    most_s, most_kb = 0.0, 0
+    for name, words, line in pairs(folder, every):
+        status, took_s, kb, said = tried(words, folder / "said")
+        count += 1
+        most_s, most_kb = max(most_s, took_s), max(most_kb, kb)
+        fine = status in (0, 1, 2, 3) and took_s < MOST_S and kb < MOST_KB
+        if not fine or (status == 2 and said.count("\n") != 1):
+            bad += 1
+            print(f"{name}: {line}: {status}, {took_s:.1f} s, {kb} kB: {said[-300:]}")
+            sys.stdout.flush()
+    print(f"{count} pairs of a command and a bomb, {bad} beyond a limit;", end=" ")
+    print(f"at most {most_s:.1f} s and {most_kb} kB of memory,", end=" ")
+    print(f"in {time.monotonic() - began_s:.0f} s")
+    return bad
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as made:
+        where = Path(given[0]) if given else Path(made)
+        sys.exit(min(main(where, int(given[1]) if given[1:] else 1), 1))

@@ -341,7 +341,7 @@ class _Learned:
             kept = repr(law.formula), horizon_s, automaton, letters, self.source
             table = solve_risk(
                 model.chain, letters, automaton, steps, intervals,
-                first=visits_for(model.first_visits, *kept), delta=delta,
+                first=visits_for(model, *kept), delta=delta,
                 visits=model.visits,
             )  # fmt: skip
             likely = likely_for(model.likely, *kept)

@@ -196,7 +196,7 @@ def assess(
         automaton,
         horizon_steps,
         None if model.counts is None else model_intervals(model, delta),
-        first=visits_for(model.first_visits, law, horizon_s, automaton, letters),
+        first=visits_for(model, law, horizon_s, automaton, letters),
         delta=delta,
         visits=model.visits,
         violations_seen=violations_seen,

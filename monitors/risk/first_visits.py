@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.product import Bools, Floats, Ints
 
@@ -59,6 +59,8 @@ class FirstVisits:
         pairs = np.array(file.pairs, np.int64).reshape(-1, 5)
         if (pairs[:, 3] + pairs[:, 4] > pairs[:, 2]).any():
             raise InvalidModel("a pair has more outcomes than visits", source=source)
+        if len(np.unique(pairs[:, :2], axis=0)) < len(pairs):
+            raise InvalidModel("a pair of first visits stands twice", source=source)
         return cls(file.horizon_s, file.monitor, pairs)
 
     def bounds(self, possible: Bools, delta: float) -> tuple[Floats, Floats]:
@@ -83,7 +85,7 @@ class FirstVisits:
 
 
 def visits_for(
-    kept: Mapping[str, Any],
+    model: Model,
     law: str,
     horizon_s: float,
     automaton: Automaton,
@@ -93,16 +95,18 @@ def visits_for(
     """The first visits that a model keeps for a law; None if it has none for this.
 
     Args:
-        kept: What the model keeps, by the texts of laws.
+        model: The model.
         law: The law's text.
         horizon_s: H.
         automaton: The law's monitor.
         letters: What it reads in each of the chain's states.
         source: The model's file, for errors.
     """
-    if law not in kept:
+    if law not in model.first_visits:
         return None
-    found = FirstVisits.from_dict(kept[law], source)
+    found = FirstVisits.from_dict(model.first_visits[law], source)
+    if (found.pairs[:, 2] > sum(model.starts.values())).any():
+        raise InvalidModel("more first visits than training runs", source=source)
     if found.monitor != monitor_digest(automaton, letters):
         return None
     if (found.pairs[:, :2] >= (automaton.n, len(letters))).any():

@@ -210,9 +210,7 @@ class Judge:
                 if intervals is None:
                     risks = Bounded(guard_risk(chain, letters, automaton, steps))
                 else:
-                    first = visits_for(
-                        model.first_visits, repr(law.formula), h, automaton, letters
-                    )
+                    first = visits_for(model, repr(law.formula), h, automaton, letters)
                     risks = solve_risk(
                         chain, letters, automaton, steps, intervals,
                         first=first, delta=delta,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from forewarn.abstractions import files
 from forewarn.abstractions.files import read_json
 from forewarn.abstractions.readers.stored import files_in, stored_runs
 from forewarn.cli import main
@@ -104,6 +107,25 @@ def test_runs_are_converted_and_back(tmp_path: Path) -> None:
         stored_runs(files_in(p)) for p in (collected("jsonl"), tmp_path / "lines")
     )
     assert [run.trace() for run in one] == [run.trace() for run in two]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "columns"])
+def test_a_convert_that_is_killed_leaves_no_half_file(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    runs, out = collected(kind), tmp_path / "out"
+    if not (child := os.fork()):
+        monkeypatch.setattr(files, "settle", killed)
+        main(["convert", str(runs), "--out", str(out)])
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+    assert all(path.name.startswith(".") for path in out.rglob("*") if path.is_file())
+    # What it left is in nobody's way.
+    found = forewarn("convert", runs, "--out", out)
+    assert found["runs"] == len(stored_runs(files_in(out))) == 30
 
 
 def test_laws_are_judged_over_many_runs(tmp_path: Path) -> None:

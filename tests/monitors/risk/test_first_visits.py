@@ -131,6 +131,28 @@ def test_a_file_with_more_outcomes_than_visits_is_rejected() -> None:
         load_watch(parse_model(content), horizon_s=2.0)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "problem"),
+    [
+        ([[0, 0, 42, 0, 0]], "more first visits than training runs"),
+        ([[0, 0, 1 << 53, 0, 0]], "more first visits than training runs"),
+        ([[0, 0, 3, 0, 0], [0, 0, 41, 0, 0]], "stands twice"),
+        ([[0, 0, 3, -1, 0]], "pairs"),
+        ([[0, 0, 1 << 60, 0, 0]], "pairs"),
+        ([[0, 0, 3, 0]], "pairs"),
+        ([[0, 0, 3.5, 0, 0]], "pairs"),
+    ],
+)
+def test_first_visits_that_training_cannot_have_had_are_rejected(
+    pairs: list[list[float]], problem: str
+) -> None:
+    content = model_as_dict(model())
+    (kept,) = content["first_visits"].values()
+    kept["pairs"] = pairs
+    with pytest.raises(InvalidModel, match=problem):
+        load_watch(parse_model(content), horizon_s=2.0)
+
+
 @pytest.mark.parametrize("memory", [False, True])
 def test_bounds_of_first_visits_hold_in_simulation(memory: bool) -> None:
     chains = 1 if memory else 8

@@ -269,7 +269,7 @@ def _places(scene: Scene, faulty: int, fault: Fault) -> Iterator[tuple[str, Any]
 
 
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.slow), 4])
 def test_a_fault_at_any_inner_call_of_the_loop_lets_nothing_by(
     name: str, number: int, scene: Scene
 ) -> None:

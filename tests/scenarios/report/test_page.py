@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -219,13 +220,13 @@ def test_two_runs_of_a_seed_stand_side_by_side(road: Path, tmp_path: Path) -> No
 
 
 def test_a_folder_with_both_modes_opens_with_a_run_that_the_guard_saved(
-    tmp_path: Path,
+    road: Path, tmp_path: Path
 ) -> None:
-    model = ("--model", learned.model("tiny-road"), "--seed", "9000", "--out", tmp_path)
-    forewarn("run", "tiny-road", *model, "--episodes", "40", "--shadow")
+    both = shutil.copytree(road, tmp_path / "both")
+    model = ("--model", learned.model("tiny-road"), "--seed", "9000", "--out", both)
     acting = ("--threshold", "0.2", "--intervene", "stop")
     forewarn("run", "tiny-road", *model, "--episodes", "40", *acting)
-    pair, *campaigns = read_sources([tmp_path]).parts
+    pair, *campaigns = read_sources([both]).parts
     assert isinstance(pair, Pair) and len(campaigns) == 2
     assert any(law.broken for law in pair.first.laws)
     assert pair.first.seed == pair.second.seed and pair.second.mode == "guarded"

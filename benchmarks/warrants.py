@@ -195,8 +195,8 @@ def revoked(deployments: int, runs: int) -> Iterator[str]:
         f"at twice the guaranteed false-alarm rate: {soon} of {deployments} deployments"
         f" revoked within 500 clean runs (median {when[len(when) // 2]})"
     )
-    dice = np.random.default_rng(2)
-    false = sum(deployed(dice, runs, 0.05) is not None for _ in range(deployments))
+    each = (np.random.default_rng([2, number]) for number in range(deployments))
+    false = sum(deployed(dice, runs, 0.05) is not None for dice in each)
     yield (
         f"without change, at the guaranteed rates: {false} of {deployments} deployments"
         f" revoked in {runs:,} runs (level {LEVEL:g})"

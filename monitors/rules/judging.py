@@ -46,6 +46,8 @@ class RuleJudge:
         self._set, self._predicates = rules, tuple(predicates)
         known = library(rules.domain)
         for content in self._predicates:
+            if not isinstance(content, Mapping):
+                raise InvalidInput("predicates are no mapping", source="the rules")
             known = add_written(known, dict(content), "the predicates")
         for rule in rules.rules:
             asked_for = rule.mode == "enforce" and not rule.needs

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.abstractions.errors import SignalFault
+from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.judging import RuleJudge, judge_of
@@ -283,3 +283,10 @@ def test_rules_about_actions_that_there_are_not_are_named() -> None:
         )
     )
     assert judge.unmatched(["Put", "turn_on"]) == ["b"]
+
+
+@pytest.mark.parametrize("odd", [5, "text", [[1]], [{}], None, True])
+def test_predicates_that_are_no_mapping_are_rejected(odd: object) -> None:
+    kept = {"format": "forewarn.rules/1", "domain": "driving", "rules": []}
+    with pytest.raises(InvalidInput, match="no mapping"):
+        judge_of(kept | {"predicates": [odd]})

@@ -1,7 +1,8 @@
 """Monitors: a law's automaton run over frames as they come, or over whole traces.
 
 A violation is final for the verdict on a trace. The monitor then re-arms: it starts
-afresh on the frame after, so that later violations are seen and counted too.
+afresh on the frame after, so that later violations are seen and counted too. A guard
+instead keeps what the law remembers of the past: what it let pass still counts.
 """
 
 from __future__ import annotations

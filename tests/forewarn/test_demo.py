@@ -44,8 +44,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A demo of a few runs, where SUMO is missing: its folder, and what it printed."""
     out = tmp_path_factory.mktemp("demo")
     legs = [
-        Leg("tiny-road", "stop", range(240), range(5000, 5030)),
-        Leg("fork-in-microwave", "reflect", range(180), range(5000, 5015)),
+        Leg("tiny-road", "stop", range(150), range(5000, 5030)),
+        Leg("fork-in-microwave", "reflect", range(120), range(5000, 5015)),
     ]
     with pytest.MonkeyPatch.context() as patch, hearing() as told:
         patch.setattr("forewarn.cli.demo.find_spec", lambda name: None)

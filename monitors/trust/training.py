@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+import sys
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -430,13 +432,24 @@ _NAME_BYTES = 200
 """The memory that a state of a sequence takes while it is counted."""
 
 
+_UNPACKED_BYTES, _UNPACKED_RATIO = 16 << 20, 20
+
+
+def _most_text(path: Path) -> int:
+    """How much text a file may hold: a plain one all, a packed one by its size."""
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(2) == b"\x1f\x8b":
+            return _UNPACKED_BYTES + _UNPACKED_RATIO * path.stat().st_size
+    return sys.maxsize
+
+
 def read_sequences(path: Path) -> list[list[str]]:
     """The sequences in a file with one a line; names are set apart by blanks.
 
     Empty lines and comments are passed over: lines that begin with # and a blank.
     """
     memory = available_memory()
-    text = read_text(path, memory // 16)
+    text = read_text(path, min(memory // 16, _most_text(path)))
     if "\0" in text:
         raise InvalidTrace("this is not a text file", source=str(path))
     sequences: list[list[str]] = []

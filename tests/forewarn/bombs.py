@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import tarfile
+import time
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,6 +97,16 @@ ARCHIVES: dict[str, dict[str, bytes]] = {
     "zeros.umb": {name: bytes(200 * MB) for name in ("index.json", "a.bin")},
     "lies.umb": {"index.json": json.dumps({"transition-system": _MANY}).encode()},
 }
+
+
+def most_s() -> float:
+    """The processor time that a bomb may take: 5 s on a common machine.
+
+    A slower one, on which the loop below takes longer, has that much more.
+    """
+    began = time.process_time()
+    sum(i * i for i in range(5_000_000))
+    return 5.0 * max(1.0, (time.process_time() - began) / 0.35)
 
 
 def write_bombs(folder: Path) -> list[Path]:

@@ -198,6 +198,15 @@ def test_sequences_are_as_long_as_there_is_memory_for(
         read_sequences(path)
 
 
+def test_a_small_packed_file_holds_no_endless_sequences(tmp_path: Path) -> None:
+    path = tmp_path / "runs.gz"
+    path.write_bytes(gzip.compress(b"a b\n" * 200_000))
+    assert len(read_sequences(path)) == 200_000
+    path.write_bytes(gzip.compress(b"a\n" * 2**19) * 20)
+    with pytest.raises(TooLarge, match="runs.gz: larger than the limit"):
+        read_sequences(path)
+
+
 def test_what_is_remembered_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, trace([0.0, 1.0, 2.0], scenario="rain", guarded=True))

@@ -11,6 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -188,6 +189,8 @@ class Guard:
             try:
                 listener.reviewed(frame, proposal, decision, tuple(readings), foreseen)
             except Exception as error:
+                with suppress(Exception):
+                    listener.failed(error)
                 why = UNTOLD + said(error)
                 decision = self._fallback(frame, why, decision.violated)
         self.counts[decision.kind] = self.counts.get(decision.kind, 0) + 1

@@ -67,6 +67,9 @@ class Listener:
             foreseen: What the proposal would lead to, where that is known.
         """
 
+    def failed(self, error: Exception) -> None:
+        """`reviewed` raised this, and may not even have begun."""
+
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """The decision on a frame is final."""
 

@@ -128,6 +128,11 @@ class RunRecord(Listener):
             self._fail(error)
             raise
 
+    def failed(self, error: Exception) -> None:
+        """Ends the record: every later line would miss the review that is not in it."""
+        if os.getpid() == self._process:
+            self._fail(error)
+
     def event(self, name: str, **facts: Any) -> None:
         """Writes what was done: an action carried out, an acknowledgement."""
         self._check_process()

@@ -82,7 +82,7 @@ def test_from_nothing_means_primitive_predicates(traces: Path) -> None:
     assert found["vocabulary"] == "primitive" and found["rules_before"] == 0
     assert found["f1_after"] > 0.9
     assert "damages" not in out.read_text()
-    assert "vocabulary: expert, 77 predicates" in _invoke(*command).output
+    assert "vocabulary: expert, 75 predicates" in _invoke(*command).output
 
 
 def test_it_answers_with_what_was_asked(rules: Path, traces: Path) -> None:

@@ -84,6 +84,22 @@ def test_a_record_holds_what_was_reviewed(tmp_path: Path) -> None:
     assert end["lines"] == 7
 
 
+def test_a_review_that_the_record_never_heard_of_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Deaf(RunRecord):
+        def reviewed(self, frame: Frame, *rest: Any) -> None:
+            if frame is FRAMES[2]:
+                raise MemoryError
+            super().reviewed(frame, *rest)
+
+    monkeypatch.setattr(sys.modules[__name__], "RunRecord", Deaf)
+    lines = read_record(recorded(tmp_path, *FRAMES))
+    assert len(list(itertools.islice(lines, 3))) == 3
+    with pytest.raises(BrokenRecord, match="no end line"):
+        next(lines)
+
+
 def short(folder: Path) -> Path:
     """A record with a line of every kind, and few bytes."""
     path = folder / "short.jsonl"

@@ -279,6 +279,10 @@ _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 @contextmanager
 def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
     """A binary file that appears whole or not at all, with the folders it needs."""
+    if not isinstance(path, Address) and _is_stream(path):
+        with path.open("wb") as raw:
+            yield raw
+        return
     # An object is made at once, of a file.
     folder = None if isinstance(path, Address) else path.parent
     missing = [each for each in path.parents if not each.exists()] if folder else []
@@ -300,6 +304,11 @@ def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
         if isinstance(error, OSError) and error.errno in _FULL and not error.filename:
             error.filename = str(path)
         raise
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is a device or a pipe: a file must not take the place of /dev/null."""
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -18,6 +18,7 @@ from forewarn.abstractions.files import (
     parse_yaml,
     read_bytes,
     read_text,
+    write_json,
 )
 
 
@@ -180,3 +181,15 @@ def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path: Path) -> None
     with pytest.raises(ZeroDivisionError), atomic_text(tmp_path / "b" / "c" / "d.txt"):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_pipe_or_device_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_json(pipe, {"a": 1})
+        assert os.read(reading, 100) == b'{\n "a": 1\n}\n'
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]

@@ -75,7 +75,7 @@ def test_yaml_says_what_json_can_say_and_no_more(text: str, said: str) -> None:
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 40_000, "- " * 90_000])
+@pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 20_000, "- " * 40_000])
 def test_yaml_nested_too_deeply_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"^a.yaml: .*nested too deeply"):
         parse_yaml(text, "a.yaml")

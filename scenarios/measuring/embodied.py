@@ -230,7 +230,7 @@ def _run(runner: Runner, seed: int) -> Run:
         _was_stopped(episode, acts),
         int(used.get("model_calls", acts.proposals)),
         acts.executed,
-        acts.failed,
+        acts.refused,
         acts.withheld,
         float(episode.machine.get("review_s", 0.0)),
         used["tokens_in"] + used["tokens_out"] if "tokens_in" in used else None,
@@ -247,13 +247,13 @@ class _Acts(Listener):
     """Counts what is proposed and done in an episode."""
 
     def began(self, run: listening.Run) -> None:
-        self.proposals = self.executed = self.failed = self.withheld = 0
+        self.proposals = self.executed = self.refused = self.withheld = 0
         self.last = ""
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None
     ) -> None:
-        self.failed += frame.values.get("last_action_succeeded") is False
+        self.refused += frame.values.get("last_action_succeeded") is False
         if proposal is None:
             return
         self.proposals += 1

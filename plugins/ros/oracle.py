@@ -24,7 +24,7 @@ from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import parse_object
 from forewarn.plugins.remote.server import Server
-from forewarn.plugins.ros.topics import TopicMap, Topics
+from forewarn.plugins.ros.topics import TopicMap, Topics, WentBack
 from forewarn.plugins.ros.websocket import Gone, WebSocket
 
 NAME = "ros-oracle"
@@ -69,12 +69,11 @@ class Oracle:
         with self._lock:
             self.nodes -= 1
             if not self.nodes:
-                self.close()
+                self._end("the last node left")
 
-    def close(self) -> None:
-        """Ends the run."""
+    def _end(self, why: str) -> None:
         if self._sequence:
-            self.loop.close("the last node left")
+            self.loop.close(why)
         self._begin()
 
     def answer(self, message: bytes) -> bytes:
@@ -103,7 +102,11 @@ class Oracle:
         if not isinstance(topic, str):
             return  # a call of a service is judged by what topics said before
         name = topic if topic.startswith("/") else f"/{topic}"
-        due = self._topics.take(name, event, time_s)
+        try:
+            due = self._topics.take(name, event, time_s)
+        except WentBack as back:
+            self._end(back.problem)
+            raise
         if due is None:
             return
         if not self._sequence:

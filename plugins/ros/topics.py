@@ -151,6 +151,10 @@ def load_topics(path: Path) -> TopicMap:
     return made
 
 
+class WentBack(InvalidTrace):
+    """All topics say an earlier time than before: a bag began anew, or a simulation."""
+
+
 class Topics:
     """The signals of one run, message after message.
 
@@ -177,6 +181,7 @@ class Topics:
         Raises:
             InvalidInput: A topic has said nothing for long, or what one says is not
                 what the mapping takes it for.
+            WentBack: The topics have gone back in time.
         """
         needed = self._map.topics
         if topic not in needed:
@@ -184,20 +189,30 @@ class Topics:
         self._last[topic] = time_s, message
         if needed - self._last.keys() or self._paced_by not in (None, topic):
             return None
+        late_s = _EARLY_S
+        if self._began_s is not None:
+            late_s += time_s - self._due_s
+        if -SILENT_S <= late_s < 0.0:
+            return None
+        self._check_times(time_s)
+        if late_s < 0.0:
+            raise WentBack("the topics have gone back in time")
         if self._began_s is None:
             self._began_s = self._due_s = time_s
-        late_s = time_s - self._due_s + _EARLY_S
-        if late_s < 0.0:
-            return None
         period_s = self._map.period_s
         self._due_s += period_s * (1.0 + late_s // period_s)
         return round(time_s - self._began_s, 6), self._values(time_s)
 
-    def _values(self, time_s: float) -> dict[str, Any]:
+    def _check_times(self, time_s: float) -> None:
+        """Checks that one message with an absurd time is not taken for the time."""
         for topic in sorted(self._map.topics):
-            silent_s = time_s - self._last.get(topic, (-math.inf, None))[0]
+            silent_s = time_s - self._last[topic][0]
             if silent_s > SILENT_S:
                 raise InvalidTrace(f"{topic} has said nothing for {silent_s:.3g} s")
+            if silent_s < -SILENT_S:
+                raise InvalidTrace(f"{topic} is {-silent_s:.3g} s ahead")
+
+    def _values(self, time_s: float) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if self._map.ego is not None and self._map.objects is not None:
             found |= self._around(time_s, self._map.ego, self._map.objects)

@@ -83,27 +83,36 @@ def most(expression):
     if expression.has_integer_type() and not found < 2**62:
         raise OverflowError("a whole number may exceed 62 bits")
     return found
-# The parser works out sums of literals by itself, and lets them wrap around.
 if re.search(r"(?<![0-9.])[0-9]{19}", text):
     raise OverflowError("a whole number may exceed 62 bits")
-if re.search(r"[*^]|pow|[0-9]{15}", text):
-    for constant in program.constants:
+if re.search(r"[*^]|pow|[0-9]{12}", text):
+    # The parser works out what is known, and lets it wrap around: so nothing is.
+    def hidden(literal):
+        known["forewarn_" + literal[0]] = float(literal[0])
+        return "forewarn_" + literal[0]
+    text = re.sub(r'(?<![\w."])[0-9]{1,18}(?![\w."])', hidden, text)
+    declared = "".join(f"const int {name};" for name in known)
+    head = r"\b(?:dtmc|probabilistic)\b|$"
+    with open(target, "w") as file:
+        file.write(re.sub(head, r"\g<0> " + declared, text, count=1))
+    unknown = stormpy.parse_prism_program(target)
+    for constant in unknown.constants:
         if constant.defined:
             known[constant.name] = most(constant.definition)
-    numbers = [*program.global_integer_variables]
-    for module in program.modules:
+    numbers = [*unknown.global_integer_variables]
+    for module in unknown.modules:
         numbers += module.integer_variables
     for each in numbers:
         ends = each.lower_bound_expression, each.upper_bound_expression
         known[each.name] = max(map(most, ends))
-    for module in program.modules:
+    for module in unknown.modules:
         for command in module.commands:
             most(command.guard_expression)
             for update in command.updates:
                 most(update.probability_expression)
                 for assignment in update.assignments:
                     most(assignment.expression)
-    for label in program.labels:
+    for label in unknown.labels:
         most(label.expression)
 build = stormpy.build_model[stormpy.Rational]
 try:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +22,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.remote.messages import MAX_BYTES, Malformed
-from forewarn.plugins.ros.oracle import OracleServer
+from forewarn.plugins.ros.oracle import Oracle, OracleServer
 from forewarn.plugins.ros.websocket import WebSocket
 from tests.plugins.remote.serving import POLICY
 from tests.plugins.ros.nodes import (
@@ -39,6 +41,19 @@ from tests.plugins.ros.nodes import (
 pytestmark = pytest.mark.needs("websocket")
 
 COMMAND = "/control/command/control_cmd"
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[OracleServer]:
+    with listening() as server:
+        yield server
+
+
+@pytest.fixture
+def told(listener: OracleServer) -> Iterator[Told]:
+    listener.oracle.enter()
+    yield Told(listener.oracle)
+    listener.oracle.leave()
 
 
 class Node:
@@ -69,6 +84,27 @@ class Node:
             self.ask(LIGHTS, time_s, lights())
             said = self.ask(EGO, time_s, odometry(0.1 * speed * step, speed))
         return said
+
+
+class Told:
+    """An oracle that hears what topics say, without a socket."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+
+    def say(self, topic: str, time_s: Any, content: dict[str, Any]) -> Any:
+        told = json.dumps(event(topic, 0.0, content) | {"time": time_s})
+        return json.loads(self.oracle.answer(told.encode()))["verdict"]
+
+    def drive(self, began_s: float, steps: int = 5) -> list[str]:
+        """What is answered to the ego, step by step."""
+        verdicts = []
+        for step in range(steps):
+            time_s = began_s + 0.1 * step
+            self.say(OBJECTS, time_s, {"objects": []})
+            self.say(LIGHTS, time_s, lights())
+            verdicts.append(self.say(EGO, time_s, odometry(0.5 * step, 5.0)))
+        return verdicts
 
 
 def test_nothing_passes_before_the_first_frame_and_then_by_its_risk() -> None:
@@ -202,6 +238,41 @@ def test_no_message_whatever_is_without_an_answer_or_passes() -> None:
             said = ask(b'{"service":"go","time":1,"request":' + deep + b"}")
             assert said.endswith(b"}") and b'"verdict"' in said
         server.oracle.leave()
+
+
+@pytest.mark.parametrize(
+    "odd_s",
+    [1e300, -1e300, math.nan, math.inf, "9.5", None, True, 1e14, -1e14, 160.0, 40.0],
+)
+@pytest.mark.parametrize(
+    ("topic", "content"), [(EGO, odometry(0.0, 5.0)), (LIGHTS, lights())]
+)
+def test_a_message_at_an_absurd_time_keeps_out_no_other(
+    topic: str, content: dict[str, Any], odd_s: Any, told: Told
+) -> None:
+    assert told.say(topic, odd_s, content) == "currently_false"
+    assert told.drive(100.0) == ["currently_true"] * 5
+    told.say(topic, odd_s, content)
+    judged = told.oracle.frames
+    assert told.drive(100.5) == ["currently_true"] * 5
+    assert told.oracle.frames == judged + 5
+
+
+@pytest.mark.parametrize("odd_s", [1e14, -1e14, 160.0, 40.0])
+def test_a_topic_at_another_time_than_the_others_is_lost(
+    odd_s: float, told: Told
+) -> None:
+    told.drive(100.0)
+    told.say(LIGHTS, odd_s, lights())
+    assert told.say(EGO, 100.5, odometry(3.0, 5.0)) == "currently_false"
+
+
+@pytest.mark.parametrize("began_s", [0.0, 160.0, 1e9])
+def test_where_all_topics_leap_in_time_it_goes_on(began_s: float, told: Told) -> None:
+    told.drive(100.0)
+    judged = told.oracle.frames
+    assert told.drive(began_s, 30)[-9:] == ["currently_true"] * 9
+    assert told.oracle.frames > judged + 20
 
 
 def test_what_is_too_long_ends_the_connection() -> None:

@@ -145,6 +145,8 @@ def test_what_would_take_storm_minutes_is_stopped(text: str) -> None:
         ("N", "const int N = pow(9, pow(9, pow(9, 9)));"),
         ("pow(3, 41 + s)", ""),
         ("4611686018427387904 * 4 + 1", ""),
+        ("9999999999*9999999999", ""),
+        (f"pow(10, 20) + 1 - {'*'.join(['2'] * 64)}", ""),
         ("N + 1", "const int N = 9223372036854775807;"),
         ("f", f"formula f = {'*'.join(['(s + 1)'] * 70)};"),
     ],

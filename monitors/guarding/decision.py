@@ -173,6 +173,8 @@ class Decision:
         notes: What else the reader must know: a widened state, a revoked certificate.
         now: Where the decision is about the state that the proposed action would
             lead to: the risk of the law before it. None where it is about the frame.
+        risks: The risk of every law, by name, in the state that the decision is
+            about; laws whose risk could not be told are left out. Not part of the JSON.
     """
 
     kind: Kind
@@ -188,6 +190,7 @@ class Decision:
     violated: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     now: Risk | None = None
+    risks: Mapping[str, Risk] = field(default_factory=dict, hash=False)
 
     def as_dict(self) -> dict[str, Any]:
         """The decision as JSON has it: empty fields left out."""

@@ -49,6 +49,7 @@ _NO_FRAME = Frame(math.nan, -1)
 
 CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
+LEFT = CANNOT_JUDGE + "its `with` block was left"
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
 OVERSIZED = "the action's arguments are too large to be recorded"
 REVOKED = "the certificate is revoked: "
@@ -58,6 +59,8 @@ UNTOLD = CANNOT_JUDGE + "not told to all: "
 
 class Guard:
     """Reviews the frames of one episode after another.
+
+    It is a context manager: once its `with` block is left, no action passes.
 
     Args:
         watch: The model with its laws and risks; see `load_watch`.
@@ -143,6 +146,12 @@ class Guard:
         shadow = ("shadow: nothing is enforced",) if self.policy.shadow else ()
         revoked = (REVOKED + why,) if why else ()
         self._standing: tuple[str, ...] = (*shadow, *revoked)
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.break_off(LEFT)
 
     # -- reviewing ------------------------------------------------------------------
 
@@ -309,6 +318,7 @@ class Guard:
             action=found.action,
             violated=decision.violated,
             notes=decision.notes,
+            risks=decision.risks,
         )
         if RANK[found.kind] >= _HELD:
             self._held = joined
@@ -413,6 +423,7 @@ class Guard:
             watch.violated,
             notes,
             now,
+            watch.risks,
         )
 
     def _fallback(

@@ -54,6 +54,10 @@ class BrokenRecord(InvalidInput):
     """A run record that was changed, reordered or cut."""
 
 
+class UnfinishedRecord(BrokenRecord):
+    """A run record whose end is missing: it was cut, or never closed."""
+
+
 class _Whole(NamedTuple):
     """How far a record is written: up to its last whole line."""
 
@@ -373,6 +377,7 @@ def read_record(path: Path) -> Iterator[Line]:
 
     Raises:
         BrokenRecord: At the first line that was changed, is out of place or is cut.
+        UnfinishedRecord: Where the end is missing.
     """
     head, number, ended = ORIGIN, 0, False
     try:
@@ -394,11 +399,11 @@ def read_record(path: Path) -> Iterator[Line]:
         reason = (error.strerror or "cannot be read").lower()
         raise BrokenRecord(reason, source=str(path)) from error
     if not ended:
-        raise BrokenRecord(
-            "the record is cut: it has no end line",
+        raise UnfinishedRecord(
+            "it has no end line: it was not closed, or its end was cut off",
             source=str(path),
             place=f"after line {number}",
-            mend="what stands before the cut is verified and can be replayed",
+            mend="what stands before is verified and can be replayed",
         )
 
 
@@ -411,7 +416,11 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     if len(raw) > MAX_LINE_BYTES:
         raise broken(f"longer than {MAX_LINE_BYTES} bytes")
     if not raw.endswith(b"\n"):
-        raise broken("the record is cut in the middle of this line")
+        raise UnfinishedRecord(
+            "the record is cut in the middle of this line",
+            source=str(path),
+            place=place,
+        )
     try:
         text = raw[:-1].decode("utf-8")
     except UnicodeDecodeError:

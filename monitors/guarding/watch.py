@@ -15,6 +15,7 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.model import Model, is_riskless
 from forewarn.monitors.guarding.chain import ChainWatch, LawWatch
+from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import likely_for
@@ -160,6 +161,11 @@ class Watch:
     def states(self) -> States:
         """The state of each model's chain; None for one outside it."""
         return tuple([part.state for part in self.parts])
+
+    @property
+    def risks(self) -> dict[str, Risk]:
+        """The risk of every law, by name; without those that cannot be told."""
+        return {law.name: law.risk for law in self.laws if math.isfinite(law.point)}
 
     def evidence(self, law: LawWatch) -> tuple[str, ...]:
         """What holds, of what tells of a law."""

@@ -45,7 +45,7 @@ from forewarn.plugins.agents.turns import Turns
 from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Answer, Approver, Deferred
 from forewarn.plugins.loop.guarding import Guarding, check_substitutes
-from forewarn.plugins.loop.loop import EpisodeClock
+from forewarn.plugins.loop.loop import Closing, EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.reflection import quoted
 from forewarn.plugins.loop.tallies import TallyFile
 
@@ -177,7 +177,7 @@ def json_arguments(text: str) -> dict[str, Any]:
 SOURCE = Source("agent")
 
 
-class AgentGuard(Turns):
+class AgentGuard(Turns, Closing):
     """Says of each tool call whether it may be carried out. Never raises.
 
     A policy whose `when` is `after` judges what was observed after each call: from
@@ -370,11 +370,8 @@ class AgentGuard(Turns):
             return
         self.loop.close(self.why_stopped or "the agent was done")
 
-    def __enter__(self) -> AgentGuard:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def loops(self) -> list[GuardedLoop]:
+        return [self.loop]
 
     # -- judging
 

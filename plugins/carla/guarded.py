@@ -26,6 +26,7 @@ from forewarn.plugins.driving.scene import SceneShown
 from forewarn.plugins.driving.sense import PROVIDES as ALL
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.loop import Closing, GuardedLoop
 
 _TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
 PROVIDES = tuple(name for name in ALL if name not in _TOLD)
@@ -148,7 +149,7 @@ class WorldClock:
         self._time_s, self._came_s = time_s, self._clock() - age_s
 
 
-class GuardedVehicle:
+class GuardedVehicle(Closing):
     """A guard on one vehicle. Use it with `with`, or `close` it.
 
     Args:
@@ -184,11 +185,8 @@ class GuardedVehicle:
         self.actuator = actuator(look=self.watching.around)
         self.begin()
 
-    def __enter__(self) -> GuardedVehicle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def loops(self) -> list[GuardedLoop]:
+        return [self.loop]
 
     def begin(
         self, halt: Callable[[], None] | None = None, repeat_s: float | None = None

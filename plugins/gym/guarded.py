@@ -19,7 +19,7 @@ from forewarn.monitors.guarding.decision import Action, Turn
 from forewarn.plugins.contracts import Actuator, Scenic
 from forewarn.plugins.gym.sense import Senses, Shown
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.loop import EpisodeClock
+from forewarn.plugins.loop.loop import Closing, EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.records import is_folder
 
 try:
@@ -134,8 +134,9 @@ class Watched:
 
 
 class GuardedEnv(
-    gymnasium.Wrapper[Observation, Act, Observation, Act], RecordConstructorArgs
-):
+    Closing, gymnasium.Wrapper[Observation, Act, Observation, Act],
+    RecordConstructorArgs,
+):  # fmt: skip
     """Steps with the action proposed, or with what the guard makes of it.
 
     The info of each step has, under `forewarn`, the decision and what became of it.
@@ -188,12 +189,15 @@ class GuardedEnv(
         info = {**info, "forewarn": watched.told}
         return observation, reward, terminated, truncated or watched.is_cut, info
 
+    def loops(self) -> list[GuardedLoop]:
+        return [self.loop]
+
     def close(self) -> None:
         self._watched.close()
-        super().close()
+        gymnasium.Wrapper.close(self)
 
 
-class GuardedVectorEnv(VectorWrapper):
+class GuardedVectorEnv(Closing, VectorWrapper):
     """A vectorised environment whose every part has a guard of its own.
 
     The infos of a step have, under `forewarn`, what each guard decided and did. A part
@@ -266,13 +270,16 @@ class GuardedVectorEnv(VectorWrapper):
             if chosen[i]:
                 self.watched[i].begin(self.env.unwrapped, observation, _of(infos, i))
 
+    def loops(self) -> list[GuardedLoop]:
+        return [watched.loop for watched in self.watched]
+
     def close(self, **kwargs: Any) -> None:
         for watched in self.watched:
             watched.close()
-        super().close(**kwargs)
+        VectorWrapper.close(self, **kwargs)
 
 
-class GuardedParallelEnv:
+class GuardedParallelEnv(Closing):
     """A parallel environment of PettingZoo in which each agent has its own guard.
 
     The info of each agent has, under `forewarn`, what its guard decided and did. A
@@ -355,6 +362,9 @@ class GuardedParallelEnv:
                 if watched.is_cut:
                     self._cut.add(agent)
         return observations, rewards, terminations, truncations, infos
+
+    def loops(self) -> list[GuardedLoop]:
+        return [watched.loop for watched in self.watched.values()]
 
     def close(self) -> None:
         for watched in self.watched.values():

@@ -12,12 +12,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, Self
 
 from forewarn.abstractions.errors import said
 from forewarn.abstractions.frame import Frame, Source
@@ -364,7 +365,7 @@ class GuardedLoop:
             report: What listeners are told of the run beside that.
             facts: What else the record's last line says.
         """
-        if "error" in facts and not self._under_way:
+        if "error" in facts and self.fresh:
             self._announce()  # a run that failed before its first frame is one too
         self._end({"ended": ended, **facts, **(report or {})})
         self._watching.close()
@@ -408,11 +409,38 @@ class GuardedLoop:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        facts = {} if error is None else {"error": said(error)}
-        self._end({"ended": "nobody guards it any more", **facts})
-        self._watching.close()
-        if self.record is not None:
-            self.record.__exit__(kind, error, trace)
+        self.left_by(error)
+        self.close("the guard was left")
+
+    def left_by(self, error: BaseException | None) -> None:
+        """Ends the run if an exception left the `with` block that it is in."""
+        if os.getpid() != self._process:
+            return  # a fork ends nothing of its parent's
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            self.close("interrupted")
+        elif error is not None:
+            self.close("an exception ended the run", error=said(error))
+
+
+class Closing(ABC):
+    """Closes when its `with` block is left, and ends the records of its loops."""
+
+    @abstractmethod
+    def loops(self) -> Iterable[GuardedLoop]:
+        """The loops that it guards."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends their records; safe to call twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: Any) -> Literal[False]:
+        for loop in self.loops():
+            loop.left_by(raised[1])
+        self.close()
+        return False
 
 
 def as_json(action: Action | None) -> dict[str, Any] | None:

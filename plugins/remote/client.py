@@ -135,6 +135,12 @@ class GuardClient(object):
             return answer
         return _stop(answer["sequence"], "the guard's last word is %.3g s old" % age_s)
 
+    def __enter__(self) -> "GuardClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Ends the connection; from now on the decision is `stop`."""
         self._lose("the connection was closed")

@@ -19,7 +19,12 @@ from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.guarding.decision import KIND_WORDS, RANK, Kind, Risk
 from forewarn.monitors.guarding.drift import NO_LONGER
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
+from forewarn.monitors.guarding.record import (
+    BrokenRecord,
+    UnfinishedRecord,
+    decoded,
+    read_record,
+)
 from forewarn.monitors.guarding.watch import States, Watch
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.judging import AGAIN_S, instances
@@ -61,11 +66,14 @@ def read_lines(path: Path) -> tuple[Line, list[Line], list[str]]:
     try:
         for line in read_record(path):
             contents.append(line.content)
-    except BrokenRecord as error:
-        if "is cut" not in error.problem or len(contents) < 2:
+    except UnfinishedRecord:
+        if len(contents) < 2:
             raise
-        cut = f"The record is cut after {len(contents)} lines: what came then is lost."
-        return contents[0], contents[1:], [cut]
+        lost = (
+            f"The record has no end after its {len(contents)} lines: it was not closed,"
+            " or its end was cut off."
+        )
+        return contents[0], contents[1:], [lost]
     return contents[0], contents[1:], []
 
 

@@ -174,8 +174,8 @@ def test_an_error_leaves_the_record_without_an_end(tmp_path: Path) -> None:
     with pytest.raises(BrokenRecord) as cut:
         lines_of(path)
     assert str(cut.value) == (
-        f"{path}: after line 1: the record is cut: it has no end line (what stands"
-        " before the cut is verified and can be replayed)"
+        f"{path}: after line 1: it has no end line: it was not closed, or its end was"
+        " cut off (what stands before is verified and can be replayed)"
     )
 
 
@@ -273,7 +273,7 @@ def test_it_reads_sixteen_mebibytes_in_a_line() -> None:
         ),
         (b'{"format": "forewarn.run/1", "hash": "0"}\n', "line 1: was changed after"),
         (b'{"format"', "line 1: the record is cut in the middle of this line"),
-        (b"", "after line 0: the record is cut"),
+        (b"", "after line 0: it has no end line"),
     ],
 )
 def test_what_is_no_record_says_why(content: bytes, said: str, tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_once_a_line_could_not_be_written_none_is(tmp_path: Path) -> None:
             record.event("done")
     record.close()
     assert record.path.read_bytes() == whole
-    with pytest.raises(BrokenRecord, match="after line 2: the record is cut"):
+    with pytest.raises(BrokenRecord, match="after line 2: it has no end line"):
         lines_of(record.path)
 
 
@@ -348,7 +348,7 @@ def test_once_it_could_not_be_recorded_no_frame_passes(tmp_path: Path) -> None:
     for i, frame in enumerate(FRAMES):
         disk.full = i == 0
         assert guard.review(frame).kind == "stop", i
-    with pytest.raises(BrokenRecord, match="after line 2: the record is cut"):
+    with pytest.raises(BrokenRecord, match="after line 2: it has no end line"):
         lines_of(record.path)
 
 

@@ -12,7 +12,7 @@ import pytest
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import write_json
-from forewarn.abstractions.frame import Source
+from forewarn.abstractions.frame import Frame, Source
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn
@@ -213,3 +213,18 @@ def test_a_law_that_several_models_were_learned_for_is_watched_once() -> None:
     models = [replace(speeding(), laws=(SPEEDING,))] * 2
     watch = load_watch(models, horizon_s=1.0)
     assert [law.name for law in watch.laws] == [law.name for law in laws_of(models[0])]
+
+
+def test_a_decision_has_the_risks_of_all_laws() -> None:
+    policy = Policy(hold_s=0.0)
+    clock = Clock()
+    watch = load_watch([stopping(), speeding()], horizon_s=policy.horizon_s)
+    guard = Guard(watch, policy, clock=clock)
+    seen = {"stop_line_distance": 3.0, "speed": 55.0, "braking": False, "throttle": 0.0}
+    decision = guard.review(Frame(0.0, 0, seen))
+    assert decision.risks == {law.name: law.risk for law in watch.laws}
+    assert set(decision.risks) == {LAW, SPEEDING}
+    assert decision.risks[decision.law] == decision.risk
+    assert "risks" not in decision.as_dict()
+    fault = guard.review(Frame(0.1, 1, {}))
+    assert fault.risks == {}

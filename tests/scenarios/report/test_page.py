@@ -303,7 +303,7 @@ def test_a_cut_record_is_shown_and_said_to_be_cut(road: Path, tmp_path: Path) ->
     cut = tmp_path / record.name
     cut.write_text("".join(record.read_text().splitlines(True)[:30]))
     text = page(tmp_path, cut)
-    assert "The record is cut after 30 lines" in text
+    assert "The record has no end after its 30 lines" in text
     assert len(films(text)[0]["times"]) == 29
 
 

@@ -19,7 +19,7 @@ TEST := $(VENV)/.installed-test
 DOCS := $(VENV)/.installed-docs
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core check docs mutants bench lighthouse pictures protos trained
+.PHONY: help demo test test-core check docs mutants bench lighthouse pictures film protos trained
 
 help:
 	@echo 'make demo       collect, learn, warn, intervene, measure, report: a minute'
@@ -31,6 +31,7 @@ help:
 	@echo 'make bench      the benchmarks'
 	@echo 'make lighthouse  the accessibility of the pages, by Lighthouse (npm)'
 	@echo 'make pictures   the pictures of pages that tests compare with, taken anew'
+	@echo 'make film       the moving picture of the README, recorded anew'
 	@echo 'make protos     compiles the .proto files of Apollo again'
 	@echo 'make trained    what ships with the scenarios, once more'
 	@echo 'PYTHON=python3.12 chooses the Python; ARGS="-k chain" goes to pytest'
@@ -68,6 +69,11 @@ protos: $(TEST)
 pictures: $(TEST)
 	@FOREWARN_PICTURES=1 $(BIN)/python -m pytest -q -n 0 -k looks_as_it_did \
 	  tests/scenarios/report/test_browser.py tests/scenarios/live/test_live_page.py
+
+# The README's moving picture: the report of a demo, played in Chromium.
+film: $(TEST)
+	@$(BIN)/forewarn demo --out out/demo
+	@$(BIN)/python -m tests.film out/demo/report.html docs/report.webp
 
 # Lighthouse's word on the pages' accessibility; it wants npm.
 lighthouse: $(TEST)

@@ -10,7 +10,6 @@ import glob
 import re
 import shlex
 from collections.abc import Iterator
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import click
@@ -18,7 +17,6 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli import main
-from tests.scenarios import learned
 from tests.shown import PAGES, ROOT, assert_shown, outputs, sessions
 
 if not (ROOT / "docs").is_dir():
@@ -133,22 +131,6 @@ def _parse(words: list[str], line: str) -> None:
     except click.ClickException as error:
         said = error.format_message()
         assert said.endswith("does not exist."), f"{line}: {said}"
-
-
-def test_the_moving_picture_is_made_of_a_run(tmp_path: Path) -> None:
-    spec = spec_from_file_location("film", ROOT / "docs" / "film.py")
-    assert spec is not None and spec.loader is not None
-    film = module_from_spec(spec)
-    spec.loader.exec_module(film)
-    run = ["run", "tiny-road", "--model", str(learned.model("tiny-road"))]
-    done = CliRunner().invoke(main, [*run, "--seed", "9014", "--out", str(tmp_path)])
-    assert done.exit_code in (0, 1), done.output
-    (record,) = tmp_path.glob("*.run.jsonl")
-    drawn, shown = film.film(record), (ROOT / "docs" / "film.svg").read_text("utf-8")
-    parts = [re.findall(r"<(?!text|/text)/?[a-z]+", text) for text in (drawn, shown)]
-    head = parts[1].index("<polyline")
-    assert parts[0][:head] == parts[1][:head], "draw it again: docs/film.py says how"
-    assert "values=" in drawn and drawn.endswith("</svg>\n")
 
 
 @pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.stem)

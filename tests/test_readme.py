@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli import main
+from tests import film
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(
@@ -34,14 +35,51 @@ def _expanded(word: str, out: Path) -> list[str]:
     return [str(path) for path in sorted(ROOT.glob(word))] if "*" in word else [word]
 
 
-def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    commands = _commands()
-    assert {line[1] for line in commands} >= {"doctor", "monitor", "learn", "check"}
-    for _, *words in commands:
-        arguments = [part for word in words for part in _expanded(word, tmp_path)]
+def _said(lines: list[list[str]], out: Path) -> str:
+    """What commands print one after the other."""
+    said = ""
+    for _, *words in lines:
+        arguments = [part for word in words for part in _expanded(word, out)]
         done = CliRunner().invoke(main, arguments)
         assert done.exit_code in (0, 1), done.output
+        said += done.output
+    return said
+
+
+def test_it_is_short() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 110
+
+
+@pytest.mark.needs("libsumo")
+def test_the_first_warning_is_the_one_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    lines = [line for line in _commands() if {"s3", "out/first"} & set(line)]
+    assert [line[1] for line in lines] == ["run", "report"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    said = _said(lines, tmp_path)
+    shown = re.findall(r"`([\d.]+ s  [^`]+)`", text)
+    assert len(shown) == 2 and all(each in said for each in shown)
+    assert (tmp_path / "out" / "first.html").is_file()
+
+
+def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    lines = [line for line in _commands() if not {"s3", "out/first"} & set(line)]
+    assert {line[1] for line in lines} >= {"doctor", "monitor", "learn", "check"}
+    _said(lines, tmp_path)
+
+
+@pytest.mark.needs("PIL")
+def test_its_picture_moves_and_is_small() -> None:
+    from PIL import Image
+
+    path = ROOT / "docs" / "report.webp"
+    assert path.stat().st_size < film.MOST_BYTES
+    with Image.open(path) as picture:
+        assert getattr(picture, "n_frames", 1) > 20
 
 
 def test_its_python_runs() -> None:

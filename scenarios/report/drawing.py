@@ -61,6 +61,7 @@ def _text(value: object) -> str:
 _SIDE, _LEFT, _BELOW, _ABOVE = 320, 60, 42, 12
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MARKS = ("circle", "square", "diamond", "triangle", "cross")
+"""The shapes of the points of curves: hollow ones first, then filled ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,10 @@ class Curve:
 def diagram(
     title: str, across: str, upward: str, curves: Sequence[Curve], diagonal: bool
 ) -> Markup:
-    """A square of 0 to 1 both ways, with curves and their names below."""
+    """A square of 0 to 1 both ways: its title, curves, and their names below."""
     width, legend = _LEFT + _SIDE + 24, 20 * len(curves)
     height = _ABOVE + _SIDE + _BELOW + legend + 8
-    parts: list[Markup] = [tag("title", title)]
+    parts: list[Markup] = []
     for tick in TICKS:
         x, y = _x(tick), _y(tick)
         parts += [
@@ -114,7 +115,7 @@ def diagram(
         at = _ABOVE + _SIDE + _BELOW + 14 + 20 * number
         parts.append(_mark(number, _LEFT + 6, at - 4, 5.0, ""))
         parts.append(words(_LEFT + 18, at, curve.name, "start"))
-    return tag(
+    drawn = tag(
         "svg",
         *parts,
         viewBox=f"0 0 {width} {height}",
@@ -124,6 +125,7 @@ def diagram(
         role="img",
         aria_label=title,
     )
+    return tag("figure", tag("figcaption", title), drawn)
 
 
 def _curve(number: int, curve: Curve) -> Iterator[Markup]:
@@ -137,7 +139,8 @@ def _curve(number: int, curve: Curve) -> Iterator[Markup]:
 
 
 def _mark(number: int, x: float, y: float, size: float, told: str) -> Markup:
-    kind = f"mark c{number % len(_MARKS)}"
+    filled = " filled" if number >= len(_MARKS) else ""
+    kind = f"mark c{number % len(_MARKS)}{filled}"
     words_ = tag("title", told) if told else None
     corners: list[tuple[float, float]]
     match _MARKS[number % len(_MARKS)]:
@@ -258,5 +261,5 @@ def words(x: float, y: float, text: str, anchor: str) -> Markup:
 
 def side_by_side(*pictures: Markup) -> Markup:
     """Pictures in a row, as far as there is room."""
-    shown = [tag("figure", picture) for picture in pictures if picture]
-    return tag("div", joined(*shown), class_="pictures") if shown else Markup("")
+    shown = joined(*pictures)
+    return tag("div", shown, class_="pictures") if shown else shown

@@ -120,23 +120,22 @@ def bounds(run: Run) -> str | None:
     if risk is None or risk.high - risk.low < WIDE:
         return None
     said = (
-        f"At {run.times_s[i]:g} s the risk is put at {risk.point:.2f}, and its bounds"
-        f" are {risk.low:.2f} and {risk.high:.2f}. They hold whatever the chances are"
-        " that the training runs were drawn from, and leave room for what was never"
-        " seen"
+        f"At {run.times_s[i]:g} s the risk is {risk.point:.2f}, with confidence bounds"
+        f" {risk.low:.2f} and {risk.high:.2f}. They hold for any distribution of"
+        " training runs and allow for transitions that were never seen"
     )
     visits = None if run.chain is None else run.chain.model.visits
     state = run.visits[i] if run.visits else None
     if visits is not None and state is not None:
         count = int(visits[state])
-        came = f"training came to this state {count:,} time{'s' * (count != 1)}"
-        more = ", but to where it leads less often" if count >= OFTEN else ""
+        came = f"training visited this state {count:,} time{'s' * (count != 1)}"
+        more = ", but its successors less often" if count >= OFTEN else ""
         said += f": {came}{more}"
     elif run.visits and state is None:
-        said += ": training never came to this state"
+        said += ": training never visited this state"
     if risk.likely is not None:
         low, high = risk.likely
-        said += f". The dotted lines say where it likely lies: {low:.2f} to {high:.2f}"
+        said += f". The dotted lines show its likely range, {low:.2f} to {high:.2f}"
     return f"{said}."
 
 

@@ -89,14 +89,16 @@ def key(run: Run, both: bool) -> Markup:
     with_it = ", with the guard" if both and run.mode == "guarded" else ""
     entries = [("k-risk", f"risk within {run.horizon_s:g} s{with_it}")]
     if bounded:
-        entries.append(("k-band", "its bounds"))
+        entries.append(("k-band", "its confidence bounds"))
     if any(r is not None and r.likely for law in run.laws for r in law.risks):
-        entries.append(("k-likely", "where it likely lies"))
+        entries.append(("k-likely", "its likely range"))
     if both:
-        entries.append(("k-ghost", "the other run"))
+        entries.append(("k-ghost", "without the guard" if with_it else "the other run"))
     entries.append(("k-threshold", "threshold"))
     if any(law.owes_later for law in run.laws):
-        entries.append(("k-pending", "something is owed"))
+        entries.append(("k-pending", "an obligation is pending"))
+    if any(foreseen is not None for foreseen in run.foreseen):
+        entries.append(("k-foreseen", "risk of the proposed action"))
     return tag(
         "ul",
         *(tag("li", tag("b", class_=kind), words) for kind, words in entries),

@@ -29,6 +29,8 @@ const MARKS = {
   owed: ["threshold", "M0 -5L5 0L0 5L-5 0Z"],
   violated: ["bad", "M-4 -4L4 4M4 -4L-4 4"],
 };
+// The ring around a mark of the other run: no two kinds of marks look the same.
+const RING = "M-7.5 0a7.5 7.5 0 1 0 15 0a7.5 7.5 0 1 0 -15 0";
 
 class Curves {
   // run: the one that is shown; ghost: another one beside it, such as without a guard.
@@ -58,7 +60,10 @@ class Curves {
   // -- axes ---------------------------------------------------------------------------
 
   frame(name, height, low, high, more, ticks) {
-    const { width, begin, end } = this, left = 40, right = 18, top = 24, bottom = ticks === false ? 6 : 20;
+    const { width, begin, end } = this, left = 40, right = 18, bottom = ticks === false ? 6 : 20;
+    // A name that does not fit beside what else is said of it has a line of its own.
+    const lower = more && CHARACTER * (name.length + more.length) + 30 > width - left - right ? 16 : 0, top = 24 + lower;
+    height += lower;
     const span = Math.max(end - begin, 1e-9);
     const svg = element(this.box, "svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img" });
     svg.setAttribute("aria-label", more ? `${name}, ${more}` : name);
@@ -67,13 +72,12 @@ class Curves {
       x: (t) => left + ((Math.min(Math.max(t, begin), end) - begin) / span) * (width - left - right),
       y: (v) => height - bottom - ((v - low) / Math.max(high - low, 1e-9)) * (height - bottom - top),
     };
-    const room = width - left - right - (more ? CHARACTER * more.length + 30 : 0);
-    const title = element(svg, "text", { x: left, y: 14, class: "name" }, cut(name, Math.floor(room / CHARACTER)));
+    const title = element(svg, "text", { x: left, y: 14, class: "name" }, cut(name, Math.floor((width - left - right) / CHARACTER)));
     element(title, "title", {}, name);
     if (more) {
-      element(svg, "text", { x: width - right, y: 14, "text-anchor": "end", class: "owed" }, more);
+      element(svg, "text", { x: width - right, y: 14 + lower, "text-anchor": "end", class: "owed" }, more);
       const from = width - right - CHARACTER * more.length - 20;
-      element(svg, "line", { x1: from, x2: from + 18, y1: 10, y2: 10, stroke: this.color("threshold"), "stroke-dasharray": "6 4", "stroke-width": 1.6 });
+      element(svg, "line", { x1: from, x2: from + 18, y1: 10 + lower, y2: 10 + lower, stroke: this.color("threshold"), "stroke-dasharray": "6 4", "stroke-width": 1.6 });
     }
     if (high > low) {
       for (const value of [low, (low + high) / 2, high]) {
@@ -127,13 +131,13 @@ class Curves {
 
   marks() {
     const found = [];
-    const take = (run, before) => {
+    const take = (run, before, ringed) => {
       for (const law of run.laws)
         for (const [time, kind, word] of law.marks)
-          found.push({ time, kind, word: before + word + (run.laws.length > 1 ? ": " + law.name.replaceAll("_", " ") : "") });
+          found.push({ time, kind, ringed, word: before + word + (run.laws.length > 1 ? ": " + law.name.replaceAll("_", " ") : "") });
     };
-    take(this.run, this.ghost ? "with: " : "");
-    if (this.ghost) take(this.ghost, "without: ");
+    take(this.run, this.ghost ? "with: " : "", false);
+    if (this.ghost) take(this.ghost, "without: ", true);
     return found.filter(({ time }) => time >= this.begin && time <= this.end).sort((a, b) => a.time - b.time);
   }
 
@@ -157,7 +161,7 @@ class Curves {
     for (const mark of marks) {
       const y = 32 + 18 * mark.row, [name, d] = MARKS[mark.kind] || MARKS.alarm, color = this.color(name);
       element(plot.svg, "line", { x1: x(mark.time), x2: x(mark.time), y1: y, y2: plot.low, stroke: color, "stroke-width": 1.2 });
-      element(plot.svg, "path", { d, transform: `translate(${x(mark.time)} ${y})`, fill: mark.kind === "violated" ? "none" : color, stroke: color, "stroke-width": mark.kind === "violated" ? 2.6 : 1 });
+      element(plot.svg, "path", { d: mark.ringed ? RING + d : d, transform: `translate(${x(mark.time)} ${y})`, fill: mark.ringed ? this.color("paper") : color, stroke: color, "stroke-width": mark.kind === "violated" ? 2.6 : 1.4 });
       const told = element(plot.svg, "text", { x: x(mark.time) + (mark.flip ? -10 : 10), y: y + 4, "text-anchor": mark.flip ? "end" : "start", class: "mark " + mark.kind }, mark.text);
       element(told, "title", {}, `${mark.word}, ${+mark.time.toFixed(2)} s`);
     }
@@ -169,11 +173,11 @@ class Curves {
   risk(law, ghost) {
     const { run } = this, { times } = run;
     const from = law.steps.map(([kind, threshold]) => `${kind} from ${+threshold.toPrecision(3)}`).join(", ");
-    const plot = this.frame("risk of breaking " + law.name.replaceAll("_", " "), run.laws.length > 2 ? 130 : 190, 0, 1, from);
+    const plot = this.frame("risk of violating " + law.name.replaceAll("_", " "), run.laws.length > 2 ? 130 : 190, 0, 1, from);
     for (const [a, b] of spans(law.pending, (v) => v !== null && v !== undefined)) {
       const [x, to] = this.reach(plot, a, b);
       const rect = element(plot.svg, "rect", { x, y: plot.top, width: to - x, height: plot.low - plot.top, fill: this.color("pending") });
-      element(rect, "title", {}, `owed from ${times[a]} s to ${times[b]} s`);
+      element(rect, "title", {}, `obligation pending from ${times[a]} s to ${times[b]} s`);
     }
     for (const [a, b] of spans(law.point, (v) => v !== null)) {
       let d = "", back = "";
@@ -196,7 +200,7 @@ class Curves {
     law.foreseen.forEach((value, i) => {
       if (value === null) return;
       const x = plot.x(times[i]), y = plot.y(value);
-      const mark = element(plot.svg, "path", { d: `M${x} ${y - 5}L${x + 5} ${y}L${x} ${y + 5}L${x - 5} ${y}Z`, fill: "none", stroke: this.color("second"), "stroke-width": 1.8 });
+      const mark = element(plot.svg, "circle", { cx: x, cy: y, r: 4.5, fill: "none", stroke: this.color("second"), "stroke-width": 1.8 });
       element(mark, "title", {}, `foreseen: risk ${value} if the action were carried out`);
     });
     const marks = [...law.marks, ...(ghost ? ghost.marks : [])];

@@ -13,6 +13,7 @@ from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Shape, Source, Thing
 from forewarn.scenarios.report import write_report
 from forewarn.scenarios.running.scenery import SceneLog, scene_file
+from tests import film
 from tests.accessible import complaints
 from tests.browser import Browser, Page, chromium
 from tests.pictures import assert_like
@@ -122,6 +123,15 @@ def test_another_picture_is_noticed(
     with pytest.raises(AssertionError, match="of its points differ"):
         assert_like(page, kept, 1280, 900)
     browser.close(page)
+
+
+@pytest.mark.needs("PIL")
+def test_a_report_can_be_filmed(report: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    film.film(report, tmp_path / "film.webp", most=2)
+    with Image.open(tmp_path / "film.webp") as picture:
+        assert getattr(picture, "n_frames", 1) == 2
 
 
 def assert_quiet(page: Page) -> None:

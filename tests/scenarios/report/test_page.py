@@ -15,6 +15,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.record import ORIGIN, BrokenRecord, line_hash
 from forewarn.scenarios.report import write_report
+from forewarn.scenarios.report.drawing import trade_off
 from forewarn.scenarios.report.film import film, first_alarm
 from forewarn.scenarios.report.runs import Run, read_run
 from forewarn.scenarios.report.sentences import WIDE, bounds, moment_of
@@ -378,6 +379,20 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     assert "2 of 5 detected were warned of more than" in text
     assert "Time to the destination, where both arrived (2 pairs)" in text
     assert "Of 40 runs with the guard" in text
+
+
+def test_no_two_curves_of_a_chart_have_the_same_marker() -> None:
+    row = {"law": "no_collision", "threshold": 0.5, "false_alarm_rate": 0.1}
+    rows = {"laws": [{**row, "detection_rate": 0.9}]}
+    facts = {**rows, "baselines": {f"other {i}": rows for i in range(9)}}
+    chart = trade_off(facts, "no_collision")
+    assert chart.startswith(
+        "<figure><figcaption>Detected against false alarms: no_coll"
+    )
+    legend = re.findall(
+        r'(?:cx="66.0"|points="\d[^"]*")[^>]*class="(mark [^"]+)"', chart
+    )
+    assert len(set(legend)) == len(facts["baselines"]) + 1
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"scenario": "s", "laws": 3}'])

@@ -12,6 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
@@ -24,6 +25,7 @@ from forewarn.abstractions.errors import (
     TooLarge,
     mend_of,
 )
+from forewarn.abstractions.limits import available_memory
 from forewarn.abstractions.places import Address, settle
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
@@ -323,7 +325,10 @@ MAX_FRAMES = 300_000
 MAX_VALUES = 3_000_000
 MAX_LINES = 1_000_000
 MAX_BYTES = 256 * 1024**2
-"""What a line may hold, a trace, and a file once it is unpacked."""
+"""What a line may hold, a trace, and a file once it is unpacked.
+
+Of the last four a large file may hold more: see `_room`.
+"""
 
 _MEND = "split it into several traces"
 
@@ -363,6 +368,19 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
 
 
+@lru_cache(maxsize=64)
+def _room(path: Path) -> int:
+    """How many times the fixed limits fit in a file of this size and in the memory.
+
+    A small file keeps the fixed limits, so what it unpacks to stays small as well.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return 1
+    return max(1, min(size >> 24, available_memory() >> 30))
+
+
 def first_line(path: Path) -> str:
     """The first line that is not blank; a JSON file may have no other.
 
@@ -392,14 +410,14 @@ def _check(path: Path, number: int, line: bytes, total: int, values: int) -> Non
     if len(line) > MAX_LINE:
         problem = f"the line is longer than {MAX_LINE} bytes"
         raise TooLarge(problem, source=str(path), place=place)
-    if number > MAX_LINES:
-        problem = f"the file has more than {MAX_LINES} lines"
+    if number > MAX_LINES and number > (most := MAX_LINES * _room(path)):
+        problem = f"the file has more than {most} lines"
         raise TooLarge(problem, source=str(path))
-    if values > MAX_VALUES:
-        problem = f"the file holds more than {MAX_VALUES} values"
+    if values > MAX_VALUES and values > (most := MAX_VALUES * _room(path)):
+        problem = f"the file holds more than {most} values"
         raise TooLarge(problem, source=str(path), place=place, mend=_MEND)
-    if total > MAX_BYTES:
-        problem = f"the file holds more than {MAX_BYTES} bytes"
+    if total > MAX_BYTES and total > (most := MAX_BYTES * _room(path)):
+        problem = f"the file holds more than {most} bytes"
         raise TooLarge(problem, source=str(path), place=place)
 
 
@@ -422,13 +440,14 @@ def check_frames(path: Path) -> None:
     count = 0
     with suppress(OSError, EOFError, zlib.error), path.open("rb") as raw:
         stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
-        while (chunk := stream.read(1 << 20)) and stream.tell() <= MAX_BYTES:
+        most = MAX_BYTES * _room(path)
+        while (chunk := stream.read(1 << 20)) and stream.tell() <= most:
             count += chunk.count(b"\n{")
             check_count(path, count)
 
 
 def check_count(path: Path, count: int) -> None:
     """Raises `TooLarge` when a trace has more frames than we hold."""
-    if count > MAX_FRAMES:
-        problem = f"more than {MAX_FRAMES} frames"
+    if count > MAX_FRAMES and count > (most := MAX_FRAMES * _room(path)):
+        problem = f"more than {most} frames"
         raise TooLarge(problem, source=str(path), mend=_MEND)

@@ -274,6 +274,19 @@ def test_limits_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         list(limits.lines(path))
 
 
+def test_a_large_file_may_hold_more_and_one_that_unpacks_to_much_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = (_line(i, i / 10, speed=1).ljust(1_000_000) for i in range(36))
+    path = _file(tmp_path, *long)
+    packed = tmp_path / "t.jsonl.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes(), 1))
+    monkeypatch.setattr(limits, "MAX_FRAMES", 30)
+    assert len(read_trace(path).frames) == 36
+    with pytest.raises(TooLarge, match="more than 30 frames"):
+        read_trace(packed)
+
+
 # -- writing ---------------------------------------------------------------------
 
 keys = st.sampled_from("a b speed is_open(Mug)".split())

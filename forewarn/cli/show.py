@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -115,7 +116,26 @@ def _shown(
         if found.counts is not None:
             payload["bounds"] = {"delta": asked.delta, "assumes": premise(found)}
             lines.append(bounds_line(asked.delta, premise(found)))
+            lines += _on_first_visits(found, steps, str(model))
     return payload, lines
+
+
+def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
+    """Which bounds are about first visits, and else how to see those that are."""
+    from forewarn.monitors.risk.first_visits import FirstVisits
+
+    kept = model.first_visits.values()
+    known = {FirstVisits.from_dict(each, source).horizon_s for each in kept}
+    if model.period_s is None or not known:
+        return
+    if any(math.isclose(steps * model.period_s, each) for each in known):
+        yield (
+            "Where training runs came, [low, high] is about a run's first visit to a"
+            " state."
+        )
+    else:
+        horizon = " or ".join(f"--horizon {each:g}" for each in sorted(known))
+        yield f"{horizon} shows the narrower bounds of first visits."
 
 
 def bounds_line(delta: float, support: str) -> str:

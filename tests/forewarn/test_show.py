@@ -120,6 +120,13 @@ def test_the_risk_of_the_model_s_own_law(speeds: Path) -> None:
     )
 
 
+def test_people_are_told_where_bounds_are_of_first_visits(speeds: Path) -> None:
+    said = forewarn("show", speeds, "--risk", "--horizon", "3").stdout
+    assert "[low, high] is about a run's first visit to a state" in said
+    said = forewarn("show", speeds, "--risk").stdout
+    assert "--horizon 3 shows the narrower bounds of first visits" in said
+
+
 def test_the_risk_of_a_law_over_labels() -> None:
     law = "always(hot -> eventually[0, 2 steps] cold)"
     found = shown(GOLDEN / "kettle.json", "--risk", "--law", law, "--define",

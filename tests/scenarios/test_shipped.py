@@ -19,6 +19,7 @@ from forewarn.monitors.guarding.policy import asks_to_move, load_policy
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
+from forewarn.scenarios.training.certifying import said_of
 
 DRIVING = [
     name for name, path in shipped_scenarios().items() if path.parent.name == "driving"
@@ -58,7 +59,8 @@ def each_abstraction(name: str, number: int) -> Path:
 @pytest.mark.parametrize("name", [*DRIVING, *ROADS])
 def test_what_stops_ships_beside_what_warns(name: str) -> None:
     scenario = load_scenario(name)
-    acting = Shipped.in_folder(FOLDER, name).acting
+    files = Shipped.in_folder(FOLDER, name)
+    acting = files.acting
     if asks_to_move(scenario.laws):
         assert not acting.exists()  # who is stopped would break it
         return
@@ -66,6 +68,8 @@ def test_what_stops_ships_beside_what_warns(name: str) -> None:
     assert {law: [s.kind for s in steps] for law, steps in policy.rules.items()} == {
         law.name: ["stop"] for law in scenario.laws
     }
+    if policy.kept is not None:  # it is about this scenario, model and policy
+        assert said_of(policy, scenario, files.model) == policy.kept.sentence()
 
 
 def test_nothing_stray_ships() -> None:
@@ -126,10 +130,9 @@ def test_unguarded_contradicts_a_model() -> None:
 
 
 def _content(model: Path) -> Any:
-    """What ships was made before models kept first visits, of runs with other names."""
+    """All but the names of the runs, which say what version made them."""
     content = json.loads(read_bytes(model))
     for one in content.get("models", [content]):
-        one.pop("first_visits", None)
         for each in one["training"]["files"]:
             del each["name"]
     return content

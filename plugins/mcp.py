@@ -10,17 +10,20 @@ Needs the extra `mcp`.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import IO, Any
 
 from forewarn.abstractions.errors import MissingDependency, Unreachable
-from forewarn.plugins.agents import AgentGuard
+from forewarn.plugins.agents import AgentGuard, Verdict
 
 try:
     import anyio
@@ -32,6 +35,8 @@ try:
         CallToolRequest,
         CallToolRequestParams,
         CallToolResult,
+        CancelledNotification,
+        CancelledNotificationParams,
         ErrorData,
         JSONRPCError,
         JSONRPCResponse,
@@ -72,7 +77,11 @@ class NoServer(Unreachable):
 
 
 def guarded_server(
-    upstream: Client, guard: AgentGuard, *, limit_s: float = CALL_LIMIT_S
+    upstream: Client,
+    guard: AgentGuard,
+    *,
+    limit_s: float = CALL_LIMIT_S,
+    take_back: Callable[[], object] = lambda: None,
 ) -> Server[Any]:
     """A server with the tools of another one, each of which asks the guard first.
 
@@ -80,8 +89,18 @@ def guarded_server(
         upstream: The other server; it must be connected.
         guard: Judges the calls, one after the other.
         limit_s: Time limit of a call.
+        take_back: Tells the other server that nobody waits for its last call.
     """
     waiting = 0
+    given_up: deque[asyncio.Future[CallToolResult]] = deque()
+
+    def give_up(calling: asyncio.Future[CallToolResult], verdict: Verdict) -> None:
+        take_back()
+        given_up.append(calling)
+        if len(given_up) > MAX_WAITING:
+            given_up.popleft().cancel()
+        # The server may not have heard of it: a late success counts.
+        calling.add_done_callback(lambda _: guard.after(*_end_of(calling, verdict)))
 
     async def call_tool(_: Any, asked: Any) -> CallToolResult:
         nonlocal waiting
@@ -101,20 +120,19 @@ def guarded_server(
                 name, arguments = other.name, dict(other.arguments)
             elif not verdict.passes:
                 return _refusal(verdict.message)
-            failed, stopped = True, None
-            answer = _refusal(LATE)
+            # In a task of its own: what is given up may be done all the same.
+            calling = asyncio.ensure_future(_carry_out(upstream, name, arguments))
+            stopped = None
             try:
-                with anyio.move_on_after(limit_s):
-                    answer = await _carry_out(upstream, name, arguments)
-                    failed = answer.is_error or answer.result_type != "complete"
+                await asyncio.wait([calling], timeout=limit_s)
             finally:
+                if not calling.done():
+                    give_up(calling, verdict)
                 if verdict.acts:
-                    came_back = _result(answer)
-                    stopped = await judging(
-                        guard.after, failed, verdict.call, came_back
-                    )
+                    stopped = await judging(guard.after, *_end_of(calling, verdict))
             if stopped is not None:
                 return _refusal(stopped.message)
+            answer = calling.result() if calling.done() else _refusal(LATE)
             if other is not None:
                 said = TextContent(type="text", text=verdict.message)
                 return answer.model_copy(update={"content": [said, *answer.content]})
@@ -138,6 +156,19 @@ def guarded_server(
         on_call_tool=call_tool,
         **more,
     )
+
+
+def _end_of(
+    calling: asyncio.Future[CallToolResult], verdict: Verdict
+) -> tuple[bool | None, int | None, Any]:
+    """What the guard is told: if a call failed, which, and what it gave."""
+    if not calling.done():
+        return None, verdict.call, None
+    if calling.cancelled() or calling.exception() is not None:
+        return True, verdict.call, None
+    answer = calling.result()
+    failed = answer.is_error or answer.result_type != "complete"
+    return failed, verdict.call, _result(answer)
 
 
 def _result(answer: CallToolResult) -> Any:
@@ -173,10 +204,13 @@ async def serve(
         NoServer: It does not start, or does not speak MCP.
         InvalidInput: A law reads an argument that no tool of it has.
     """
-    async with _started(command, environment) as upstream:
+    said = _Said()
+    async with _started(command, environment, said) as upstream:
         if (tools := await _tools(upstream)) is not None:
             guard.check_tools(tools)
-        server = guarded_server(upstream, guard, limit_s=limit_s)
+        server = guarded_server(
+            upstream, guard, limit_s=limit_s, take_back=said.take_back
+        )
         stdin: Any = _Requests(sys.stdin.buffer, lambda: _exit_soon(guard))
         async with stdio_server(stdin=stdin) as (hears, says):
             await server.run(hears, says, server.create_initialization_options())
@@ -192,7 +226,7 @@ async def listed(
     Raises:
         NoServer: It does not start, or does not list its tools.
     """
-    async with _started(command, environment) as upstream:
+    async with _started(command, environment, _Said()) as upstream:
         tools = await _all_tools(upstream)
     if tools is None:
         raise NoServer(f"the MCP server {command[0]!r:.80} does not list its tools")
@@ -240,9 +274,9 @@ def _exit_soon(guard: AgentGuard) -> None:
 
 @asynccontextmanager
 async def _started(
-    command: list[str], environment: Mapping[str, str]
+    command: list[str], environment: Mapping[str, str], said: _Said
 ) -> AsyncIterator[Client]:
-    upstream = Client(_server_process(command, environment))
+    upstream = Client(_server_process(command, environment, said))
     try:
         async with asyncio.timeout(START_LIMIT_S):
             await upstream.__aenter__()
@@ -262,7 +296,7 @@ async def _started(
 
 @asynccontextmanager
 async def _server_process(
-    command: list[str], environment: Mapping[str, str]
+    command: list[str], environment: Mapping[str, str], asking: _Said
 ) -> AsyncIterator[Any]:
     """A server of its own process group, as the streams of a client."""
     process = await asyncio.create_subprocess_exec(
@@ -278,7 +312,7 @@ async def _server_process(
     assert process.stdin is not None and process.stdout is not None  # noqa: S101
     tasks = [
         asyncio.create_task(_hear(process.stdout, heard)),
-        asyncio.create_task(_say(process.stdin, said, heard)),
+        asyncio.create_task(_say(process.stdin, said, heard, asking)),
     ]
     try:
         yield hears, says
@@ -334,10 +368,38 @@ async def _line(stdout: asyncio.StreamReader) -> bytes | None:
         return answer.encode().replace(b'"id":0', b'"id":' + asked[1])
 
 
-async def _say(stdin: asyncio.StreamWriter, said: Any, heard: Any) -> None:
+@dataclass
+class _Said:
+    """What a server was told last.
+
+    Args:
+        stdin: Where it is told.
+        call: The number of its last call.
+    """
+
+    stdin: asyncio.StreamWriter | None = None
+    call: str | int | None = None
+
+    def take_back(self) -> None:
+        """Tells the server that nobody waits for its last call."""
+        if self.stdin is None or self.call is None:
+            return
+        about = CancelledNotificationParams(request_id=self.call)
+        told = CancelledNotification(params=about).model_dump(
+            by_alias=True, exclude_none=True
+        )
+        self.stdin.write(json.dumps({"jsonrpc": "2.0", **told}).encode() + b"\n")
+
+
+async def _say(
+    stdin: asyncio.StreamWriter, said: Any, heard: Any, asking: _Said
+) -> None:
     """Passes on what is asked of the server; where that fails, it has ended."""
+    asking.stdin = stdin
     try:
         async for each in said:
+            if getattr(each.message, "method", "") == "tools/call":
+                asking.call = each.message.id
             text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
             stdin.write(text.encode() + b"\n")
             await stdin.drain()

@@ -418,12 +418,16 @@ class AgentGuard(Turns, Closing):
                 return self._fault(error)
 
     def after(
-        self, failed: bool = False, call: int | None = None, result: object = None
+        self,
+        failed: bool | None = False,
+        call: int | None = None,
+        result: object = None,
     ) -> Verdict | None:
         """Judges what came of a call; a verdict only if the agent is stopped for it.
 
         Args:
-            failed: Whether the tool reported that it failed.
+            failed: Whether the tool reported that it failed; None: it has not reported
+                yet. The call counts as failed until a later report.
             call: The number in the verdict of the call. By default it is the call that
                 was made in this turn, or else the last one that is under way outside
                 of any turn.
@@ -432,9 +436,8 @@ class AgentGuard(Turns, Closing):
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
         with self._state:
-            ended = self._ended(call)
-            if ended is not None and self._trajectory is not None:
-                self._trajectory.ended(ended, failed, result)
+            if failed is not None and (ended := self._ended(call)) is not None:
+                self._came_to(ended, failed, result)
             if self.stopped or not self._looks_back:
                 return None
             return self._stop_if_due()
@@ -445,6 +448,15 @@ class AgentGuard(Turns, Closing):
             return Verdict(False, STOPPED, stopped=True)
         with self._state:
             return None if self.stopped else self._stop_if_due()
+
+    def _came_to(self, call: int, failed: bool, result: object) -> None:
+        """Takes in the end of a call, also where no later call is judged by it."""
+        known = self._trajectory
+        counts = known is None or known.ended(call, failed, result)
+        if not failed and (self.stopped or self.loop.is_over or not counts):
+            told = "call %d succeeded after the guard had stopped or begun anew"
+            logging.getLogger(LOGGER).warning(told, call)
+            self.loop.note("succeeded late", call=call)
 
     def _before(self, tool: str, arguments: Mapping[str, Any]) -> Verdict:
         try:

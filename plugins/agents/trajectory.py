@@ -116,20 +116,25 @@ class Trajectory:
         if len(self._open) > MAX_OPEN:
             del self._open[next(iter(self._open))]
 
-    def ended(self, call: int, failed: bool, result: object = None) -> None:
-        """Reports how a call ended; only its first report counts."""
+    def ended(self, call: int, failed: bool, result: object = None) -> bool:
+        """Reports how a call ended; only its first report counts.
+
+        Returns:
+            Whether the call is one of this run.
+        """
         step = self._open.pop(call, None)
         if step is None:
-            return
+            return False
         if self._copied:
             self._sources.hear(str(step["tool"]), result)
         if failed:
-            return
+            return True
         outcome: dict[str, Value] = {"failed": False, **self._came_back(result)}
         if any(step is due for due in self._due):
             step.update(outcome)
         elif self._reads_outcome:
             self._late.append({**step, **outcome})
+        return True
 
     def _came_back(self, result: object) -> dict[str, Value]:
         """The fields of a result that laws read; one without fields is its `text`."""

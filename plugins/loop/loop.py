@@ -334,8 +334,8 @@ class GuardedLoop:
         return self._intervener.asks(decision, proposal)
 
     def note(self, event: str, **facts: Any) -> None:
-        """Writes something else that happened."""
-        if self.record is None:
+        """Writes something else that happened, while the record is open."""
+        if self.record is None or self.record.closed:
             return
         try:
             self.record.event(event, **facts)
@@ -379,6 +379,11 @@ class GuardedLoop:
         if self.guard.revoked:
             facts["revoked"] = self.guard.revoked
         return self.record.close(ended=ended, decisions=self.decisions, **facts)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no run is under way."""
+        return not self._under_way
 
     @property
     def _lapses(self) -> int:

@@ -69,9 +69,10 @@ class Oracle:
         with self._lock:
             self.nodes -= 1
             if not self.nodes:
-                self._end("the last node left")
+                self.close("the last node left")
 
-    def _end(self, why: str) -> None:
+    def close(self, why: str) -> None:
+        """Ends the run."""
         if self._sequence:
             self.loop.close(why)
         self._begin()
@@ -105,7 +106,7 @@ class Oracle:
         try:
             due = self._topics.take(name, event, time_s)
         except WentBack as back:
-            self._end(back.problem)
+            self.close(back.problem)
             raise
         if due is None:
             return

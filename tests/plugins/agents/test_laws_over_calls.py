@@ -132,6 +132,32 @@ def test_success_that_is_reported_late_counts_from_then_on(tmp_path: Path) -> No
     assert any("'backup'" in each and "'failed': False" in each for each in seen)
 
 
+@pytest.mark.parametrize("then", ["stopped", "closed", "anew"])
+def test_success_that_no_run_is_there_for_is_told_and_counts_for_no_other(
+    then: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = tmp_path / "late.run.jsonl"
+    policy = replace(POLICY, max_reflections=1)
+    guard = AgentGuard.by_laws([COPIED], policy, record=record)
+    backup = guard.before("backup", {})
+    for _ in range(2 if then == "stopped" else 0):
+        guard.before("delete", {})
+    assert guard.stopped is (then == "stopped")
+    if then == "closed":
+        guard.close()
+    if then == "anew":
+        guard.reset()
+    guard.after(call=backup.call)
+    assert "call 1 succeeded after" in caplog.text
+    guard.close()
+    assert replay(record)[1] is None
+    assert ('"succeeded late","call":1' in record.read_text()) is (then != "closed")
+    record.unlink()
+    guard.reset()
+    assert not guard.before("delete", {}).passes
+    guard.close()
+
+
 def test_a_late_success_hides_no_call_from_another_law() -> None:
     rarely = "always (tool == pay -> not once[1,3 steps] tool == pay)"
     guard = AgentGuard.by_laws([COPIED, rarely])

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from click.testing import CliRunner
@@ -21,14 +22,16 @@ from forewarn.cli import main
 pytest.importorskip("mcp", reason="mcp is not installed")
 
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.server import Server
+from mcp.server import MCPServer, Server
 from mcp.types import CallToolResult, TextResourceContents
 
 from forewarn.plugins.agents import AgentGuard
-from forewarn.plugins.mcp import BUSY, LATE, guarded_server
+from forewarn.plugins.mcp import BUSY, LATE, _Said, guarded_server
 
 SERVER = Path(__file__).with_name("files_server.py")
 SAFE = "copied_first := always (tool == delete -> once (tool == backup and not failed))"
+
+NEVER = "always (tool == delete -> not once (tool == backup and not failed))"
 
 
 def call_of(session: Client, tool: str, path: str) -> Awaitable[Any]:
@@ -305,6 +308,59 @@ def test_a_call_that_never_returns_fails_and_lets_the_next_one_in() -> None:
 
     with guard:
         asyncio.run(asyncio.wait_for(session(), 60))
+
+
+@pytest.mark.parametrize("left", ["too late", "taken back"])
+@pytest.mark.parametrize(("law", "first"), [(SAFE, False), (NEVER, True)])
+def test_success_after_the_time_limit_counts_from_then_on(
+    law: str, first: bool, left: str
+) -> None:
+    begun, done = asyncio.Event(), asyncio.Event()
+    slow = MCPServer("slow")
+
+    @slow.tool()
+    async def backup() -> None:
+        begun.set()
+        await done.wait()
+
+    @slow.tool()
+    def delete() -> None: ...
+
+    guard = AgentGuard.by_laws([law])
+
+    async def session() -> None:
+        async with Client(slow) as upstream:
+            limit_s = 0.05 if left == "too late" else 60.0
+            told: list[str] = []
+            guarded = guarded_server(
+                upstream, guard, limit_s=limit_s, take_back=lambda: told.append(left)
+            )
+            async with Client(guarded) as agent:
+                calling = asyncio.ensure_future(agent.call_tool("backup", {}))
+                await begun.wait()
+                if left == "taken back":
+                    calling.cancel()
+                with suppress(asyncio.CancelledError):
+                    assert LATE in str(await calling)
+                deleted = await agent.call_tool("delete", {})
+                assert deleted.is_error is not first and told == [left]
+                done.set()
+                await asyncio.sleep(0.05)
+                deleted = await agent.call_tool("delete", {})
+                assert deleted.is_error is first
+
+    with guard:
+        asyncio.run(asyncio.wait_for(session(), 10))
+
+
+def test_a_server_is_told_which_call_nobody_waits_for() -> None:
+    stdin = MagicMock()
+    _Said().take_back()
+    _Said(stdin, 7).take_back()
+    ((line,),) = (told.args for told in stdin.write.call_args_list)
+    told = json.loads(line)
+    assert told["method"] == "notifications/cancelled"
+    assert told["params"] == {"requestId": 7} and line.endswith(b"\n")
 
 
 def test_a_call_that_asks_for_more_input_has_failed() -> None:

@@ -34,4 +34,4 @@ class ByOracle(Way):
             for i in range(5):
                 said = {"topic": "/speed", "time": i / 2, "data": float(i)}
                 oracle.answer(json.dumps(said).encode())
-            oracle.close()
+            oracle.close("nobody is left")

@@ -314,6 +314,18 @@ class Scenic(Protocol):
         """Everything that stands or moves there at this moment."""
 
 
+@runtime_checkable
+class Rendered(Protocol):
+    """A world that can render pictures of itself, as Gymnasium's environments do."""
+
+    @property
+    def renders(self) -> bool:
+        """Whether it does."""
+
+    def picture(self) -> Any:
+        """What there is to see now: rows of red, green and blue bytes."""
+
+
 class Baseline(Protocol):
     """Another way to tell that a law is at risk, to compare the guard with.
 

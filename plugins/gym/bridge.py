@@ -26,6 +26,7 @@ from forewarn.plugins.functions import found, said_where, takes
 try:
     import gymnasium
     import numpy as np
+    from gymnasium.envs.registration import load_env_creator
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
@@ -79,7 +80,8 @@ class EnvWorld(SteppedWorld):
             cap in km/h that gives the action which keeps it.
         autopilot: A function of `env` that gives the action by which the environment
             drives itself.
-        options: What the environment is made with.
+        options: What the environment is made with. A registered environment is made
+            with `render_mode: rgb_array` if it offers that: reports show its pictures.
     """
 
     @staticmethod
@@ -163,6 +165,13 @@ class EnvWorld(SteppedWorld):
         values = Seen(self._senses.values(observation, info))
         values.observation = observation
         return values
+
+    @property
+    def renders(self) -> bool:
+        return getattr(self._env, "render_mode", None) == "rgb_array"
+
+    def picture(self) -> Any:
+        return self._env.render()
 
     def actuator(self) -> EnvActuator:
         slow = None if self._slow is None else self._slower
@@ -268,6 +277,8 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
     """The environment; one that is vectorised must be of a single one."""
     try:
         if isinstance(env, str) and not _PLACE.fullmatch(env):
+            rendering = _rendering(env) if "render_mode" not in options else {}
+            options = {**rendering, **options}
             made = gymnasium.make(env, disable_env_checker=True, **options)
         else:
             made = _called(env)(**options)
@@ -282,6 +293,17 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
             mend="return the environment",
         )
     return only(made) if isinstance(made, VectorEnv) else made
+
+
+def _rendering(env: str) -> dict[str, str]:
+    """The option that makes a registered environment render pictures, if it can."""
+    try:
+        entry = gymnasium.spec(env).entry_point
+        creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    except Exception:  # `make` says what is wrong
+        return {}
+    modes = getattr(creator, "metadata", {}).get("render_modes", ())
+    return {"render_mode": "rgb_array"} if "rgb_array" in modes else {}
 
 
 # -- the example --------------------------------------------------------------------

@@ -186,7 +186,9 @@ def make(road: str, **config: Any) -> Road:
         "observation": {"type": "AttributesObservation", "attributes": []},
     }
     settings = {**given, **config}
-    made = gymnasium.make(IDS[road], disable_env_checker=True, config=settings)
+    made = gymnasium.make(
+        IDS[road], render_mode="rgb_array", disable_env_checker=True, config=settings
+    )
     return Road(made, road)
 
 

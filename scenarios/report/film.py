@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,27 @@ def tracks(
             for first, things in _presences(moments, near is not None)
         ],
     }
+
+
+def stills(
+    scenery: Scenery, sequences: Sequence[int], room: int
+) -> list[tuple[int, str]]:
+    """The pictures that a world rendered, each with the frame from which it is shown.
+
+    Args:
+        scenery: What there was to see.
+        sequences: The frames that are shown.
+        room: How many characters they may take; every second one goes until they fit.
+    """
+    taken = sorted(scenery.pictures)
+    found: dict[int, int] = {}
+    for i, sequence in enumerate(sequences):
+        found.setdefault(bisect_right(taken, sequence) - 1, i)
+    found.pop(-1, None)  # frames before the first picture
+    shown = [(i, scenery.pictures[taken[last]]) for last, i in found.items()]
+    while shown and sum(len(picture) for _, picture in shown) > room:
+        shown = shown[::2] if len(shown) > 1 else []
+    return [(0, shown[0][1]), *shown[1:]] if shown else []
 
 
 def concerned(laws: Iterable[Law]) -> set[str]:
@@ -176,7 +198,7 @@ def film(
     """
     stride = 1
     while True:
-        found = _film(run, nodes, stride, window)
+        found = _film(run, nodes, stride, window, share // 2)
         size = len(json.dumps(found, separators=(",", ":")))
         if size <= share or stride >= len(run.times_s):
             return found
@@ -184,7 +206,11 @@ def film(
 
 
 def _film(
-    run: Run, nodes: Mapping[int, int], stride: int, window: Window | None
+    run: Run,
+    nodes: Mapping[int, int],
+    stride: int,
+    window: Window | None,
+    room: int,
 ) -> dict[str, Any]:
     begin, end = window or (run.times_s[0], run.times_s[-1])
     there = [i for i, time_s in enumerate(run.times_s) if begin <= time_s <= end]
@@ -202,7 +228,9 @@ def _film(
     }
     units = _units(run)
     scene = None
-    if run.scenery is not None:
+    if run.scenery is not None and run.scenery.pictures:
+        scene = {"pictures": stills(run.scenery, kept(run.sequences), room)}
+    elif run.scenery is not None:
         scene = tracks(run.scenery, kept(run.sequences), concerned(_laws(run)))
     visits = kept(run.visits) if run.visits else []
     return {

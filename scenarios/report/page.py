@@ -242,7 +242,8 @@ def _law(law: LawStory) -> Markup:
 
 
 SCRIPTS = (
-    "ground.js", "bodies.js", "picture.js", "tracks.js", "curves.js", "player.js",
+    "ground.js", "bodies.js", "picture.js", "stills.js", "tracks.js", "curves.js",
+    "player.js",
     "gallery.js",
     "film.js",
 )  # fmt: skip

@@ -49,7 +49,8 @@ def view(run: Run, side: str = "") -> Markup:
     if run.scenery is None:
         inside = joined(tag("p", run.unseen, class_="unseen note"))
     else:
-        seen = f"The run from above{f', {side.lower()}' if side else ''}"
+        how = "as its world renders it" if run.scenery.pictures else "from above"
+        seen = f"The run {how}{f', {side.lower()}' if side else ''}"
         inside = joined(
             tag("canvas", role="img", aria_label=seen),
             tag("p", class_="hud"),

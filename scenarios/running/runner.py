@@ -34,7 +34,6 @@ from forewarn.plugins.contracts import (
     Foresight,
     Metered,
     Pilot,
-    Scenic,
     WithActuator,
     World,
 )
@@ -44,7 +43,7 @@ from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.scenarios.running.episode import TIME_UP, Episode, Mode
-from forewarn.scenarios.running.scenery import SceneLog
+from forewarn.scenarios.running.scenery import SceneLog, is_visible
 from forewarn.scenarios.running.tracker import Tracker, Truth
 from forewarn.scenarios.schema import End, InvalidScenario, Plug, Scenario
 
@@ -58,7 +57,8 @@ class Keep:
     Args:
         record: The file of its run record; without a guard there is none.
         listeners: Hear of the episode.
-        scene: The file of what is to be seen, for a world that can be drawn.
+        scene: The file of what there is to see, for a world that can be drawn or that
+            renders pictures.
         tally: The file of what its guard counts.
         end: When it ends; None: when the scenario says.
     """
@@ -156,7 +156,7 @@ class Runner:
         loop, tracker, listeners = self._loop, Tracker(), keep.listeners
         with ExitStack() as stack:
             scenes = None
-            if keep.scene is not None and isinstance(world, Scenic):
+            if keep.scene is not None and is_visible(world):
                 scenes = SceneLog(keep.scene, world, self.scenario.name, seed)
                 stack.callback(scenes.close)
                 listeners = (*listeners, scenes)

@@ -1,9 +1,9 @@
 """What a run looked like from above, frame by frame, in a file beside its record.
 
 The format is `forewarn.scene/1`, JSON Lines: a header with the ground, then a line a
-frame with what is new or changed since the frame before, and what is gone. The same
-seed gives the same bytes; the record's end line holds the file's SHA-256, so that a
-picture that was changed shows.
+frame with what is new or changed since the frame before, and what is gone. For a world
+that renders pictures, the lines hold these instead. The same seed gives the same bytes.
+The record's end line holds the file's SHA-256, which reveals a changed picture.
 """
 
 from __future__ import annotations
@@ -12,16 +12,24 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame, is_number
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.listening import Listener, Run
-from forewarn.plugins.contracts import Scenic, Shape, ShapeKind, Thing, ThingKind
+from forewarn.plugins.contracts import (
+    Rendered,
+    Scenic,
+    Shape,
+    ShapeKind,
+    Thing,
+    ThingKind,
+)
+from forewarn.scenarios.running import rendering
 
 FORMAT = "forewarn.scene/1"
 SUFFIX = ".scene.jsonl"
@@ -43,6 +51,13 @@ def scene_file(record: Path) -> Path:
     return record.with_name(record.name.removesuffix(_RECORD) + SUFFIX)
 
 
+def is_visible(world: object) -> TypeGuard[Scenic | Rendered]:
+    """Whether a world can be drawn or renders pictures."""
+    if isinstance(world, Scenic):
+        return True
+    return isinstance(world, Rendered) and world.renders
+
+
 class SceneLog(Listener):
     """Writes the scenes of one episode as it goes on.
 
@@ -55,8 +70,11 @@ class SceneLog(Listener):
         seed: Its seed.
     """
 
-    def __init__(self, path: Path, world: Scenic, scenario: str, seed: int) -> None:
+    def __init__(
+        self, path: Path, world: Scenic | Rendered, scenario: str, seed: int
+    ) -> None:
         self._path, self._world = path, world
+        self._picture, self._due_s, self._chars = "", -math.inf, 0
         self._run = {"format": FORMAT, "scenario": scenario, "seed": seed}
         self._hash = hashlib.sha256()
         self._before: dict[str, tuple[Thing, list[Any]]] = {}
@@ -68,7 +86,8 @@ class SceneLog(Listener):
         """Writes the ground."""
 
         def header() -> dict[str, Any]:
-            ground = [shape_row(shape) for shape in self._world.ground()]
+            shapes = self._world.ground() if isinstance(self._world, Scenic) else ()
+            ground = [shape_row(shape) for shape in shapes]
             return {**self._run, "source": run.source.name, "ground": ground}
 
         self._try(header)
@@ -82,7 +101,8 @@ class SceneLog(Listener):
             before = self._before
             now: dict[str, tuple[Thing, list[Any]]] = {}
             new: dict[str, list[Any]] = {}
-            for thing in self._world.things():
+            world = self._world
+            for thing in world.things() if isinstance(world, Scenic) else ():
                 name = thing.name
                 known = before.get(name)
                 if known is None or known[0] is not thing:
@@ -96,9 +116,25 @@ class SceneLog(Listener):
             line["things"] = new
             if gone := [name for name in before if name not in now]:
                 line["gone"] = gone
+            if not isinstance(world, Scenic):
+                line |= self._rendered(world, frame.time_s)
             return line
 
         self._try(changes)
+
+    def _rendered(self, world: Rendered, time_s: float) -> dict[str, str]:
+        """A new picture, if one is due and differs from the one before."""
+        if time_s < self._due_s:
+            return {}
+        self._due_s = time_s + rendering.PERIOD_S - 1e-6
+        picture = rendering.encoded(world.picture())
+        if picture == self._picture:
+            return {}
+        self._picture = picture
+        self._chars += len(picture)
+        if self._chars > rendering.MAX_RUN_CHARS:
+            raise ValueError("the pictures of the run take more than 4 MB")
+        return {"picture": picture}
 
     def close(self) -> str:
         """Closes the file; gives its SHA-256."""
@@ -154,12 +190,14 @@ class Scenery:
         moments: What was to be seen, frame by frame.
         sha256: Of the file.
         problem: Why it ends before the run does; empty if it does not.
+        pictures: The PNG files in base64 that the world rendered, by frame.
     """
 
     ground: tuple[Shape, ...]
     moments: tuple[Moment, ...]
     sha256: str
     problem: str = ""
+    pictures: Mapping[int, str] = field(default_factory=dict)
 
 
 def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
@@ -175,6 +213,7 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
             )
         ground = tuple(_shape(row) for row in header["ground"])
         moments: list[Moment] = []
+        pictures: dict[int, str] = {}
         things: dict[str, Thing] = {}
         problem = ""
         for line in lines:
@@ -185,11 +224,13 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
             things |= {n: _thing(n, row) for n, row in line["things"].items()}
             at = int(line["sequence"]), _number(line["time_s"])
             moments.append(Moment(*at, things))
+            if "picture" in line:
+                pictures[at[0]] = rendering.checked(line["picture"])
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
         raise InvalidScene(f"not a scene: {error!r:.80}", source=str(path)) from error
     for _ in lines:
         pass  # The rest counts for the hash.
-    return Scenery(ground, tuple(moments), digest.hexdigest(), problem)
+    return Scenery(ground, tuple(moments), digest.hexdigest(), problem, pictures)
 
 
 def _lines(path: Path, digest: Any) -> Iterator[dict[str, Any]]:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Shape, Source, Thing
 from forewarn.plugins.tiny import TinyWorld
+from forewarn.scenarios.report.film import stills
+from forewarn.scenarios.running import rendering
 from forewarn.scenarios.running.scenery import (
     InvalidScene,
     SceneLog,
+    Scenery,
     read_scene,
     scene_file,
 )
@@ -133,3 +140,58 @@ def test_the_tiny_road_shows_the_gap_that_its_frames_tell() -> None:
 def test_scenes_stand_beside_the_record() -> None:
     record = Path("runs/s1-0123-000007.run.jsonl")
     assert scene_file(record) == Path("runs/s1-0123-000007.scene.jsonl")
+
+
+class Camera:
+    """A world that renders pictures, each brighter than the one before."""
+
+    renders = True
+
+    def __init__(self, shape: tuple[int, ...] = (300, 1000, 3)) -> None:
+        self._shape, self._light = shape, 0
+
+    def picture(self) -> Any:
+        self._light += 16
+        return np.full(self._shape, self._light, np.uint8)
+
+
+def filmed(path: Path, camera: Camera, frames: int) -> Scenery:
+    log = SceneLog(path, camera, "s", 7)
+    log.began(Run("a run", SOURCE))
+    for i in range(frames):
+        log.frame(Frame(i / 20, i, {}), None, None)
+    log.close()
+    return read_scene(path, "s", 7)
+
+
+def test_rendered_pictures_are_kept_small_and_ten_a_second(tmp_path: Path) -> None:
+    found = filmed(tmp_path / "a.scene.jsonl", Camera(), 9)
+    assert list(found.pictures) == [0, 2, 4, 6, 8] and not found.problem
+    data = base64.b64decode(found.pictures[0])
+    assert struct.unpack(">II", data[16:24]) == (250, 75) and len(data) < 400
+    assert stills(found, [1, 2, 3, 8], 10_000) == [
+        (0, found.pictures[0]), (1, found.pictures[2]), (3, found.pictures[8]),
+    ]  # fmt: skip
+    few = len(found.pictures[0]) + 50
+    assert stills(found, range(9), few) == [(0, found.pictures[0])]
+
+
+def test_pictures_that_cannot_be_kept_spoil_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = filmed(tmp_path / "a.scene.jsonl", Camera((300, 400)), 2)
+    assert "no RGB picture" in found.problem and not found.moments
+    monkeypatch.setattr(rendering, "MAX_RUN_CHARS", 700)
+    found = filmed(tmp_path / "b.scene.jsonl", Camera(), 9)
+    assert found.pictures and "more than 4 MB" in found.problem
+
+
+@pytest.mark.parametrize("picture", [3, "<svg>", base64.b64encode(b"GIF89a").decode()])
+def test_what_is_no_picture_is_rejected(tmp_path: Path, picture: object) -> None:
+    path = tmp_path / "a.scene.jsonl"
+    filmed(path, Camera(), 1)
+    header, line = map(json.loads, path.read_text().splitlines())
+    line["picture"] = picture
+    path.write_text("".join(json.dumps(each) + "\n" for each in (header, line)))
+    with pytest.raises(InvalidScene, match="a picture is n"):
+        read_scene(path, "s", 7)

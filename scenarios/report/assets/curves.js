@@ -83,7 +83,7 @@ class Curves {
       for (const value of [low, (low + high) / 2, high]) {
         const y = plot.y(value);
         element(svg, "line", { x1: left, x2: width - right, y1: y, y2: y, stroke: this.color("rule") });
-        element(svg, "text", { x: left - 5, y: y + 4, "text-anchor": "end" }, String(+value.toPrecision(3)));
+        element(svg, "text", { x: left - 5, y: y + 4, "text-anchor": "end" }, String(+value.toPrecision(value < 0 ? 2 : 3)));
       }
     }
     const step = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find((s) => span / s <= Math.max(4, width / 90)) || span;

@@ -9,7 +9,7 @@ class Card {
     const canvas = button.querySelector("canvas");
     if (canvas && run.scene) {
       this.view = new View(button, run);
-      this.view.picture.small = true;
+      if (this.view.picture) this.view.picture.small = true;
       new ResizeObserver(() => this.still()).observe(canvas);
       dark.addEventListener("change", () => this.still());
     }

@@ -20,7 +20,8 @@ class View {
     const canvas = box.querySelector("canvas");
     this.hud = box.querySelector(".hud");
     this.values = Object.fromEntries(run.signals.map((signal) => [signal.name, signal.values || spread(signal.runs, run.times.length)]));
-    this.tracks = canvas && run.scene ? new Tracks(run.scene) : null;
+    this.stills = canvas && run.scene && run.scene.pictures && run.scene.pictures.length ? new Stills(canvas, run.scene.pictures) : null;
+    this.tracks = canvas && run.scene && run.scene.things ? new Tracks(run.scene) : null;
     this.picture = this.tracks ? new Picture(canvas, this.tracks.ground) : null;
   }
 
@@ -40,7 +41,9 @@ class View {
     const share = next === undefined || calm.matches || run.step ? 0 : Math.min(1, Math.max(0, (time - run.times[i]) / (next - run.times[i])));
     const broken = run.laws.some((law) => law.broken.some((moment) => moment <= time + 1e-9));
     const decision = inRuns(run.decisions, i);
-    if (this.picture) this.picture.draw(this.tracks.seen(i, share), broken ? "bad" : decision === "proceed" ? "" : "warn");
+    const mood = broken ? "bad" : decision === "proceed" ? "" : "warn";
+    if (this.picture) this.picture.draw(this.tracks.seen(i, share), mood);
+    if (this.stills) this.stills.draw(i, mood);
     if (this.hud) this.hud.textContent = this.words(i, decision, broken);
     return i;
   }

@@ -334,3 +334,15 @@ def test_whatever_reads_a_file_takes_its_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("format: forewarn.abstraction/1\nname: mine\npredicates: [a > 1]\n")
     assert load_abstraction(str(path)).name == "mine"
+
+
+@pytest.mark.needs("pygame")
+def test_a_registered_environment_renders_pictures() -> None:
+    world = car(env="CartPole-v1", stop=0, signals={"speed": {"at": "observation[1]"}})
+    world.reset(1)
+    assert world.renders and world.picture().shape == (400, 600, 3)
+    plain = car(
+        env="CartPole-v1", stop=0, signals={"speed": {"at": "observation[1]"}},
+        options={"render_mode": None},
+    )  # fmt: skip
+    assert not plain.renders and not car().renders

@@ -20,6 +20,7 @@ from tests.pictures import assert_like
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
 from tests.scenarios.report.test_page import EVIL, broken_one, rewritten
+from tests.scenarios.test_scene import Camera
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -123,6 +124,33 @@ def test_another_picture_is_noticed(
     with pytest.raises(AssertionError, match="of its points differ"):
         assert_like(page, kept, 1280, 900)
     browser.close(page)
+
+
+def test_what_a_world_rendered_is_shown(
+    browser: Browser, report: Path, tmp_path: Path
+) -> None:
+    kitchen = report.parent / "kitchen"
+    record = rewritten(broken_one(kitchen, False), tmp_path, lambda line: None)
+    header, *_ = map(json.loads, record.read_text().splitlines())
+    log = SceneLog(
+        scene_file(record), Camera((60, 80, 3)), "tiny-kitchen", header["seed"]
+    )
+    log.began(Run("a kitchen", Source("kitchen", "household", (), 1.0)))
+    for i in range(3):
+        log.frame(Frame(float(i), i, {}), None, None)
+    log.close()
+    out = tmp_path / "report.html"
+    write_report([record], out)
+    page = browser.open(out, 1280, calm=True)
+    grey = """(() => {
+        const canvas = document.querySelector('canvas');
+        return canvas.getContext('2d').getImageData(canvas.width / 2, 9, 1, 1).data[0];
+    })()"""
+    page.wait_for(f"{grey} === 17")
+    page.evaluate("document.querySelector('.stage').focus()")
+    page.press("ArrowRight")
+    page.wait_for(f"{grey} === 34")
+    assert page.requests == []
 
 
 @pytest.mark.needs("PIL")

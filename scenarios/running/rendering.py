@@ -1,0 +1,72 @@
+"""Pictures that a world renders, small enough to be kept with a run."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+
+MAX_SIDE = 320
+"""Pixels along the longer side of a picture."""
+PERIOD_S = 0.1
+"""Time between two pictures of a run."""
+MAX_RUN_CHARS = 4_000_000
+"""All pictures of a run together, as text."""
+
+_MAGIC = b"\x89PNG\r\n\x1a\n"
+
+
+def encoded(pixels: Any) -> str:
+    """A picture as a PNG in base64, shrunk and in fewer colours.
+
+    Raises:
+        ValueError: These are not rows of red, green and blue bytes.
+    """
+    image = np.asarray(pixels)
+    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+        raise ValueError(f"no RGB picture: {image.dtype} of shape {image.shape}")
+    if not image.size:
+        raise ValueError("the picture is empty")
+    factor = -(-max(image.shape[:2]) // MAX_SIDE)
+    high, wide = (max(1, side // factor) for side in image.shape[:2])
+    image = image[: high * factor, : wide * factor]
+    if min(image.shape[:2]) >= factor:
+        blocks = image.reshape(high, factor, wide, factor, 3)
+        image = blocks.mean(axis=(1, 3)).astype(np.uint8)
+    high, wide = image.shape[:2]
+    rows = np.zeros((high, 1 + 3 * wide), np.uint8)  # each row begins with its filter
+    rows[:, 1:] = (image // 16 * 17).reshape(high, -1)
+    header = struct.pack(">IIBBBBB", wide, high, 8, 2, 0, 0, 0)
+    parts = (
+        (b"IHDR", header),
+        (b"IDAT", zlib.compress(rows.tobytes(), 9)),
+        (b"IEND", b""),
+    )
+    data = _MAGIC + b"".join(_chunk(*part) for part in parts)
+    return base64.b64encode(data).decode("ascii")
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    check = zlib.crc32(kind + content)
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+
+def checked(text: Any) -> str:
+    """A picture from a file, if it is a PNG in base64.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if not isinstance(text, str):
+        raise ValueError("a picture is no text")
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("a picture is not base64") from None
+    if not data.startswith(_MAGIC):
+        raise ValueError("a picture is no PNG")
+    return text

@@ -19,11 +19,12 @@ TEST := $(VENV)/.installed-test
 DOCS := $(VENV)/.installed-docs
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core check docs mutants bench lighthouse pictures film protos trained
+.PHONY: help demo test soak test-core check docs mutants bench lighthouse pictures film protos trained
 
 help:
 	@echo 'make demo       collect, learn, warn, intervene, measure, report: a minute'
 	@echo 'make test       the tests, with everything they can use'
+	@echo 'make soak       quick tests drawn many more times: an hour of two cores'
 	@echo 'make test-core  the tests, with the core alone (others are skipped)'
 	@echo 'make check      lint, format, types and import rules'
 	@echo 'make docs       the pages as a site, in out/site'
@@ -40,10 +41,14 @@ demo: $(DEMO)
 	@$(BIN)/forewarn demo --out out/demo
 
 test: $(TEST)
-	@$(BIN)/python -m pytest -m 'not slow' $(SIDE_BY_SIDE) $(ARGS)
+	@$(BIN)/python -m pytest -m 'not slow and not soak' $(SIDE_BY_SIDE) $(ARGS)
 
 test-core: $(TEST_CORE)
-	@$(BIN)/python -m pytest -m 'not slow' $(SIDE_BY_SIDE) $(ARGS)
+	@$(BIN)/python -m pytest -m 'not slow and not soak' $(SIDE_BY_SIDE) $(ARGS)
+
+# What is too long for each change: before a release.
+soak: $(TEST)
+	@$(BIN)/python -m pytest -m soak $(SIDE_BY_SIDE) $(ARGS)
 
 check: $(TEST)
 	$(BIN)/ruff check

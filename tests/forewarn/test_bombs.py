@@ -47,7 +47,7 @@ def test_every_command_refuses_every_bomb_at_once(tmp_path: Path) -> None:
         list(two.map(lambda path: refused(path, most), write_bombs(tmp_path)))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.needs("resource")
 def test_any_command_refuses_any_bomb_at_once(tmp_path: Path) -> None:
     """One in 31 of all pairs; `python -m tests.forewarn.bombing` tries them all."""

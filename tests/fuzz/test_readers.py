@@ -157,7 +157,7 @@ def _share(name: str, folder: str, first: int, last: int) -> tuple[list[str], fl
     return faults(BY_NAME[name], own, first, last), peak_mib() - before
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_hundred_thousand_files(tmp_path: Path) -> None:
     each = MANY // len(READERS)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:

@@ -35,11 +35,11 @@ def test_no_life_of_agents_has_an_escape() -> None:
     agents_lived(2_000, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_no_long_life_of_agents_has_an_escape() -> None:
     agents_lived(100_000, seed=2)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_no_long_life_of_a_guard_has_an_escape() -> None:
     lived(20_000, seed=2)

@@ -51,13 +51,13 @@ def test_the_page_on_evidence_shows_what_is_printed() -> None:
     assert_shown(shown, CliRunner().invoke(main, few).output)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_laws_and_risks_at_length() -> None:
     assert list(meaning.disagreements(2, 20_000)) == []
     assert list(risks.disagreements(2, 5_000)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("traces", coverage.TRACES)
 def test_bounds_at_length(traces: int) -> None:
     for law, each in coverage.interval_coverage(2, 1_000, (traces,)).items():

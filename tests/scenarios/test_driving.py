@@ -47,7 +47,7 @@ def test_a_scenario_runs_and_its_abstraction_settles_its_laws(
     assert episode.error is None and episode.frames > 50
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_laws_are_broken_as_often_as_expected(scenario: Scenario) -> None:
     runner = Runner(scenario)
     episodes = [runner.run(FRESH_SEED + i) for i in range(EPISODES)]

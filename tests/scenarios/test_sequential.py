@@ -90,7 +90,7 @@ def test_the_sequential_rule_covers(truth: float) -> None:
         assert error_rate(truth, epsilon=0.1, delta=0.9, runs=200) > 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("truth", PROBABILITIES)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.05, 0.05), (0.1, 0.01)])
 def test_the_sequential_rule_covers_in_many_runs(

@@ -138,7 +138,7 @@ def _content(model: Path) -> Any:
     return content
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.needs("sklearn")
 @pytest.mark.parametrize(
     "name",

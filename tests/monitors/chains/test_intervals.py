@@ -450,7 +450,7 @@ def test_intervals_cover_the_truth() -> None:
     assert coverage(runs=60, seed=1, delta=0.05, traces=20) >= 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(("delta", "traces"), [(0.05, 5), (0.05, 200), (0.5, 40)])
 def test_intervals_cover_the_truth_in_many_runs(delta: float, traces: int) -> None:
     assert coverage(runs=3000, seed=2, delta=delta, traces=traces) >= 1 - delta

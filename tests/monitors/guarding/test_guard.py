@@ -333,7 +333,7 @@ def test_raising_a_threshold_never_adds_an_intervention() -> None:
         assert (one.kind == "proceed") <= (other.kind == "proceed")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("recorded", [False, True])
 def test_a_million_frames_take_no_more_memory_than_the_first(
     recorded: bool,

@@ -94,7 +94,7 @@ def test_violated_from_the_first_bad_prefix_on(
     check_against_brute_force(formula, word)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @settings(max_examples=1500)
 @given(laws(3, 3), WORDS)
 def test_violated_from_the_first_bad_prefix_on_deeper(

@@ -161,7 +161,7 @@ def test_bounds_of_first_visits_hold_in_simulation(memory: bool) -> None:
     assert sum(each.covered for each in kept) >= sum(each.tables for each in kept) - 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_bounds_of_first_visits_hold_at_length() -> None:
     for (kind, law, size), each in coverage(2, 250).items():
         if kind == "first visits":

@@ -193,7 +193,7 @@ def test_order_test_size_and_power(
     assert found >= power
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("n", "k", "traces", "length", "power"),
     [(5, 3, 30, 15, 0.6), (9, 4, 30, 15, 0.5), (17, 5, 1000, 30, 0.95)],
@@ -240,7 +240,7 @@ def test_dwell_test_size_and_power() -> None:
     assert by_order < 0.5, "which is why there is a dwell test"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(("traces", "length"), [(30, 300), (100, 100), (300, 30)])
 def test_dwell_test_size_and_power_in_many_runs(traces: int, length: int) -> None:
     wrong, found, _ = dwell_rates(traces, length, runs=300)

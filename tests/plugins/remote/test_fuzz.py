@@ -60,7 +60,7 @@ def test_no_conversation_brings_it_down() -> None:
     assert fuzz(QUICK, seed=1) == {"proceed", "stop"}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_no_conversation_brings_it_down_in_the_long_run() -> None:
     assert fuzz(MANY, seed=2) == {"proceed", "stop"}
 
@@ -84,7 +84,7 @@ def test_the_server_outlives_every_conversation() -> None:
     over_the_socket(200, seed=3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_server_outlives_very_many() -> None:
     over_the_socket(10_000, seed=4)
 
@@ -110,7 +110,7 @@ def test_no_answer_brings_the_client_down() -> None:
     assert kinds == {"proceed", "stop"}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_no_answer_brings_the_client_down_in_the_long_run() -> None:
     kinds = {ask(Random(f"6 {case}"))["decision"] for case in range(MANY)}
     assert kinds == {"proceed", "stop"}

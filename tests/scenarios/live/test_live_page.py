@@ -223,7 +223,7 @@ def test_names_that_mean_harm_do_none(browser: Browser) -> None:
         feed.ended({"ended": "enough"})
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_thousand_frames_a_second_for_a_minute_take_no_more_memory(
     browser: Browser, tmp_path: Path
 ) -> None:

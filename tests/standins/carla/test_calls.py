@@ -112,7 +112,7 @@ def test_any_batch_has_an_answer_for_each_command(
 _names = st.sampled_from(sorted(set(CALLS) - _SLOW))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @settings(max_examples=VERY_MANY)
 @given(
     name=_names,

@@ -29,7 +29,7 @@ def test_a_few_hundred_ticks_of_anything(name: str) -> None:
     _run(name, 1, 300)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize(
     "name", ["boulevard", "crossing", "highway", "merge", "roundabout", "tee"]

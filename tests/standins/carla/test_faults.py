@@ -177,7 +177,7 @@ def test_random_bytes_end_connections_and_nothing_else(standin: Standin) -> None
     serves(standin)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_thousands_of_messages_changed_on_their_way(standin: Standin) -> None:
     luck = random.Random(11)
     calls: list[list[Any]] = [

@@ -160,7 +160,7 @@ def test_links_pipes_and_folders_are_not_opened(tmp_path: Path) -> None:
             Log(tmp_path / name)
 
 
-@pytest.mark.parametrize("rounds", [200, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [200, pytest.param(3000, marks=pytest.mark.soak)])
 def test_logs_changed_on_their_way_are_read_or_refused(
     rounds: int, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from forewarn.plugins.programs.judging import read_judge
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.shipped import shipped_with
+    from forewarn.scenarios.studies import learn, measure, risks, tune
 
 __version__ = "0.1.0"
 
@@ -90,6 +91,7 @@ __all__ = [
     "__version__",
     "compile_law",
     "find_laws",
+    "learn",
     "load_abstraction",
     "load_model",
     "load_models",
@@ -97,11 +99,14 @@ __all__ = [
     "load_scenario",
     "load_vocabulary",
     "load_watch",
+    "measure",
     "parse_formula",
     "read_judge",
     "read_trace",
     "read_traces",
+    "risks",
     "shipped_with",
+    "tune",
     "watched_live",
 ]
 
@@ -133,5 +138,6 @@ __getattr__, __dir__ = _front(
         "plugins.programs.judging": ("read_judge",),
         "scenarios.schema": ("load_scenario",),
         "scenarios.shipped": ("shipped_with",),
+        "scenarios.studies": ("learn", "measure", "risks", "tune"),
     },
 )

@@ -138,6 +138,16 @@ class Scenario:
         return hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """What a model must be of, to guard it."""
+        abstraction = self.abstraction
+        return {
+            "scenario": self.name,
+            "vocabulary": abstraction.vocabulary and abstraction.vocabulary.name,
+            "period_s": abstraction.period_s,
+        }
+
+    @property
     def references(self) -> tuple[str, ...]:
         """Its laws, as a guard is told them."""
         return tuple(law.reference for law in self.laws)

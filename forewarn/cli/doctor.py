@@ -78,6 +78,7 @@ PIECES = (
     Piece("mcap", "MCAP logs, for Foxglove and Rerun", ("mcap",)),
     Piece("rss", "RSS safe distances", ("ad-rss",)),
     Piece("learn", "predicates found by the machine", ("scikit-learn",)),
+    Piece("plots", "pandas frames and plots from Python", ("matplotlib", "pandas")),
     Piece("ray", "campaigns on many machines", ("ray",)),
 )
 """The extras of pyproject.toml; a test keeps the two alike."""

@@ -49,27 +49,13 @@ def recorded_by(path: Path, working: Working) -> Path:
 
 
 def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:
-    """The seeds that were asked for, or else some that the model does not know.
+    """The seeds on the command line, or else some that the model does not know."""
+    from forewarn.scenarios.measuring.measure import unknown_seeds
 
-    Of recordings all that it does not know.
-    """
-    from forewarn.monitors.chains.model import load_models
-    from forewarn.scenarios.measuring.measure import trained_seeds
-    from forewarn.scenarios.running.campaign import recordings
-
-    given, held = given_options(), recordings(scenario)
-    if "seed" not in given:
-        known = [trained_seeds(each, scenario.name) for each in load_models(model)]
-        after = max(set().union(*known), default=-1) + 1
-        first = after if held is not None else max(first, after)
-        if first == held:
-            raise InvalidInput(
-                f"the model was learned from all {held} logs",
-                mend="learn from fewer of them: `forewarn collect` takes --episodes",
-            )
-    if "episodes" not in given and held is not None:
-        count = max(held - first, 1)  # of what is not there its world says so
-    return range(first, first + count)
+    given = given_options()
+    seed = first if "seed" in given else None
+    wanted = count if "episodes" in given else None
+    return unknown_seeds(model, scenario, seed, wanted, first, count)
 
 
 def counted(episodes: Iterable[Episode], what: str, total: int) -> Iterator[Episode]:

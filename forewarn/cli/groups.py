@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
@@ -123,16 +123,6 @@ class Driven(Where):
 # -- what a guard warns by, and what it does -------------------------------------------
 
 
-def facts_of(scenario: Scenario) -> dict[str, Any]:
-    """What a model must be of, to guard a scenario."""
-    abstraction = scenario.abstraction
-    return {
-        "scenario": scenario.name,
-        "vocabulary": abstraction.vocabulary and abstraction.vocabulary.name,
-        "period_s": abstraction.period_s,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Warned:
     """The model that a guard warns by, and its policy; by default those that ship.
@@ -179,7 +169,7 @@ class Warned:
             model, policy = guard_files(model, policy)
             if not self.accept_model:
                 for each in load_models(model):
-                    refuse_other(each, str(model), **facts_of(scenario))
+                    refuse_other(each, str(model), **scenario.facts)
             if policy is None and purpose != "alert":
                 raise InvalidInput(
                     f"--preset {purpose} is tuned for the shipped model, not for yours",

@@ -21,7 +21,6 @@ from forewarn.cli.groups import (
     Judging,
     Telling,
     chosen_policy,
-    facts_of,
     gaps,
     person,
 )
@@ -124,7 +123,7 @@ class Asked:
         from forewarn.monitors.chains.model import refuse_other
         from forewarn.scenarios.schema import load_scenario
 
-        said = {} if self.scenario is None else facts_of(load_scenario(self.scenario))
+        said = {} if self.scenario is None else load_scenario(self.scenario).facts
         said |= {name: value for name, value in source.items() if value is not None}
         if not self.accept_model:
             for model in guarding.models:

@@ -313,14 +313,7 @@ def write_csv(path: Path, found: Measurement) -> None:
     """Every row of the tables, the guard's and the baselines', a line each."""
     from forewarn.abstractions.files import atomic_text
 
-    facts = found.as_dict()
-    rows = [("guard", row) for row in facts["laws"]]
-    rows += [
-        (name, row) for name, each in facts["baselines"].items() for row in each["laws"]
-    ]
-    flat = [
-        {"scenario": found.scenario, "by": way, **_flat("", row)} for way, row in rows
-    ]
+    flat = list(found.table())
     for row in flat:
         row |= {k: harmless_cell(v) for k, v in row.items() if isinstance(v, str)}
     names = dict.fromkeys(name for row in flat for name in row)
@@ -328,19 +321,6 @@ def write_csv(path: Path, found: Measurement) -> None:
         writer = csv.DictWriter(out, list(names), restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(flat)
-
-
-def _flat(prefix: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested figures under joined names; an interval as its two ends."""
-    found: dict[str, Any] = {}
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            found |= _flat(f"{prefix}{key}_", value)
-        elif isinstance(value, tuple | list):
-            found |= {f"{prefix}{key}_low": value[0], f"{prefix}{key}_high": value[1]}
-        else:
-            found[f"{prefix}{key}"] = "" if value is None else value
-    return found
 
 
 def family_lines(found: Table) -> Iterator[str]:

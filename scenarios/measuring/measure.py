@@ -21,15 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.monitors.chains.model import Model
+from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.evaluation.figures import Promise, bootstrap, rate
 from forewarn.monitors.evaluation.foretold import Reliability, reliability
 from forewarn.monitors.evaluation.warned import (
@@ -54,7 +55,8 @@ from forewarn.scenarios.measuring.late import (
     refuse_unrepeatable,
 )
 from forewarn.scenarios.measuring.pairs import compare
-from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.plotted import MARKERS, Plotted, flat, in_short
+from forewarn.scenarios.running.campaign import campaign, jobs, recordings
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
@@ -66,6 +68,9 @@ from forewarn.scenarios.running.series import (
     rivals,
 )
 from forewarn.scenarios.schema import Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class LawRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Plotted):
     """All that was measured of a scenario.
 
     Args:
@@ -185,6 +190,38 @@ class Measurement:
             },
             "drift": None if self.drift is None else self.drift.as_dict(),
         }
+
+    def rows_by(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Each law at each threshold, with the way to warn: `guard`, or a baseline."""
+        facts = self.as_dict()
+        yield from (("guard", row) for row in facts["laws"])
+        for name, each in facts["baselines"].items():
+            yield from ((name, row) for row in each["laws"])
+
+    def table(self) -> Iterator[dict[str, Any]]:
+        """One row for each way to warn, law and threshold."""
+        for way, row in self.rows_by():
+            yield {"scenario": self.scenario, "by": way, **flat(row)}
+
+    def draw(self, axes: Axes) -> None:
+        """Detection against false alarms, with a curve over all thresholds if swept."""
+        for (way, row), marker in zip(self.rows_by(), cycle(MARKERS)):
+            at = row["false_alarm_rate"], row["detection_rate"]
+            if None in at:
+                continue  # no run was clean, or none violating
+            label = f"{in_short(row['law'])}: {way} at {row['threshold']:g}"
+            (line,) = axes.plot(*([each] for each in at), marker, label=label)
+            points = self.curves.get(way, {}).get(row["law"], ())
+            x, y = (
+                [point[key] for point in points if None not in point.values()]
+                for key in ("false_alarm_rate", "detection_rate")
+            )
+            axes.plot(x, y, color=line.get_color(), alpha=0.5)
+        axes.set_title(f"{self.scenario}: {len(self.episodes)} runs")
+        axes.set_xlabel("false-alarm rate (fraction of clean runs)")
+        axes.set_ylabel("detection rate (fraction of violating runs)")
+        axes.set_xlim(-0.02, 1.02)
+        axes.set_ylim(-0.02, 1.02)
 
 
 BASELINES = ("paper", "redriver")
@@ -365,6 +402,41 @@ def trained_seeds(model: Model, scenario: str) -> set[int]:
         if entry.get("scenario") == scenario
         for seed in seeds_of(entry)
     }
+
+
+def unknown_seeds(
+    model: Path,
+    scenario: Scenario,
+    seed: int | None,
+    count: int | None,
+    first: int,
+    by_default: int = 1,
+) -> range:
+    """The seeds that are asked for, or else some that the model does not know.
+
+    Of recordings all that it does not know.
+
+    Args:
+        model: The model's file.
+        scenario: Whose runs.
+        seed: The first seed that is asked for; None: as far as `first` or further.
+        count: How many are asked for; None: `by_default`, or of recordings the rest.
+        first: The first seed for where nobody asks.
+        by_default: How many there are where nobody asks.
+    """
+    held = recordings(scenario)
+    if seed is None:
+        known = [trained_seeds(each, scenario.name) for each in load_models(model)]
+        after = max(set().union(*known), default=-1) + 1
+        seed = after if held is not None else max(first, after)
+        if seed == held:
+            raise InvalidInput(
+                f"the model was learned from all {held} logs",
+                mend="learn from fewer of them: `forewarn collect` takes --episodes",
+            )
+    if count is None:  # of what is not there its world says so
+        count = by_default if held is None else max(held - seed, 1)
+    return range(seed, seed + count)
 
 
 def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:

@@ -1,0 +1,76 @@
+"""Results that are a pandas frame and a matplotlib plot as well (extra `plots`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from forewarn.abstractions.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+
+class Plotted(ABC):
+    """A result with a table and a plot."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def table(self) -> Iterable[Mapping[str, Any]]:
+        """The rows of its table."""
+
+    @abstractmethod
+    def draw(self, axes: Axes) -> None:
+        """Draws it, with titles and units on the axes."""
+
+    def frame(self) -> DataFrame:
+        """Its table as a pandas frame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingDependency("a frame", "plots") from error
+        return pandas.DataFrame(list(self.table()))
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draws it and returns the axes; it opens no window and writes no file.
+
+        Args:
+            axes: Where to draw; by default in a new figure.
+        """
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            raise MissingDependency("a plot", "plots") from error
+        if axes is None:
+            axes = pyplot.subplots(layout="constrained")[1]
+        self.draw(axes)
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            below = 0.5, -0.15
+            axes.legend(loc="upper center", bbox_to_anchor=below, fontsize="small")
+        return axes
+
+
+MARKERS = "osD^vP*X<>"
+"""Of each law another marker, so that laws differ without colours too."""
+
+
+def in_short(law: str) -> str:
+    """The name of a law, or the beginning of a long formula."""
+    return law if len(law) <= 60 else f"{law[:59]}…"
+
+
+def flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested figures under joined names; an interval as its two ends."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{key}_")
+        elif isinstance(value, tuple | list):
+            found |= {f"{prefix}{key}_low": value[0], f"{prefix}{key}_high": value[1]}
+        else:
+            found[f"{prefix}{key}"] = value
+    return found

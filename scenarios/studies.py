@@ -1,0 +1,449 @@
+"""The main jobs from Python: learn, tune, measure, and the risks along one trace.
+
+They do what the commands of the same names do, and return objects with a table and a
+plot: see `Plotted`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import cycle
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from forewarn.abstractions.errors import InvalidInput, SignalFault
+from forewarn.abstractions.files import write_json
+from forewarn.abstractions.readers.stored import files_in, read_traces, stored_runs
+from forewarn.abstractions.trace import Trace
+from forewarn.monitors.chains.formats.own import models_as_dict
+from forewarn.monitors.chains.model import Model, load_models, refuse_other
+from forewarn.monitors.checking.risks import risks_on
+from forewarn.monitors.evaluation.figures import CONFIDENCE
+from forewarn.monitors.guarding.decision import Kind
+from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.scenarios.measuring.measure import (
+    Measurement,
+    refuse_trained,
+    unknown_seeds,
+)
+from forewarn.scenarios.measuring.measure import Wish as ToMeasure
+from forewarn.scenarios.measuring.measure import measure as measured
+from forewarn.scenarios.measuring.recorded import training_runs
+from forewarn.scenarios.plotted import MARKERS, Plotted, flat, in_short
+from forewarn.scenarios.running.campaign import pool
+from forewarn.scenarios.running.series import learns
+from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.shipped import shipped_with
+from forewarn.scenarios.training.learner import HORIZON_S, Learner
+from forewarn.scenarios.training.train import collected
+from forewarn.scenarios.training.tune import Settled, tuned_policy
+from forewarn.scenarios.training.tune import tune as settle
+from forewarn.scenarios.training.wish import Wish
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MEASURED_SEED, TUNED_SEED = 1_000_000, 2_000_000
+"""The first seeds of the runs that measure and that tune: far from those that learn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned(Plotted):
+    """Models that were learned, with the risk of each law in each state.
+
+    Args:
+        models: One model; or several, each of its own laws.
+        horizon_s: How far ahead the risks of the table look.
+        warnings: What to know about the runs and the chain.
+    """
+
+    models: tuple[Model, ...]
+    horizon_s: float
+    warnings: tuple[str, ...] = ()
+
+    def write(self, path: Path | str) -> Path:
+        """Writes the model's file, as `forewarn learn --out` does."""
+        path = Path(path)
+        write_json(path, models_as_dict(self.models))
+        return path
+
+    def table(self) -> Iterator[dict[str, Any]]:
+        """One row for each law and state that the chain may be in.
+
+        `risk` is that of a law of which nothing is pending yet, with its bounds;
+        `worst` is the highest that can occur in the state.
+        """
+        for model in self.models:
+            steps = max(1, round(self.horizon_s / (model.period_s or 1.0)))
+            for law, states in risks_on(model, (), (), steps, 0.05):
+                for each in states:
+                    yield {
+                        "law": law,
+                        "state": each.state,
+                        "holds": " and ".join(each.words or ()),
+                        "visits": each.visits,
+                        "risk": each.fresh.risk,
+                        "low": each.fresh.low,
+                        "high": each.fresh.high,
+                        "worst": each.worst.risk,
+                    }
+
+    def draw(self, axes: Axes) -> None:
+        """The risk in each state, with its bounds, by how often the state was seen."""
+        for (law, rows), marker in zip(_by_law(self.table()), cycle(MARKERS)):
+            seen = [row for row in rows if row["visits"] and row["high"] is not None]
+            x, risks = ([row[key] for row in seen] for key in ("visits", "risk"))
+            axes.plot(x, risks, marker, markersize=4, label=in_short(law))
+            bounds = [row["low"] for row in seen], [row["high"] for row in seen]
+            colour = axes.lines[-1].get_color()
+            axes.vlines(x, *bounds, color=colour, alpha=0.25, linewidth=1)
+        axes.set_xscale("log")
+        axes.set_xlabel("visits in training (number of steps)")
+        axes.set_ylabel(f"risk of a violation within {self.horizon_s:g} s")
+        axes.set_ylim(-0.02, 1.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning(Plotted):
+    """Thresholds that were found, and what they guarantee.
+
+    Args:
+        settled: The horizons that were tried, thresholds and guarantees.
+        policy: The policy; None if no threshold keeps the guarantee.
+    """
+
+    settled: Settled
+    policy: Policy | None
+
+    def write(self, path: Path | str) -> Path:
+        """Writes the policy's file.
+
+        Raises:
+            InvalidInput: There is no policy: the reason is in the message.
+        """
+        path = Path(path)
+        if self.policy is None:
+            why = "; ".join(f"{law}: {t}" for law, t in self.settled.without.items())
+            raise InvalidInput(f"no threshold keeps the guarantee: {why}")
+        write_policy(path, self.policy)
+        return path
+
+    def table(self) -> Iterator[dict[str, Any]]:
+        """One row for each law and horizon that was tried; `taken` marks the best."""
+        for number, tried in enumerate(self.settled.tried):
+            for row in tried.as_dict()["laws"]:
+                yield {
+                    "law": row["law"],
+                    "horizon_s": tried.horizon_s,
+                    "taken": number == 0,
+                    **flat({k: v for k, v in row.items() if k != "law"}),
+                }
+
+    def draw(self, axes: Axes) -> None:
+        """Detection and false alarms of each law by horizon; the best is marked."""
+        for (law, rows), marker in zip(_by_law(self.table()), cycle(MARKERS)):
+            rows.sort(key=lambda row: row["horizon_s"])
+            x = [row["horizon_s"] for row in rows]
+            colour = None
+            for key, what, style in (
+                ("detection_rate", "detection rate", "-"),
+                ("false_alarm_rate", "false-alarm rate", "--"),
+            ):
+                y = [math.nan if row[key] is None else row[key] for row in rows]
+                (line,) = axes.plot(x, y, style, marker=marker, color=colour)
+                line.set_label(f"{in_short(law)}: {what}")
+                colour = line.get_color()
+            axes.set_xticks(x)
+        best_s = self.settled.best.horizon_s
+        axes.axvline(best_s, color="0.6", label=f"chosen horizon: {best_s:g} s")
+        axes.set_xlabel("horizon (s)")
+        axes.set_ylabel("fraction of runs")
+        axes.set_ylim(-0.02, 1.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Risks(Plotted):
+    """The risk of each law at each frame of one trace.
+
+    Args:
+        horizon_s: How far ahead the risks look.
+        series: One row for each frame and law.
+        thresholds: Of each law, what the policy does from which risk on.
+    """
+
+    horizon_s: float
+    series: tuple[Mapping[str, Any], ...]
+    thresholds: Mapping[str, Sequence[tuple[Kind, float]]]
+
+    def table(self) -> Sequence[Mapping[str, Any]]:
+        """One row for each frame and law."""
+        return self.series
+
+    def draw(self, axes: Axes) -> None:
+        """The risk of each law over time, its bounds, thresholds and violations."""
+        for law, rows in _by_law(self.series):
+            times = [row["time_s"] for row in rows]
+            (line,) = axes.step(
+                times, [row["risk"] for row in rows], where="post", label=in_short(law)
+            )
+            bounds = [row["low"] for row in rows], [row["high"] for row in rows]
+            colour = line.get_color()
+            axes.fill_between(times, *bounds, step="post", alpha=0.2, color=colour)
+            for kind, at in self.thresholds.get(law, ()):
+                label = f"{in_short(law)}: {kind} at {at:g}"
+                axes.axhline(at, color=colour, linestyle=":", label=label)
+            broken = [row["time_s"] for row in rows if row["violated"]]
+            for number, time_s in enumerate(broken):
+                label = "" if number else f"{in_short(law)}: violation"
+                axes.axvline(time_s, color=colour, linestyle="--", label=label)
+        axes.set_xlabel("time (s)")
+        axes.set_ylabel(f"risk of a violation within {self.horizon_s:g} s")
+        axes.set_ylim(-0.02, 1.02)
+
+
+def _by_law(
+    rows: Iterator[dict[str, Any]] | Sequence[Mapping[str, Any]],
+) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["law"], []).append(row)
+    return list(found.items())
+
+
+AnyModel = Path | str | Learned
+AnyPolicy = Path | str | Policy | Tuning
+
+
+def _policy(given: AnyPolicy) -> Policy:
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, Tuning):
+        if given.policy is None:
+            raise InvalidInput("no policy was found by tuning")
+        return given.policy
+    return load_policy(Path(given))
+
+
+def _file(model: AnyModel, folder: Path) -> Path:
+    return (
+        model.write(folder / "model.json")
+        if isinstance(model, Learned)
+        else Path(model)
+    )
+
+
+def _scenario(name: Path | str, laws: Sequence[str]) -> Scenario:
+    scenario = load_scenario(name)
+    return scenario.under(tuple(laws)) if laws else scenario
+
+
+def learn(
+    traces: Path | str | Sequence[Path | str] | None = None,
+    *,
+    scenario: str | None = None,
+    laws: Sequence[str] = (),
+    abstraction: str | None = None,
+    horizon_s: float | None = None,
+    episodes: int = 200,
+    jobs: int = 1,
+) -> Learned:
+    """Learns a model, as `forewarn learn` does.
+
+    Args:
+        traces: Files, or folders of traces. None: new runs of the scenario.
+        scenario: The scenario that gives the abstraction and the laws: a name or a
+            file.
+        laws: Laws to learn for, instead of the scenario's: names or formulas.
+        abstraction: A file of predicates; or `auto`, to find predicates.
+        horizon_s: How far ahead the risks look; by default as far as the scenario
+            says.
+        episodes: Without traces: the number of new runs.
+        jobs: The number of processes.
+    """
+    if traces is None and scenario is None:
+        raise InvalidInput("there is nothing to learn from", mend="give traces=…")
+    wish = Wish(
+        scenario=scenario, abstraction=abstraction, law=tuple(laws),
+        horizon=horizon_s if abstraction == "auto" else None,
+    )  # fmt: skip
+    with TemporaryDirectory() as folder:
+        if traces is None:
+            runs = collected(
+                load_scenario(str(scenario)), range(episodes), pool(jobs, None),
+                Path(folder),
+            )  # fmt: skip
+            files = list(dict.fromkeys(run.path for run in runs))
+        else:
+            given = [traces] if isinstance(traces, Path | str) else list(traces)
+            files = [file for path in given for file in files_in(Path(path))]
+            runs = stored_runs(files)
+        first = Learner(wish, None, "", files[0])
+        learners = [first]
+        if wish.auto:
+            learners = [one for one, _ in first.find(files, lambda items, *_: items)]
+        models, warnings = [], dict[str, None]()
+        for learner in learners:
+            for _ in learner.add(runs):
+                pass
+            models.append(model := learner.model())
+            warnings |= dict.fromkeys([*model.chain.warnings(), *learner.warnings()])
+    of = first.scenario
+    ahead_s = horizon_s or (HORIZON_S if of is None else of.horizon_s)
+    return Learned(tuple(models), ahead_s, tuple(warnings))
+
+
+def tune(
+    scenario: Path | str,
+    *,
+    model: AnyModel,
+    laws: Sequence[str] = (),
+    runs: int | None = None,
+    seed: int | None = None,
+    false_alarm_rate: float = 0.1,
+    horizons_s: Sequence[float] = (1, 2, 3, 4, 5),
+    confidence: float = CONFIDENCE,
+    intervene: Kind = "alert",
+    jobs: int = 1,
+) -> Tuning:
+    """Finds thresholds with a guaranteed false-alarm rate, as `forewarn tune` does.
+
+    Thresholds found with the guard acting are `forewarn tune --preset stop` alone.
+
+    Args:
+        scenario: Whose runs: a name or a file.
+        model: The model whose risks are used.
+        laws: Laws to tune for, instead of the scenario's.
+        runs: The number of new runs; by default 300, or of logs all that the model
+            was not trained on.
+        seed: Their first seed; by default, one that the model was not trained on.
+        false_alarm_rate: Maximum false-alarm rate of each law.
+        horizons_s: The horizons to try.
+        confidence: Confidence level of the guarantee.
+        intervene: Intervention at the thresholds.
+        jobs: The number of processes.
+    """
+    wanted = _scenario(scenario, laws)
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        path = _file(model, folder)
+        seeds = unknown_seeds(path, wanted, seed, runs, TUNED_SEED, 300)
+        traces = collected(wanted, seeds, pool(jobs, None), folder)
+        base = Policy(f"{wanted.name}, at most {false_alarm_rate:g} false alarms a run")
+        found = settle(
+            wanted.laws, path, traces, false_alarm_rate, horizons_s, base,
+            confidence=confidence,
+        )  # fmt: skip
+    policy = tuned_policy(found, base, intervene) if found.thresholds else None
+    return Tuning(found, policy)
+
+
+def measure(
+    scenario: Path | str,
+    *,
+    model: AnyModel | None = None,
+    policy: AnyPolicy | None = None,
+    laws: Sequence[str] = (),
+    runs: int | None = None,
+    seed: int | None = None,
+    thresholds: Sequence[float] = (),
+    baselines: Sequence[str] = (),
+    sweep: bool = False,
+    guarded: bool = True,
+    jobs: int = 1,
+) -> Measurement:
+    """Judges the warnings of a model on held-out runs, as `forewarn measure` does.
+
+    Args:
+        scenario: Whose runs: a name or a file.
+        model: The model; by default the one that ships with the scenario.
+        policy: What to do at which risk; by default the one that ships.
+        laws: Laws to watch, instead of the scenario's.
+        runs: The number of runs; by default 100, or of logs all that the model was
+            not trained on.
+        seed: Their first seed; by default, one that the model was not trained on.
+        thresholds: The thresholds to compare; by default the policy's.
+        baselines: Other methods to judge beside the guard, such as `ttc`.
+        sweep: Whether to compare all thresholds too, for a curve in the plot.
+        guarded: Whether to run the same seeds again with the guard acting.
+        jobs: The number of processes.
+    """
+    wanted, on = _scenario(scenario, laws), pool(jobs, None)
+    files = shipped_with(wanted) if model is None else None
+    if model is None and files is None:
+        raise InvalidInput(f"no model ships with {wanted.name}", mend="give model=…")
+    if policy is None and files is not None:
+        policy = files.policy
+    chosen = Policy(horizon_s=wanted.horizon_s) if policy is None else _policy(policy)
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        path = files.model if model is None and files else _file(model or "", folder)
+        seeds = unknown_seeds(path, wanted, seed, runs, MEASURED_SEED, 100)
+        for each in load_models(path):
+            refuse_other(each, str(path), **wanted.facts)
+            refuse_trained(each, wanted.name, seeds)
+        wish = ToMeasure(
+            wanted, path, replace(chosen, shadow=False), seeds, tuple(thresholds),
+            tuple(baselines), sweep=sweep, guarded=guarded and not chosen.shadow,
+        )  # fmt: skip
+        if any(map(learns, baselines)):
+            lessons = training_runs(wanted, path, on, folder / "training")
+            wish = replace(wish, training=lessons)
+        return measured(wish, on, folder)
+
+
+def risks(
+    trace: Path | str | Trace,
+    *,
+    model: AnyModel,
+    policy: AnyPolicy | None = None,
+    horizon_s: float | None = None,
+    laws: Sequence[str] = (),
+) -> Risks:
+    """The risk of each law at each frame of a trace, as a guard would see it.
+
+    Args:
+        trace: A trace, or its file; of a file or folder with several, the first.
+        model: The model.
+        policy: Corrects the risks by its calibration, and its thresholds are drawn.
+        horizon_s: How far ahead the risks look; by default as far as the policy says.
+        laws: Laws to watch, instead of the model's.
+    """
+    read = trace if isinstance(trace, Trace) else next(read_traces(trace))
+    chosen = Policy() if policy is None else _policy(policy)
+    if horizon_s is not None and horizon_s != chosen.horizon_s:
+        chosen = replace(chosen, horizon_s=horizon_s, calibration={}, promises={})
+    with ExitStack() as stack:
+        made = Path(stack.enter_context(TemporaryDirectory()))
+        guarding = Guarding.load(_file(model, made), chosen, laws=tuple(laws))
+    # A guard alone applies the policy's calibration to the laws that it watches.
+    watch = guarding.guard(read.header.provides or None).watch
+    series: list[Mapping[str, Any]] = []
+    for frame in read.frames:
+        try:
+            watch.read(frame)
+            known = watch.risks
+        except SignalFault:
+            known = {}
+        for law in watch.laws:
+            risk = known.get(law.name)
+            series.append(
+                {
+                    "time_s": frame.time_s,
+                    "law": law.name,
+                    "risk": math.nan if risk is None else risk.point,
+                    "low": math.nan if risk is None else risk.low,
+                    "high": math.nan if risk is None else risk.high,
+                    "left_s": None if risk is None else law.left_s,
+                    "violated": law.name in watch.violated,
+                }
+            )
+    steps = {} if policy is None else {
+        law.name: [(step.kind, step.threshold) for step in chosen.steps_for(law.name)]
+        for law in watch.laws
+    }  # fmt: skip
+    return Risks(chosen.horizon_s, tuple(series), steps)

@@ -108,7 +108,8 @@ class _Forewarn(click.Group):
         if " ".join(args[:2]) in COMMANDS:
             args = [" ".join(args[:2]), *args[2:]]
         name = args[0]
-        if not name.startswith("-") and name not in {*COMMANDS, *FORMERLY}:
+        known = name.startswith("-") or name in {*COMMANDS, *FORMERLY}
+        if not known and not ctx.resilient_parsing:  # a shell completes the line
             hint = near_miss(name, COMMANDS)
             raise click.UsageError(
                 f"no such command {name!r} ({hint or 'forewarn --help lists them'})"

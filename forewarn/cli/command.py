@@ -28,6 +28,8 @@ from typing import (
 import click
 from click.core import ParameterSource
 
+from forewarn.cli.completing import COMPLETED
+
 Run = Callable[..., None]
 
 
@@ -195,6 +197,8 @@ def _parameter(
             facts |= {"is_flag": False, "flag_value": mark.value}
     if words:
         facts["metavar"] = words[-1]
+    if name in COMPLETED:
+        facts["shell_complete"] = COMPLETED[name]
     required = default is inspect.Parameter.empty
     many = many and not isinstance(facts["type"], Numbers)
     if argument:

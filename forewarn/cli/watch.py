@@ -48,7 +48,7 @@ DEFAULT_PERIOD_S = 0.1
 
 @command()
 def laws(
-    name: str | None = None,
+    law: Annotated[str | None, "[NAME]"] = None,
     /,
     *,
     book: Book,
@@ -64,13 +64,13 @@ def laws(
     from forewarn.monitors.laws.lawbook import find_laws
 
     used = book.laws()
-    if name is None:
+    if law is None:
         if svg is not None:
             raise click.UsageError("--svg needs the NAME of a law")
         payload = {"laws": [_entry(law) for law in used.laws.values()]}
         say(payload, _listing(list(used.laws.values())))
         return
-    found = find_laws(name, used)
+    found = find_laws(law, used)
     shown = [_Shown(law, period) for law in found]
     if svg is not None:
         _draw(svg, shown)

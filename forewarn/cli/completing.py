@@ -1,0 +1,54 @@
+"""What the shell completes: scenarios, laws and models, beside commands and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from glob import escape, glob
+
+import click
+from click.shell_completion import CompletionItem
+
+
+def _beginning(
+    names: Iterable[str], incomplete: str, endings: tuple[str, ...] = ()
+) -> list[CompletionItem]:
+    """The names and files that begin as typed; files with these endings alone."""
+    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    typed = os.path.expanduser(incomplete)
+    for path in sorted(glob(f"{escape(typed)}*")) if endings else ():
+        shown = f"{path}{os.sep}" if os.path.isdir(path) else path
+        if shown.endswith((os.sep, *endings)):
+            found.append(CompletionItem(shown))
+    return found
+
+
+def scenarios(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Scenarios that ship, and scenario files."""
+    from forewarn.scenarios.schema import shipped_families, shipped_scenarios
+
+    return _beginning(
+        sorted([*shipped_scenarios(), *shipped_families()]), incomplete, (".yaml",)
+    )
+
+
+def laws(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The names of the law book."""
+    from forewarn.monitors.laws.lawbook import law_book
+
+    return _beginning(sorted(law_book().every()), incomplete)
+
+
+def models(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Model files, and folders that may hold one."""
+    return _beginning((), incomplete, (".json", ".json.gz"))
+
+
+COMPLETED = {"scenario": scenarios, "law": laws, "model": models}
+"""By the names of the parameters, whichever command they are of."""

@@ -1,0 +1,48 @@
+"""What the shell completes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from forewarn.cli import main
+
+
+def completed(*typed: str) -> list[str]:
+    """What stands after the last word that was typed, once tab is pressed."""
+    shell = ShellComplete(main, {}, "forewarn", "_FOREWARN_COMPLETE")
+    return [each.value for each in shell.get_completions([*typed[:-1]], typed[-1])]
+
+
+@pytest.mark.parametrize(
+    ("typed", "known"),
+    [
+        (("ru",), "run"),
+        (("run", "s"), "s3"),
+        (("run", "house"), "household"),
+        (("learn", "--scenario", "tiny"), "tiny-road"),
+        (("monitor", "--law", "51_"), "51_5"),
+        (("laws", "51_"), "51_5"),
+        (("run", "--th"), "--threshold"),
+    ],
+)
+def test_names_are_completed(typed: tuple[str, ...], known: str) -> None:
+    found = completed(*typed)
+    assert known in found
+    assert all(name.startswith(typed[-1]) for name in found)
+
+
+def test_models_are_completed(tmp_path: Path) -> None:
+    for name in ("model.json", "model.b.json.gz", "model.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "models").mkdir()
+    begun = f"{tmp_path}/mod"
+    found = [f"{tmp_path}/{n}" for n in ("model.b.json.gz", "model.json", "models/")]
+    assert completed("show", begun) == found
+    assert completed("run", "s3", "--model", begun) == found
+
+
+def test_a_command_that_does_not_exist_completes_to_nothing() -> None:
+    assert completed("rnu", "--mo") == []

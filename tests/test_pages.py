@@ -109,6 +109,16 @@ def test_its_commands_run(
         assert not isinstance(done.exception, Exception), line
 
 
+GUIDES = [page for page in PAGES if page.stem not in ("README", "architecture")]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_it_begins_with_what_a_reader_can_do_after_it(page: Path) -> None:
+    title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
+    assert title.startswith("# ")
+    assert re.match(r"After (reading this page|this tutorial) you can ", first)
+
+
 def test_each_reason_to_leave_one_out_is_needed() -> None:
     lines = [line for page in PAGES for line in _commands(page)]
     for left in LEFT:

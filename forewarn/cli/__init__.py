@@ -1,7 +1,7 @@
-"""The command line: one module a command, imported when the command is used.
+"""The command line: one module per command, imported when the command runs.
 
-`forewarn --help` is answered from the table below alone, so it stays quick however
-heavy the commands become.
+`forewarn --help` reads only the table below, so it stays fast however heavy the
+commands become.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _os_problem(error: OSError) -> str:
 
 
 def _hang_up() -> int:
-    """Whoever read our output is gone: say nothing more, not even at shutdown."""
+    """The reader of our output is gone: print nothing more, not even at shutdown."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return BROKEN_PIPE

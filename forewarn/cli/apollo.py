@@ -73,9 +73,11 @@ class Around:
 
     Args:
         map_: The folder or file of Apollo's map; without it few signals are known.
-        told: What no channel tells: rain=0.2, time_of_day=21, …; may be given again.
+        told: Values that no channel sends, such as rain=0.2 or time_of_day=21; may be
+            repeated.
         body: The car's size in m, from the rear axle; by default Apollo's usual car.
-        edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
+        edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
+            earlier.
     """
 
     map_: AnyPath | None = None
@@ -84,7 +86,7 @@ class Around:
     edition: Edition = 9
 
     def surroundings(self) -> dict[str, Any]:
-        """What is told of the surroundings, each in the type of its signal."""
+        """The given values of the surroundings, each in the type of its signal."""
         from forewarn.abstractions.errors import InvalidInput, suggest
         from forewarn.abstractions.files import parse_yaml
         from forewarn.abstractions.serial import validated
@@ -103,7 +105,7 @@ class Around:
         return {name: getattr(checked, name) for name in given}
 
     def size(self) -> dict[str, float] | None:
-        """The car's size, from what an option says of it."""
+        """The car's size, from the option's text."""
         text = self.body
         if text is None:
             return None
@@ -151,7 +153,7 @@ def drive(
 
 @contextlib.contextmanager
 def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
-    """SIGTERM ends things in an orderly way, as Ctrl-C does by itself."""
+    """Lets SIGTERM end the command in an orderly way, as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, lambda *_: end())
     try:
         yield
@@ -164,7 +166,7 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
 def apollo() -> None:
     """Apollo: guard it, record it, and test without it.
 
-    Every command takes --json. `forewarn doctor apollo` says what is usable here.
+    Every command takes --json. `forewarn doctor apollo` lists what is usable here.
     """
 
 
@@ -184,8 +186,8 @@ def serve(
 ) -> None:
     """A stand-in for Apollo: cyber_bridge, its channels, and a car that obeys.
 
-    It drives a scenario that runs on SUMO, episode after episode, or says what a
-    .record file holds. Guards may connect and stop the car, as they can with Apollo.
+    It drives a SUMO scenario, run after run, or replays a .record file. Guards may
+    connect and stop the car, as they can with Apollo.
 
     \b
     Example:
@@ -198,9 +200,10 @@ def serve(
         port: The port; 0 takes one that is free.
         allow_remote: Listen where others can reach it, unguarded.
         seed: Seed of everything random.
-        episodes: So many of a scenario; by default they go on.
-        pace: How fast the stand-in's clock goes; 0: as fast as it can.
-        edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
+        episodes: Number of runs (default: unlimited).
+        pace: Speed of the stand-in's clock; 0: as fast as possible.
+        edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
+            earlier.
         guardian: Its guardian is enabled.
     """
     from forewarn.apollo_bridge import frames
@@ -245,7 +248,7 @@ def map_(
     *,
     out: File,
 ) -> None:
-    """Write one of our maps, or any of SUMO's nets, in Apollo's form.
+    """Write one of our maps, or any SUMO net, in Apollo's format.
 
     \b
     Example:
@@ -284,7 +287,7 @@ def record(
     for_: NotNegative | None = None,
     edition: Edition = 9,
 ) -> None:
-    """Write what Apollo says to a .record file, for learn and measure.
+    """Write Apollo's messages to a .record file, for learn and measure.
 
     \b
     Example:
@@ -292,7 +295,8 @@ def record(
 
     Args:
         for_: End after this many seconds (default: at Ctrl-C).
-        edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
+        edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
+            earlier.
     """
     from forewarn.apollo_bridge import channels
     from forewarn.apollo_bridge.channels import messages
@@ -320,7 +324,7 @@ def record(
 
 
 class _Heard:
-    """What came, on its way from the bus's thread to the file."""
+    """Messages on their way from the bus's thread to the file."""
 
     def __init__(self) -> None:
         self._queue: queue.Queue[tuple[str, Any, int]] = queue.Queue(QUEUED)
@@ -342,7 +346,7 @@ class _Heard:
     def said(
         self, ending: threading.Event, until_s: float | None
     ) -> Iterator[tuple[str, Any, int]]:
-        """What came, until the end."""
+        """The messages, until the end."""
         try:
             while not ending.is_set():
                 if until_s is not None and time.monotonic() >= until_s:
@@ -370,14 +374,15 @@ def resume(
 ) -> None:
     """Let Apollo drive on after a guard has stopped it.
 
-    A stop stays when the guard that asked for it has ended; this takes it back.
+    A stop outlives the guard that asked for it; this command lifts it.
 
     \b
     Example:
       forewarn apollo resume --bridge tcp://127.0.0.1:9090
 
     Args:
-        edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
+        edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
+            earlier.
     """
     from forewarn.apollo_bridge import channels
     from forewarn.apollo_bridge.channels import messages
@@ -411,11 +416,12 @@ def signals(
     around: Around,
     out: File | None = None,
 ) -> None:
-    """Read a .record file as the signals of driving.
+    """Read a .record file as driving signals.
 
-    With --json a line for each frame: {"time_s": …, "signals": {…}}. A signal that is
-    not known at a moment is left out; null is known not to be there. Where a message
-    says what cannot be, "fault" says which, and what it touches is left out.
+    With --json a line for each frame: {"time_s": …, "signals": {…}}. A signal whose
+    value is unknown is left out; null means that there is no such thing. If a message
+    contains an impossible value, "fault" names it, and the signals that depend on it
+    are left out.
 
     \b
     Examples:
@@ -457,7 +463,7 @@ def signals(
 def _written(
     drive: RecordedDrive, out: Path, record: Path, period_s: float
 ) -> Iterator[Frame]:
-    """The frames that carry what is known nearly always, written as they come."""
+    """Writes the frames as they come, with the signals that are nearly always known."""
     from forewarn.abstractions.frame import Frame
     from forewarn.abstractions.trace import TraceHeader, trace_writer
 

@@ -46,13 +46,12 @@ class Watched:
     Args:
         bridge: From outside, through Apollo's cyber_bridge.
         node: As a node, inside Apollo's container.
-        fake: On a stand-in in this process, which drives a scenario once; by default
-            s2.
+        fake: On a stand-in in this process, which drives a scenario once (default: s2).
         without: An input that this Apollo does not have: prediction, lights, …
         guardian: When a stop is not obeyed, ask Apollo's guardian, which must be
             enabled.
         seed: Seed of everything random.
-        pace: How fast the stand-in's clock goes; 0: as fast as it can.
+        pace: Speed of the stand-in's clock; 0: as fast as possible.
         for_: End after this many seconds.
     """
 
@@ -77,8 +76,9 @@ def guard(
 ) -> None:
     """Watch Apollo, and stop or slow it down before it breaks a law.
 
-    Says by which ways Apollo can be held back, then each change of mind; with --json a
-    line for every frame. When it ends, Apollo is left stopped, unless it is in shadow
+    Prints how Apollo can be stopped or slowed, then each change of decision; with
+    --json one line per frame. When it ends, Apollo is left stopped, unless it is in
+    shadow
     mode: `forewarn apollo resume` lets it drive on.
 
     \b
@@ -88,8 +88,8 @@ def guard(
 
     Args:
         record: Where the run record goes.
-        live: Watch while it goes on: line, the default, in this terminal; web, on a
-            page of this machine's; foxglove, in Foxglove, with the extra of that name.
+        live: Watch live: line, in this terminal (the default); web, on a page served by
+            this machine; foxglove, in Foxglove (extra foxglove).
     """
     if sum((watched.bridge is not None, watched.node, watched.fake is not None)) != 1:
         raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
@@ -166,7 +166,7 @@ def _watch(
     saying: Saying,
     watched: Watched,
 ) -> None:
-    """The loop: a frame, a decision, what is done about it."""
+    """The loop: a frame, a decision, the intervention."""
     from forewarn.apollo_bridge.act import planner_parameters
 
     frame = world.reset(watched.seed)

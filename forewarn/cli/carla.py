@@ -77,22 +77,22 @@ def serve(
     """Stand in for CARLA 0.9.16: its protocol and traffic, no rendering, no physics.
 
     Where libsumo is installed and knows the map, SUMO moves traffic, pedestrians and
-    lights. A world begins anew from --seed when a client turns synchronous mode on
-    before it has spawned anything.
+    lights. A world restarts from --seed if a client turns synchronous mode on before it
+    spawns anything.
 
     Args:
-        port: For calls; streams have the next one. 0 takes two that are free.
+        port: Port for calls; streams use the next one. 0 takes two free ports.
         host: Listen there.
         map_: A map that ships, or an OpenDRIVE file.
         seed: Seed of everything random.
-        rate: Ticks a second while no client ticks.
-        traffic: Vehicles an hour that come by themselves, where SUMO knows the map.
+        rate: Ticks per second while no client ticks.
+        traffic: Vehicles per hour that SUMO adds, if it knows the map.
         walkers: Pedestrians an hour.
         scenario: A driving scenario's map, traffic and car; its role_name is hero.
-        kinematic: Without SUMO: what clients spawn, and no more.
-        recordings: The folder of what clients record and replay; without one recordings
-            go when the server ends.
-        until_eof: End when standard input does: with whoever started it.
+        kinematic: Without SUMO: only what clients spawn.
+        recordings: Folder of the recordings that clients make and replay; without one
+            they are deleted when the server ends.
+        until_eof: End when standard input closes, that is, with the parent process.
     """
     from forewarn.abstractions.errors import MissingDependency, clean
     from forewarn.plugins.sumo import wire
@@ -125,7 +125,7 @@ def serve(
 
 
 def _stage(name: str) -> Callable[[int], Stage]:
-    """What a scenario puts on the roads in the episode of a seed."""
+    """The traffic of a scenario's run with that seed."""
     from forewarn.plugins.registry import make_world
     from forewarn.plugins.sumo.bridge import SumoWorld
     from forewarn.scenarios.schema import load_scenario
@@ -218,9 +218,9 @@ def guard(
 ) -> None:
     """Guard a vehicle that another client drives, in synchronous mode or not.
 
-    It watches snapshots, never ticks, and steps in between ticks. Whoever drives must
-    go on doing so: the last control before a tick counts, so a driver who sends its
-    own late can win some of them; what the world then shows is judged, and escalates.
+    It watches snapshots, never ticks, and steps in between ticks. The driver must keep
+    driving. The last control before a tick counts, so a driver that sends its own late
+    can override the guard; the guard sees that in the world and escalates.
 
     \b
     Example:
@@ -230,8 +230,8 @@ def guard(
         traffic_manager: The port of the Traffic Manager that drives it: slow then turns
             its knob.
         record: Where the run record goes.
-        live: Watch while it goes on: line, the default, in this terminal; web, on a
-            page of this machine's; foxglove, in Foxglove, with the extra of that name.
+        live: Watch live: line, in this terminal (the default); web, on a page served by
+            this machine; foxglove, in Foxglove (extra foxglove).
     """
     from functools import partial
 
@@ -282,10 +282,10 @@ def record(
 ) -> None:
     """Write what a vehicle perceives to OUT, a trace, while anything drives it.
 
-    It begins when the vehicle is on a road, and ends when it leaves it. With --from it
-    is what the vehicle perceived in a recording of CARLA's own, which the server plays:
-    nobody else should drive in its world meanwhile. Exit status 1: there was nothing
-    to record.
+    Recording begins when the vehicle is on a road and ends when it leaves the road.
+    With --from, the server plays one of CARLA's own recordings, and OUT holds what the
+    vehicle perceived in it; no other client should drive meanwhile. Exit status 1:
+    there was nothing to record.
 
     \b
     Example:
@@ -382,19 +382,19 @@ _FAULTS = frozenset(("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"))
 
 
 class ClientEnded(Unreachable):
-    """What a server said ended CARLA's own client, and its process."""
+    """A server's answer ended CARLA's own client and its process."""
 
 
 def apart(where: str) -> Callable[[], bool]:
-    """Goes on in another process; the one that was there waits and leaves as it does.
+    """Continues in a child process; the parent waits and exits with the child's status.
 
-    It hands signals on. Where CARLA's library has ended the other, it says so.
+    It hands signals on. If CARLA's library ended the child, the parent says so.
 
     Args:
         where: The server, for people.
 
     Returns:
-        Whether whoever waited is gone, so that nobody would hear of anything.
+        Whether the waiting parent is gone, so that nothing would be read.
 
     Raises:
         ClientEnded: In the process that waited.

@@ -1,4 +1,4 @@
-"""`forewarn check`: how likely something is on a model, from each of its states."""
+"""`forewarn check`: the probability of a property in each state of a model."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Asked:
     """What is asked.
 
     Args:
-        of: Of a file with several models, each of its own laws: that of this law.
-        prop: A property, as in 'P=? [ F<=20 "crash" ]'; may be given again.
-        law: The probability that a law is violated; may be given again.
+        of: In a file with several models: the model of this law.
+        prop: A property, as in 'P=? [ F<=20 "crash" ]'; may be repeated.
+        law: A law: compute the probability of its violation; may be repeated.
         define: A label for --prop and --law, as in 'bad=s=3|s=7' or 'bad="crash"'.
         from_: A state, init or all (default: all; the exit status then judges the
             model's initial state, if it has one).
@@ -54,14 +54,16 @@ class Computed:
     """How it is computed.
 
     Args:
-        engine: What computes; storm is the cross-check and needs stormpy.
-        exact: Rational arithmetic by Storm: answers as 14/349.
-        intervals: With --prop: bounds that the counts behind the model support.
-        closed_support: With --intervals: take it for certain that only transitions of
-            the model's support can happen, as published intervals do.
-        delta: With --intervals: the chance that the truth lies outside the bounds.
-        within: With --law: violated within so many further steps, not ever.
-        semantics: With --law: paper waits one step more, as Definition 5.2 has it.
+        engine: Engine; storm is the cross-check and needs stormpy.
+        exact: Exact rational answers by Storm, such as 14/349.
+        intervals: With --prop: confidence bounds from the model's transition counts.
+        closed_support: With --intervals: assume that only transitions in the model's
+            support can happen, as published intervals do.
+        delta: With --intervals: probability that the true value lies outside the
+            bounds.
+        within: With --law: violated within this many further steps (default: at any
+            time).
+        semantics: With --law: paper waits one more step, as in Definition 5.2.
     """
 
     engine: Literal["builtin", "storm"] = "builtin"
@@ -89,13 +91,13 @@ class Computed:
 
 @command()
 def check(model: File, /, *, asked: Asked, how: Computed) -> None:
-    """Ask a model how likely something is.
+    """Compute the probability of a property or of a law's violation on a model.
 
-    A property is PCTL: P=? [ F<=20 "crash" ] or P>=0.9 [ "a" U "b" ], with one of
-    X, F, G and U. Storm answers what goes further, such as nested P or S=? [ "a" ], and
-    --exact: install the extra storm. A name in quotes is a label, a definition, a
-    state, or an expression that the model's predicates decide. Exit status 1: what
-    must hold does not, in a state that was asked about.
+    A property is PCTL: P=? [ F<=20 "crash" ] or P>=0.9 [ "a" U "b" ], with one of X, F,
+    G and U. Other properties, such as nested P or S=? [ "a" ], and --exact need Storm:
+    install the extra storm. A name in quotes is a label, a definition, a state, or an
+    expression that the model's predicates decide. Exit status 1: a bound does not hold
+    in a state that was asked about.
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.checking.question import Question
@@ -166,7 +168,8 @@ def _property_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
 
 
 def _law_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
-    """For each state the monitor that read it alone, and the worst that may be."""
+    """For each state, the monitor after reading it alone, and the worst possible
+    monitor state."""
     rows = list[tuple[float, list[str]]]()
     for state, fresh in answer.fresh.items():
         by_monitor = answer.payload["values"][state]

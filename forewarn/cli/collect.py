@@ -1,4 +1,4 @@
-"""`forewarn collect`: unguarded episodes to traces."""
+"""`forewarn collect`: record unguarded runs as traces."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ class Enough:
     """When sampling ends.
 
     Args:
-        until: Stop when enough is known. rate: how often each law is broken in a run.
+        until: Stop when enough is known. rate: the fraction of runs that violate each
+            law.
         epsilon: With --until: maximum error of the rate.
         delta: With --until: probability of a larger error.
-        budget: With --until: when to give up, such as 400, 90s or 10min.
+        budget: With --until: budget, such as 400 runs (400), 90s or 10min.
     """
 
     until: Literal["rate"] | None = None
@@ -60,7 +61,7 @@ class Enough:
     budget: Annotated[str, "EPISODES|TIME"] = "1000"
 
     def limits(self, episodes: int | None) -> tuple[int, float]:
-        """How many episodes there may be, and how long it may take."""
+        """The maximum number of runs and the time limit."""
         match = _BUDGET.fullmatch(self.budget.strip())
         if match is None or not float(match[1]):
             raise click.BadParameter(
@@ -88,16 +89,16 @@ def collect(
     format_: Literal["columns", "jsonl"] | None = None,
     rerun: Annotated[bool, Formerly("--again")] = False,
 ) -> None:
-    """Run SCENARIO without a guard and write a trace an episode.
+    """Run SCENARIO without a guard and write one trace per run.
 
     Only the rules that SCENARIO names are enforced, if it names any.
 
-    SCENARIO is a name that `forewarn scenarios` lists, or a file. A campaign that was
-    stopped goes on where it was when the command is given again.
+    SCENARIO is a name that `forewarn scenarios` lists, or a file. If a campaign was
+    interrupted, the same command continues it.
 
-    With --until rate it looks after each doubling of the episodes. It stops when the
-    rate of runs that break each law is known to within --epsilon, or when the budget is
-    used up; it then says how far it got.
+    With --until rate, the rates are checked after each doubling of the runs. It stops
+    when the violation rate of each law is known to within --epsilon, or when the budget
+    is used up; it then prints how far it got.
 
     \b
     Example:
@@ -106,14 +107,14 @@ def collect(
       forewarn collect tiny-road --until rate --epsilon 0.05 --out sampled
 
     Args:
-        episodes: How many; each has the next seed. 100, or of logs all; unless --until
-            says when to stop.
+        episodes: Number of runs; each has the next seed (default: 100, or all
+            recordings of logs, unless --until is given).
         seed: Seed of everything random.
         out: The folder that the traces go to; may be an address such as s3://b/runs.
-        format_: columns: Parquet files of many runs each, half the size, and read far
-            faster (needs pyarrow); jsonl: a file a run, for people. By default what the
-            folder holds already, else columns where pyarrow is installed.
-        rerun: Run also what is in the folder already.
+        format_: columns: Parquet files of many runs each, half the size and much faster
+            to read (needs pyarrow). jsonl: one file per run, for people. Default: the
+            format in the folder, else columns if pyarrow is installed.
+        rerun: Repeat the runs that are in the folder already.
     """
     from forewarn.abstractions.dataset.layout import parquet
     from forewarn.scenarios.running.campaign import frames_kept, recordings
@@ -158,7 +159,8 @@ def collect(
 
 
 def _files(out: Path, episodes: Sequence[Episode]) -> list[str]:
-    """The files of these episodes' traces: one each, or the parts they lie in."""
+    """The files of these runs' traces: one per run, or the Parquet files that hold
+    them."""
     from forewarn.scenarios.running.campaign import kept_in
 
     found = kept_in(out, episodes)
@@ -166,7 +168,7 @@ def _files(out: Path, episodes: Sequence[Episode]) -> list[str]:
 
 
 def _others(out: Path, episodes: Sequence[Episode]) -> list[str]:
-    """Traces in the folder that this campaign has not made: learn would take them."""
+    """Traces in the folder that are not of this campaign: learn would read them."""
     from forewarn.abstractions.readers.stored import stored_runs
 
     ours = {episode.trace for episode in episodes}

@@ -1,4 +1,4 @@
-"""Makes click commands from typed functions: the signature and its docstring are all.
+"""Makes click commands from the signatures and docstrings of typed functions.
 
 A command is a function. Its positional-only parameters are arguments, the others are
 options, or groups: frozen dataclasses whose fields are options, so that an option that
@@ -34,13 +34,13 @@ Run = Callable[..., None]
 
 
 class Count(click.IntRange):
-    """A whole number in a range; help calls it by what it is."""
+    """A whole number in a range, with its own name in the help."""
 
     name = "count"
 
 
 class Number(click.FloatRange):
-    """A finite number in a range: click's own lets nan through, and inf."""
+    """A finite number in a range: click's own type accepts nan and inf."""
 
     name = "number"
 
@@ -129,19 +129,19 @@ _TYPES: dict[Any, click.ParamType[Any]] = {
 
 
 class OnlyFlag(NamedTuple):
-    """An option that may stand without its value, and has this one then."""
+    """An option with an optional value: without it, it has this one."""
 
     value: str
 
 
 class Formerly(NamedTuple):
-    """The name of an option in the last release, which is still accepted."""
+    """The name of an option in the previous release, still accepted."""
 
     option: str
 
 
 class _Renamed(click.Option):
-    """An option that also takes its former name, which help does not show."""
+    """An option that also accepts its former name, which help hides."""
 
     formerly: Formerly
 
@@ -153,7 +153,7 @@ class _Renamed(click.Option):
 
 
 class _Typed(NamedTuple):
-    """What the annotation of a parameter says."""
+    """The type, default and help that a parameter's annotation gives."""
 
     of: Any
     marks: tuple[Any, ...]
@@ -272,7 +272,7 @@ def command(
     """Makes a click command of a typed function.
 
     Args:
-        name: What it is called; by default as the function.
+        name: The name of the command (default: the function's).
         of: The group that it belongs to.
         json: Whether it takes --json, which `say` obeys.
         settings: Anything else that click is told.
@@ -321,7 +321,7 @@ def command(
 
 
 def given_options() -> dict[str, str]:
-    """The options that stand on the command line, by their parameters' names."""
+    """The options that were given on the command line, by parameter name."""
     ctx = click.get_current_context()
     return {
         option.name: option.opts[0]
@@ -332,7 +332,7 @@ def given_options() -> dict[str, str]:
 
 
 def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:
-    """What an option's KEY=VALUE say, each value as YAML has it."""
+    """The values of an option's KEY=VALUE pairs, each read as YAML."""
     from forewarn.abstractions.files import parse_yaml
 
     given: dict[str, Any] = {}

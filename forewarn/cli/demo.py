@@ -1,4 +1,5 @@
-"""`forewarn demo`: the main job, end to end, on worlds that need nothing else."""
+"""`forewarn demo`: collect, learn, warn, measure and intervene on the embedded
+worlds."""
 
 from __future__ import annotations
 
@@ -63,9 +64,9 @@ def demo(
     """Collect, learn, warn, intervene, measure and report, in about a minute.
 
     Drivers come to a light that turns yellow, and turn left across oncoming traffic; a
-    robot is told to heat a fork in the microwave. From runs that nobody guards a chain
-    is learned; other runs show how early, and how wrongly, the guard warns, and what
-    its acting changes.
+    robot is told to heat a fork in the microwave. A chain is learned from unguarded
+    runs. Other runs show how early the guard warns, how often falsely, and what its
+    interventions change.
 
     \b
     Example:
@@ -73,8 +74,7 @@ def demo(
 
     Args:
         out: Where the report, the learned models and the runs go.
-        jobs: How many processes run episodes; by default as many as there are cores, 4
-            at most.
+        jobs: Number of processes (default: the number of cores, at most 4).
     """
     from forewarn.scenarios.demo import tour
     from forewarn.scenarios.report import write_report
@@ -172,7 +172,7 @@ def _measured(done: Travelled) -> list[str]:
 
 
 def sentence(done: Travelled) -> str:
-    """What a leg showed, for someone who has not read anything else."""
+    """The result of one leg in a sentence that needs no context."""
     leg, row = done.leg, done.row
     facts = row.as_dict()
     runs = facts["violating"] + facts["clean"]
@@ -198,7 +198,7 @@ def _count(part: int, whole: int) -> str:
 
 
 def _remarks(found: Sequence[Travelled]) -> list[str]:
-    """What a reader of the sentences must know of the figures."""
+    """What a reader of the sentences must know about the figures."""
     legs: Sequence[Leg] = [each.leg for each in found]
     seeds = "; ".join(
         f"{leg.scenario}: learned from seeds {_seeds(leg.training)}, judged on"

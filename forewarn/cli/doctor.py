@@ -89,9 +89,9 @@ def doctor(
     name: str | None = None,
     /,
 ) -> None:
-    """What is usable here: each engine, simulator and framework.
+    """List the usable engines, simulators and frameworks.
 
-    With NAME only that piece is looked at, and the exit status is 3 if it is missing.
+    With NAME, check only that piece; the exit status is 3 if it is missing.
     """
     pieces = PIECES if name is None else (_piece(name),)
     found = [_examine(piece) for piece in pieces]
@@ -132,7 +132,8 @@ def _examine(piece: Piece) -> dict[str, Any]:
 
 
 def _cyber() -> dict[str, Any]:
-    """Apollo's own Python bindings, which no registry has: looked for, not declared."""
+    """Apollo's own Python bindings, which are in no registry: detected, not
+    declared."""
     from forewarn.apollo_bridge.support import examine
 
     support = examine()
@@ -147,7 +148,7 @@ def _cyber() -> dict[str, Any]:
 
 
 def _unity() -> dict[str, Any]:
-    """AI2-THOR's own build, beside our household, which needs nothing more."""
+    """AI2-THOR's own build; our household needs nothing more."""
     from forewarn.thor_bridge.support import examine
 
     support = examine()

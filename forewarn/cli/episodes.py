@@ -1,4 +1,4 @@
-"""What the commands that run episodes share: progress, sentences, which runs."""
+"""What the commands that run scenarios share: progress, sentences, which seeds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def recorded_by(path: Path, working: Working) -> Path:
-    """A folder with the traces of all that a scenario's world has recorded.
+    """A temporary folder with the traces of all recordings of a scenario's world.
 
-    It is there until the command ends.
+    It is deleted when the command ends.
     """
     from tempfile import TemporaryDirectory
 
@@ -49,7 +49,7 @@ def recorded_by(path: Path, working: Working) -> Path:
 
 
 def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:
-    """The seeds on the command line, or else some that the model does not know."""
+    """The requested seeds, or else seeds that the model was not trained on."""
     from forewarn.scenarios.measuring.measure import unknown_seeds
 
     given = given_options()
@@ -59,7 +59,7 @@ def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range
 
 
 def counted(episodes: Iterable[Episode], what: str, total: int) -> Iterator[Episode]:
-    """The episodes, with a line of what there was so far."""
+    """Yields the runs and shows a line of progress with the counts so far."""
     seen = {"violations": 0, "alarms": 0, "interventions": 0, "failed": 0}
 
     def so_far() -> str:
@@ -78,7 +78,7 @@ def counted(episodes: Iterable[Episode], what: str, total: int) -> Iterator[Epis
 
 
 def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[str]:
-    """What there is to say of episodes that failed."""
+    """The lines about runs that failed."""
     failed = [episode for episode in episodes if episode.failed]
     if failed:
         yield (

@@ -1,4 +1,5 @@
-"""`forewarn convert`, `import` and `export`: files of other forms and other tools."""
+"""`forewarn convert`, `import` and `export`: files in other formats and for other
+tools."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ def convert(
 
     Args:
         out: The folder they go to.
-        format_: columns: Parquet, for everything large; jsonl: a file a run, for
-            people. By default what the first source is not.
+        format_: columns: Parquet, for large sets. jsonl: one file per run, for people.
+            Default: the format that the first source does not have.
     """
     from forewarn.abstractions.dataset.layout import SUFFIX
     from forewarn.abstractions.readers.stored import (
@@ -75,9 +76,9 @@ def import_(file: File, /, *, out: File) -> None:
     """Read a chain made by another tool.
 
     The format is found by the content: PRISM language, PRISM or Storm explicit files
-    (name the .tra; .lab and .sta stand beside it), Storm DRN, UMB, ProbGuard's
-    model.json, or a model of our own. Storm reads the PRISM language: install the
-    extra storm.
+    (name the .tra file; .lab and .sta must be beside it), Storm DRN, UMB, ProbGuard's
+    model.json, or a model of our own. Storm reads the PRISM language: install the extra
+    storm.
 
     Args:
         out: Where the model goes.
@@ -120,13 +121,13 @@ def export(
       forewarn export forewarn-runs/s1-*-000007.run.jsonl --format mcap --out run.mcap
 
     Args:
-        format_: prism: PRISM language; drn: Storm; csv: one transition a line;
+        format_: prism: PRISM language; drn: Storm; csv: one transition per line;
             explicit: PRISM's .tra, .lab and .sta; umb: PRISM's and Storm's binary
-            archive. Of a run: mcap: for Foxglove; csv: a frame a line.
-        of: Of a file with several models, each of its own laws: that of this law.
+            archive. For a run: mcap: for Foxglove; csv: one frame per line.
+        of: In a file with several models: the model of this law.
         law: Write the product with this law's monitor, labelled violated and pending.
         define: A label for the law, as in 'bad=s=3|s=7'; written as a label too.
-        out: Where it goes; text goes to standard output without it.
+        out: Write to this file (default for text: standard output).
     """
     from forewarn.abstractions.files import (
         first_line,

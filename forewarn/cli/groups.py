@@ -59,9 +59,9 @@ class Working:
     """Who does the work.
 
     Args:
-        jobs: How many processes share the work.
-        on: Do the work on Ray: on a cluster, or on one that is started here and ended
-            with the command. --jobs says how many at a time.
+        jobs: Number of processes.
+        on: Run on Ray: on a cluster, or on one that is started here and ends with the
+            command. --jobs limits how many runs are in progress.
     """
 
     jobs: Many = 1
@@ -76,11 +76,11 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """In which world a scenario runs.
+    """The world that a scenario runs in.
 
     Args:
-        world: Run it in this world instead of its own: `carla` takes SUMO's scenarios.
-            SCENARIO@NAME means the same.
+        world: World to use instead of the scenario's own: `carla` takes SUMO's
+            scenarios. SCENARIO@NAME means the same.
         law: A law to watch instead of the scenario's: a name or a formula; may be
             repeated.
     """
@@ -99,10 +99,10 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Driven(Where):
-    """In which world a scenario runs, and who drives.
+    """The world that a scenario runs in, and its pilot.
 
     Args:
-        pilot: Who drives instead of the scenario's own pilot, such as driving-llm.
+        pilot: Pilot to use instead of the scenario's own, such as driving-llm.
         set: A setting of the pilot, such as model=ollama:llama3.1; may be repeated.
     """
 
@@ -125,21 +125,19 @@ class Driven(Where):
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """The model that a guard warns by, and its policy; by default those that ship.
+    """The guard's model and its policy (default: those that ship with the scenario).
 
     Args:
-        model: The model that the guard warns by, or the folder of a guard with a
-            certificate.
-        accept_model: Take a model of another scenario, vocabulary or period all the
-            same.
-        policy: What to do at which risk, as YAML.
+        model: Model of the guard, or the folder of a guard with a certificate.
+        accept_model: Accept a model of another scenario, vocabulary or period.
+        policy: Policy file: which intervention begins at which risk.
         preset: Which shipped policy to use: the one tuned to alert, or the one tuned
             with the guard acting (`forewarn tune --preset stop`).
-        horizon: How many seconds the guard's risk looks ahead; by default the policy's,
-            or else the scenario's.
-        intervene: What the guard may do, of none, alert, reflect, ask, slow, stop;
-            several apart by commas, the mildest first. none: it decides and records,
-            and lets everything pass.
+        horizon: Horizon of the guard's risk in seconds (default: the policy's, or else
+            the scenario's).
+        intervene: Allowed interventions among none, alert, reflect, ask, slow, stop,
+            separated by commas, the mildest first. none: decide and record, but let
+            everything pass.
     """
 
     model: AnyPath | None = None
@@ -150,7 +148,7 @@ class Warned:
     intervene: Annotated[str | None, "KINDS"] = None
 
     def files(self, scenario: Scenario) -> tuple[Path | None, Path | None, str]:
-        """The model and the policy, and a sentence if they are those that ship."""
+        """The model, the policy, and a sentence if they are the shipped ones."""
         from forewarn.monitors.chains.model import (
             load_models,
             refuse_other,
@@ -200,17 +198,19 @@ def chosen_policy(
     laws: Sequence[Law] = (),
     shadow: bool = False,
 ) -> Policy:
-    """The policy in a file, or the default one, with what the options change.
+    """The policy in a file, or the default one, as changed by the options.
 
     Args:
         path: The policy's file.
         horizon_s: The horizon that was asked for.
-        scenario_horizon_s: The scenario's, for where nobody says.
+        scenario_horizon_s: The scenario's horizon, used if neither option nor policy
+            has one.
         intervene: What the guard may do.
-        thresholds: From which risk on; as many as interventions. None: those of a
-            file that has one a law, or else `THRESHOLDS`.
+        thresholds: Their thresholds, one per intervention. None: those of the file,
+            which may differ by law, or else `THRESHOLDS`.
         when: Which states are judged.
-        laws: The scenario's: of those that ask to move a tuned policy only alerts.
+        laws: The scenario's laws. For laws that demand a movement, a tuned policy only
+            alerts.
         shadow: Whether nothing is enforced.
     """
     from forewarn.monitors.guarding.policy import (
@@ -279,7 +279,8 @@ def kind(text: str) -> Kind:
 def gaps(
     policy: Policy, laws: Sequence[str], left_out: Collection[str] = ()
 ) -> Iterator[str]:
-    """Where a policy and what is watched do not meet.
+    """The laws without thresholds in a policy, and the policy's laws that are not
+    watched.
 
     Raises:
         InvalidPolicy: They meet nowhere.
@@ -292,7 +293,8 @@ def gaps(
 
 
 def tell_gaps(policy: Policy, path: Path | None, laws: Sequence[str]) -> None:
-    """Says on standard error where the policy of that file and the laws do not meet."""
+    """Warns on standard error of laws without thresholds and of thresholds without
+    laws."""
     with naming(path or "the policy"):
         for line in gaps(policy, laws):
             note(line)
@@ -311,9 +313,9 @@ class Judging:
         rules: Rules that judge beside the risk; may be repeated.
         predicates: Predicates of yours that the rules use, written in YAML; may be
             repeated.
-        user: What guard programs are told of who asks, such as role=child.
-        place: What guard programs are told of where this is, such as room=bedroom.
-        request: What guard programs are told of what was asked, in words.
+        user: Facts about the user for guard programs, such as role=child.
+        place: Facts about the place for guard programs, such as room=bedroom.
+        request: The user's request in words, for guard programs.
     """
 
     guard_program: tuple[File, ...] = ()
@@ -327,9 +329,9 @@ class Judging:
         return bool(self.guard_program or self.rules)
 
     def judges(self, shadow: bool) -> list[Judge]:
-        """They, anew for each guard: each remembers its own run.
+        """New judges for each guard, because each remembers its own run.
 
-        Programs that nobody signed are taken only where none is enforced.
+        Unsigned programs are accepted only if nothing is enforced.
         """
         from forewarn.plugins.programs.judging import read_judge
 
@@ -357,7 +359,7 @@ class Judging:
 
 
 def to_log() -> Listener:
-    """Tells of interventions on standard error, a line each."""
+    """Prints each intervention on standard error."""
     import logging
 
     from forewarn.plugins.loop.alerts import LOGGER, LogAlerts
@@ -371,7 +373,7 @@ def to_log() -> Listener:
 
 @cache
 def _webhook(url: str, allow_host: str | None) -> Listener:
-    """Posts interventions, the last ones before the end too; one a process."""
+    """Posts interventions, including the last ones before the end; one per process."""
     from multiprocessing.util import Finalize
 
     from forewarn.plugins.loop.alerts import Webhook
@@ -384,13 +386,12 @@ def _webhook(url: str, allow_host: str | None) -> Listener:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Who is told of interventions.
+    """The receivers of alerts about interventions.
 
     Args:
-        log: Say each intervention on standard error as it begins.
-        webhook: Post each intervention there as JSON.
-        webhook_host: The host that the webhook may be on, where that is not this
-            machine.
+        log: Print each intervention on standard error as it begins.
+        webhook: URL to which each intervention is posted as JSON.
+        webhook_host: Host that the webhook may be on, if it is not this machine.
     """
 
     log: bool = False
@@ -398,9 +399,9 @@ class Telling:
     webhook_host: Annotated[str | None, "HOST"] = None
 
     def listeners(self) -> list[Callable[[], Listener]]:
-        """Make what is told of a loop; what is wrong with it shows now.
+        """Makes the listeners, so that a wrong option is reported at once.
 
-        Where OpenTelemetry is installed, it is told too.
+        OpenTelemetry is one of them if it is installed.
         """
         from forewarn.plugins.telemetry import OpenTelemetry, is_installed
 
@@ -415,7 +416,7 @@ class Telling:
 
 
 def person() -> Approver | None:
-    """Who is asked: whoever sits at the terminal, if anybody does."""
+    """The person at the terminal, who answers `ask`; None without a terminal."""
     from forewarn.plugins.loop.approval import Console
 
     return Console() if sys.stdin.isatty() else None
@@ -429,8 +430,8 @@ class Book:
     """The law book.
 
     Args:
-        edition: Whose text and times the law book gives.
-        book: A law file of your own, instead of the law book.
+        edition: Edition of the law book: its texts and times.
+        book: Law file to use instead of the law book.
     """
 
     edition: Literal["probguard", "lawbreaker"] = "probguard"

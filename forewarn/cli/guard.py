@@ -1,4 +1,5 @@
-"""`forewarn guard`: a guard for someone else's loop, over a socket or line by line."""
+"""`forewarn guard`: a guard for a loop in any language, over a socket or standard
+input."""
 
 from __future__ import annotations
 
@@ -59,28 +60,30 @@ def guard(
     record: Folder | None = None,
     live: Live = None,
 ) -> None:
-    """Guard a loop that is not ours: one JSON frame in, one JSON decision out.
+    """Guard a loop in any language: one JSON frame in, one JSON decision out.
 
-    A hello comes first (on standard input it may be left out):
-    {"forewarn": "guard/1", "token": …, "provides": ["speed", …]}; then frames:
-    {"sequence", "time_s", "signals": {…}, "proposal": {"name", "arguments"}}, with
-    "foreseen": {…} for a policy that judges what a proposal would lead to. On the
-    socket each message follows its length, four bytes, the highest first. A loop that
-    loses the guard must stop: the client in forewarn/plugins/remote/client.py does.
+    A hello comes first (on standard input it may be left out): {"forewarn": "guard/1",
+    "token": …, "provides": ["speed", …]}; then frames: {"sequence", "time_s",
+    "signals": {…}, "proposal": {"name", "arguments"}}, with "foreseen": {…} for a
+    policy that judges what a proposal would lead to. On the socket, each message is
+    preceded by its length in four bytes, big-endian. A loop that loses the guard must
+    stop: the client in forewarn/plugins/remote/client.py does.
 
-    With --ros-oracle it is an oracle of ROSMonitoring's instead: its nodes send what
-    topics say over a WebSocket, and --topics says which signals that gives.
+    With --ros-oracle it is an oracle for ROSMonitoring: the nodes send their topics'
+    messages over a WebSocket, and --topics maps them to signals.
 
     Args:
-        stdio: A frame a line on standard input, a decision a line on standard output.
-        socket: Listen there; port 0 takes one that is free. On this machine only.
-        ros_oracle: Listen there for ROSMonitoring's nodes; on this machine only.
+        stdio: One frame per line on standard input, one decision per line on standard
+            output.
+        socket: Listen at this address; port 0 takes a free one. On this machine only.
+        ros_oracle: Listen here for ROSMonitoring's nodes, on this machine only.
         topics: The mapping from topics to signals; needed with --ros-oracle.
-        token_file: What loops must show; needed with --socket.
-        allow_remote: Listen where others can reach it; the token travels in the clear.
+        token_file: Token that clients must send; required with --socket.
+        allow_remote: Listen on an address that other machines can reach; the token is
+            not encrypted.
         record: Where a run record of each connection goes.
-        live: Watch while it goes on: line, the default, in this terminal; web, on a
-            page of this machine's; foxglove, in Foxglove, with the extra of that name.
+        live: Watch live: line, in this terminal (the default); web, on a page served by
+            this machine; foxglove, in Foxglove (extra foxglove).
     """
     if [stdio, socket is not None, ros_oracle is not None].count(True) != 1:
         raise click.UsageError(
@@ -197,9 +200,9 @@ def _serve(server: Server, shown: str) -> dict[str, int]:
 
 @click.group()
 def mcp() -> None:
-    """MCP: guard the tools of any server, whichever agent calls them.
+    """Guard the tools of an MCP server, for any agent.
 
-    Standard output is the agent's alone, so there is no --json.
+    Standard output carries the agent's messages, so there is no --json.
     """
 
 
@@ -217,13 +220,14 @@ def guard_tools(
     telling: Telling,
     time_limit: Annotated[Positive, "SECONDS"] = 300.0,
 ) -> None:
-    """Start the MCP server COMMAND, and stand before it on standard input and output.
+    """Start the MCP server COMMAND and guard it as a proxy on standard input and
+    output.
 
-    Give this in place of COMMAND wherever an agent is told of its servers. Each call
-    of a tool is judged first, with all calls before it: tool is its name, failed
-    whether it failed, arg_NAME an argument. A call that would break a law is not made:
-    the agent is told why, as the call's answer. Rules and guard programs judge each
-    call as well. Nobody can be asked here: an `ask` becomes a `stop`.
+    Use this command in place of COMMAND in the agent's configuration. Each call is
+    judged together with all earlier calls. A law reads tool (its name), failed (whether
+    it failed) and arg_NAME (an argument). A call that would violate a law is not made;
+    its answer tells the agent why. Rules and guard programs judge each call as well.
+    There is no one to ask, so an `ask` becomes a `stop`.
 
     \b
     Example:
@@ -232,12 +236,12 @@ def guard_tools(
         --record calls.run.jsonl -- npx some-file-server /srv/files
 
     Args:
-        law: A law over all calls of the session, a call a step; may be given again.
+        law: A law over the calls of the session, one step per call; may be repeated.
         model: The folder of a guard that `forewarn warrant` made from logs of calls.
         shadow: Judge and record; withhold nothing.
-        policy: What to do about a call that breaks one.
+        policy: Intervention for a call that would violate a law.
         record: Where the run record goes.
-        time_limit: Time limit of a call. One that takes longer is answered, and has
+        time_limit: Time limit of a call. A longer call gets an answer and counts as
             failed.
     """
     from forewarn.monitors.guarding.policy import load_policy
@@ -274,7 +278,7 @@ def write_tools(
     *,
     out: File,
 ) -> None:
-    """Start the MCP server COMMAND, and write to a file which tools it has.
+    """Start the MCP server COMMAND and write its list of tools to a file.
 
     `forewarn guard-program compile --tools` reads the file.
 

@@ -1,4 +1,4 @@
-"""`forewarn guard-program`: from a request in words to a program that guards."""
+"""`forewarn guard-program`: compile requests in words into programs that guard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.group("guard-program")
 def guard_program() -> None:
-    """From a request in words to a program that guards.
+    """Compile requests in words into signed programs that guard an agent.
 
     \b
     A request is compiled once, reviewed and signed by a person, and then judges
@@ -54,16 +54,16 @@ def guard_program() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The model that is asked, and what it is shown of the past.
+    """The language model, and the past cases that it is shown.
 
     Args:
-        model: The model that is asked, such as ollama:llama3.1.
-        base_url: Where it is, if not at its provider's.
-        timeout_s: How long a reply may take, in seconds.
+        model: Language model, such as ollama:llama3.1.
+        base_url: URL of the model, if it is not at its provider's.
+        timeout_s: Time limit of a reply in seconds.
         replies: A folder of recorded replies.
-        how: Ask the model, keep what it replies, or let what was kept reply.
-        memory: A folder of cases judged well.
-        count: How many of them the model is shown: those that are most alike.
+        how: Ask the model, ask it and record its replies, or replay recorded replies.
+        memory: Folder of past cases that were judged correctly.
+        count: Number of past cases shown to the model, the most similar ones.
     """
 
     model: Annotated[str, "PROVIDER:NAME"] = ""
@@ -75,7 +75,7 @@ class Asking:
     count: Annotated[Seed, "-k"] = 3
 
     def chat(self) -> tuple[Chat, str]:
-        """Who is asked, and what a figure says of who it was."""
+        """The model that is asked, and its description in the figures."""
         from forewarn.plugins.chat import Partner
 
         partner = Partner(
@@ -91,7 +91,7 @@ class Asking:
         return partner.chat(0), who
 
     def shown(self, nothing: bool = False, farthest: bool = False) -> Shown:
-        """What a model is shown of the past."""
+        """The past cases that a model is shown."""
         from forewarn.plugins.programs.memory import Memory
         from forewarn.plugins.programs.writing import Shown
 
@@ -107,14 +107,14 @@ def check_(
     program: File,
     shadow: bool = False,
 ) -> None:
-    """What a guard program says of the recorded actions LOGS, JSON Lines.
+    """Print a guard program's verdict on the recorded actions in LOGS (JSON Lines).
 
-    Each line holds what the program is handed: user, action, frame, request, log,
-    needed, place, each if it is there, and an id. Exit status 1 if any does not pass.
+    Each line holds the program's inputs, as far as they exist (user, action, frame,
+    request, log, needed, place), and an id. Exit status 1 if an action does not pass.
 
     Args:
         program: The guard program.
-        shadow: Also run a program that nobody has signed.
+        shadow: Also run an unsigned program.
     """
     from forewarn.monitors.programs.cases import read_cases
 
@@ -135,7 +135,7 @@ def check_(
 
 
 def loaded(path: Path, shadow: bool) -> Program:
-    """The program of a file, which is enforced only if it is signed."""
+    """The program in a file; it is enforced only if it is signed."""
     from forewarn.monitors.programs.file import load_program, require_signature
     from forewarn.plugins.programs.judging import compiled
 
@@ -165,12 +165,12 @@ def compile_(
     tools: File | None = None,
     asking: Asking,
 ) -> None:
-    """Make a guard program of the request REQUEST.
+    """Compile the request REQUEST into a guard program.
 
-    A request in known forms needs no model: tables of roles, databases and columns,
-    and sentences such as "a child may not turn on the stove". For any other request
-    name a --model, or --replies that were recorded with --how replay: it plans, writes
-    the program, and repairs it at most three times.
+    A request in known forms needs no model: tables of roles, databases and columns, and
+    sentences such as "a child may not turn on the stove". For any other request name a
+    --model, or --replies that were recorded with --how replay: the model plans, writes
+    the program and repairs it at most three times.
 
     \b
     Examples:
@@ -179,12 +179,12 @@ def compile_(
         --model ollama:llama3.1 --replies kept --how record
 
     Args:
-        spec: What the guarded agent is and does, in words.
+        spec: Description of the guarded agent in words.
         out: The guard program's file.
-        functions: A Python file of functions that the program may call, which run apart
-            from everything; may be repeated.
-        tools: The agent's tools, a list in JSON as MCP servers and models' providers
-            write it: sentences are then about these.
+        functions: Python file of functions that the program may call, in a process of
+            their own; may be repeated.
+        tools: The agent's tools as JSON, in the format of MCP servers and model
+            providers; the request's sentences are then about these.
     """
     from forewarn.abstractions.files import read_json, read_text
     from forewarn.monitors.programs.compiling import compile_request, notes_on
@@ -245,19 +245,18 @@ class Judged:
     """Who judges the cases.
 
     Args:
-        roles: A role table (JSON): judge by the program compiled from it.
+        roles: Role table (JSON): judge by the program compiled from it.
         program: Judge by this guard program.
         judge: Judge by asking a model about every case: a program written for it, the
             agent with the rules in its prompt, a model that guards, a filter of
             content.
         request: With --judge: the rules, in words.
         spec: With --judge: the agent, in words.
-        no_toolbox: Give a model no functions.
-        no_memory: Show a model no past cases.
-        no_repairs: Take a model's first program, and none if that fails.
-        least_similar: Show it those that are least alike.
-        confirm_by: Remember in --memory each program that says what this signed one
-            says.
+        no_toolbox: Offer the model no functions.
+        no_memory: Show the model no past cases.
+        no_repairs: Accept only the model's first program, without repairs.
+        least_similar: Show it the least similar cases.
+        confirm_by: Add to --memory each program that agrees with this signed one.
     """
 
     roles: File | None = None
@@ -275,7 +274,7 @@ class Judged:
     confirm_by: File | None = None
 
     def made(self, asking: Asking) -> tuple[Judge, Any, dict[str, Any]]:
-        """Who judges, what that takes, and what is said of it."""
+        """The judge, its cost, and its description."""
         from forewarn.abstractions.files import read_json, read_text
         from forewarn.monitors.programs.file import load_program
         from forewarn.monitors.programs.functions import Toolbox
@@ -320,7 +319,7 @@ class Judged:
         return Confirmed(agent, shown.memory, rule, name), agent.usage, facts
 
     def tables(self) -> dict[str, list[str]]:
-        """The tables that logs may read, where a role table names them."""
+        """The tables that logs may read, if a role table names them."""
         from forewarn.abstractions.files import read_json
         from forewarn.monitors.programs.request import tables_of_file
 
@@ -341,16 +340,16 @@ def evaluate_(
     by: Judged,
     asking: Asking,
 ) -> None:
-    """How right a guard is on labelled cases.
+    """Measure how often a guard is right on labelled cases.
 
-    Label accuracy, precision and recall are of the label (1: denied); explained is
-    the share of cases to deny that are denied for exactly what is right; answers is
-    the share of cases to let pass that pass and were then answered right, where the
-    cases say so; executable is the share in which a program ran to its end. A program
-    that fails denies nothing here. Exit status 1 if any case is wrong.
+    Accuracy, precision and recall refer to the label (1: denied). explained: fraction
+    of the cases to deny that are denied for exactly the right reason. answers: fraction
+    of the cases to allow that pass and are answered correctly, if the cases have
+    answers. executable: fraction of the cases in which the program ran to its end. A
+    program that fails denies nothing here. Exit status 1 if any case is wrong.
 
-    With --judge a model is asked about every case; the figures then say which model
-    it was, or whose recorded replies, and what it took.
+    With --judge, a model is asked about every case; the figures then name the model or
+    the recorded replies, and the cost.
 
     \b
     Examples:
@@ -362,7 +361,7 @@ def evaluate_(
 
     Args:
         cases: Labelled cases, JSON Lines, or EICU-AC or Mind2Web-SC as published.
-        kind: What the cases are about: columns of databases, or rules of conduct.
+        kind: Subject of the cases: columns of databases (access), or rules of conduct.
     """
     from forewarn.monitors.programs.cases import read_cases, score
 
@@ -400,9 +399,9 @@ def review_(
     program: File,
     /,
 ) -> None:
-    """Show the guard program PROGRAM: what was asked, what it does, who signed it.
+    """Show the guard program PROGRAM: its request, its rules and its signature.
 
-    Exit status 1 if nobody has signed it as it is.
+    Exit status 1 if its present content is not signed.
     """
     from forewarn.monitors.programs.file import load_program
     from forewarn.plugins.programs.judging import compiled, toolbox
@@ -457,10 +456,10 @@ def run_(
     *,
     shadow: bool = False,
 ) -> None:
-    """What the guard program PROGRAM says of the action in the JSON file ACTION.
+    """Print the guard program PROGRAM's verdict on the action in the JSON file ACTION.
 
-    The file holds what the program is handed: user, action, frame, request, log,
-    needed, place, each if it is there. Exit status 1 if the action does not pass.
+    The file holds the program's inputs, as far as they exist: user, action, frame,
+    request, log, needed, place. Exit status 1 if the action does not pass.
 
     \b
     Example:
@@ -468,7 +467,7 @@ def run_(
        "action": {"name": "turn_on", "arguments": {"object": "StoveBurner"}}}
 
     Args:
-        shadow: Also run a program that nobody has signed.
+        shadow: Also run an unsigned program.
     """
     from forewarn.abstractions.files import read_text
     from forewarn.monitors.programs.cases import parse_case
@@ -487,14 +486,15 @@ def sign_(
     name: str,
     memory: Folder | None = None,
 ) -> None:
-    """Sign the guard program PROGRAM: it may then be enforced as it is.
+    """Sign the guard program PROGRAM, so that it can be enforced.
 
-    The signature is the name with the digest of the file's content. Whatever is
-    changed afterwards needs another one.
+    The signature is the name with the digest of the file's content. A changed program
+    must be signed again.
 
     Args:
         name: Who signs.
-        memory: Remember it in this folder, as an example for the models that write.
+        memory: Also store it in this folder, as an example for models that write
+            programs.
     """
     from forewarn.monitors.programs.file import load_program, write_program
     from forewarn.plugins.programs.judging import compiled

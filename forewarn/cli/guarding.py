@@ -1,4 +1,4 @@
-"""What the commands share that guard somebody else's loop: options and sentences."""
+"""Options and messages of the commands that guard other programs' loops."""
 
 from __future__ import annotations
 
@@ -42,22 +42,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The guard that is asked for.
+    """The guard that the options describe.
 
     Args:
-        model: The model that the guard warns by, or the folder of a guard with a
-            certificate.
-        policy: What to do at which risk, as YAML.
-        law: A law to watch, by default those that the policy names, or else the
-            model's; may be given again.
-        scenario: The scenario that this is: a model of another one is refused.
-        accept_model: Take a model of another scenario, vocabulary or period all the
-            same.
-        intervene: What the guard may do, of none, alert, reflect, ask, slow, stop;
-            several apart by commas, the mildest first. none: it decides and records,
-            and lets everything pass.
-        tally: Where the transitions are counted that are seen while nobody steps in,
-            for `forewarn merge-tallies`; gzipped if it ends in .gz.
+        model: Model of the guard, or the folder of a guard with a certificate.
+        policy: Policy file: which intervention begins at which risk.
+        law: A law to watch (default: the policy's laws, or else the model's); may be
+            repeated.
+        scenario: The scenario that runs; a model of another scenario is rejected.
+        accept_model: Accept a model of another scenario, vocabulary or period.
+        intervene: Allowed interventions among none, alert, reflect, ask, slow, stop,
+            separated by commas, the mildest first. none: decide and record, but let
+            everything pass.
+        tally: Write a tally to this file: the transitions counted while no intervention
+            is in force, for `forewarn merge-tallies`; gzipped if the name ends in .gz.
         shadow: Decide everything, enforce nothing.
     """
 
@@ -77,7 +75,7 @@ class Asked:
         record: Path | None = None,
         live: Sequence[Callable[[], Listener]] = (),
     ) -> Guarding:
-        """What its guards are made of.
+        """The parts of its guards.
 
         Args:
             record: Where run records go.
@@ -108,17 +106,17 @@ class Asked:
         )
 
     def open(self, guarding: Guarding, source: Source, **rest: Any) -> GuardedLoop:
-        """A guarded loop for a source; what is wrong with the policy names its file."""
+        """Opens a guarded loop for a source; an error in the policy names its file."""
         with naming(self.policy or "the policy"):
             return guarding.open(source, **rest)
 
     def check(self, guarding: Guarding, **source: Any) -> None:
-        """Refuses a model that is of something else.
+        """Rejects a model of another scenario, vocabulary or period.
 
         Args:
             guarding: Has the model.
-            source: What the frames' source says of itself: its scenario, its
-                vocabulary, its period, and how exactly it says that.
+            source: The source's scenario, vocabulary and period, and how exact the
+                period is.
         """
         from forewarn.monitors.chains.model import refuse_other
         from forewarn.scenarios.schema import load_scenario
@@ -131,7 +129,7 @@ class Asked:
 
 
 def announced(guard: Guard) -> Iterator[str]:
-    """What it will do about each law, and which laws it does not act on, and why."""
+    """The interventions for each law, and the laws without any, with the reason."""
     left_out = dict(guard.watch.not_applicable)
     for law, why in left_out.items():
         yield f"The law {law} does not apply: {why}."
@@ -152,9 +150,10 @@ def announced(guard: Guard) -> Iterator[str]:
 
 
 class Saying:
-    """Says what a guard does about each law, then each change of mind and each break.
+    """Prints the interventions for each law, then each changed decision and each
+    violation.
 
-    With --json it is a line for every frame.
+    With --json, one line per frame.
 
     Args:
         guard: The guard.
@@ -169,7 +168,7 @@ class Saying:
         self.frames = 0
 
     def begins(self, head: str, facts: Mapping[str, Any]) -> None:
-        """What is watched, and what is done about it."""
+        """The watched laws, and the interventions for each."""
         guard = self._guard
         names = [law.name for law in guard.watch.laws]
         steps = {law: guard.policy.steps_for(law) for law in names}
@@ -183,7 +182,7 @@ class Saying:
         say(watched, [head, *announced(guard)])
 
     def turn(self, decision: Decision, outcome: Outcome, **more: Any) -> None:
-        """What was decided on a frame, and what was done about it."""
+        """The decision on a frame, and the intervention."""
         self.frames += 1
         self._broken.update(decision.violated)
         if wants_json():
@@ -204,7 +203,7 @@ class Saying:
         self._said = decision.kind, outcome.kind
 
     def ends(self, head: str, facts: Mapping[str, Any], *lines: str) -> None:
-        """How often it decided what, and which laws were broken."""
+        """The number of decisions of each kind, and the violated laws."""
         counts = self._guard.summary()["decisions"]
         told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         broken = (f"{law} ({count})" for law, count in self._broken.items())
@@ -227,9 +226,9 @@ class Saying:
 
 @contextmanager
 def until(for_s: float | None) -> Iterator[Callable[[], str | None]]:
-    """Tells why it is over: the time has passed, or somebody wants to end it.
+    """Waits, and returns why it ended: the time limit or an interrupt.
 
-    Ctrl-C interrupts once all is done that is done at the end.
+    Ctrl-C takes effect after the final clean-up.
     """
     asked: list[int] = []
 

@@ -44,8 +44,8 @@ class Learning:
 
     Args:
         out: Where the model goes.
-        abstraction_out: Where the abstraction that was found goes; by default beside
-            the model.
+        abstraction_out: Write the abstraction that was found to this file (default:
+            beside the model).
         update: Continue this model with more traces.
     """
 
@@ -67,12 +67,12 @@ class Learning:
 def learn(
     files: tuple[Place, ...], /, *, to: Learning, wish: Wish, working: Working
 ) -> None:
-    """Learn a Markov chain from traces: files, or folders of nothing but traces.
+    """Learn a Markov chain from traces: files, or folders that contain only traces.
 
-    A scenario file stands for all that its logs recorded (`world: log`).
+    A scenario file with `world: log` stands for all its recordings.
 
-    It says whether the chain is a fair picture of the traces; the model's
-    training.fairness, and --json, have each finding.
+    The output says whether the chain represents the traces well; the model's
+    training.fairness and --json list each finding.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ def _learned(
     to: Learning,
     beside: Path,
 ) -> tuple[Model, dict[str, Any], list[str]]:
-    """One model, and what there is to say of it, as JSON and for people."""
+    """One learned model, with its summary as JSON and as text."""
     from forewarn.abstractions.files import atomic_text
     from forewarn.monitors.trust.fairness import NAMED
 
@@ -180,7 +180,7 @@ _NEXT = (
 
 
 def _stem(model: Path) -> str:
-    """A model's path without what says that it is one."""
+    """A model's path without its suffix."""
     name = str(model)
     for ending in (".gz", ".json", ".model"):
         name = name.removesuffix(ending)

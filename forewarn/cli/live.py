@@ -24,7 +24,7 @@ Live = Annotated[Literal["line", "web", "foxglove"] | None, OnlyFlag(LINE)]
 
 @contextmanager
 def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
-    """Makers of those who watch, as --live asks; any process can call them."""
+    """Makers of the listeners that --live asks for; any process can call them."""
     match live:
         case None:
             yield []
@@ -46,7 +46,7 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
 
 
 def show_drift(audience: Iterable[Callable[[], Listener]], drift: Drift | None) -> None:
-    """Shows on pages how much evidence of drift there is after the runs so far."""
+    """Shows the evidence of drift so far on live pages."""
     from forewarn.scenarios.live.feed import ToPage
 
     for each in audience:

@@ -1,4 +1,4 @@
-"""`forewarn measure`: what a model's warnings are worth on held-out runs."""
+"""`forewarn measure`: the quality of a model's warnings on held-out runs."""
 
 from __future__ import annotations
 
@@ -49,18 +49,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The runs by which the warnings are judged.
+    """The runs on which the warnings are judged.
 
     Args:
-        episodes: How many; each has the next seed.
-        seed: The first seed: far from those that collect begins with. Unless it is
-            given, none that the model knows; of logs all that it does not know.
-        runs: Judge the traces and run records in this folder, instead of new episodes.
-        allow_training_seeds: Accept runs that the model was learned from. Its figures
-            flatter it then.
-        guarded: Whether to run the same seeds again with the guard acting, which on
-            logs it cannot.
-        compliance: For a family of household tasks: how often the robot heeds a
+        episodes: Number of runs; each has the next seed.
+        seed: The first seed: far from those that collect begins with. Default: seeds
+            that the model was not trained on; for logs, all recordings that it was not
+            trained on.
+        runs: Judge the traces and run records in this folder instead of new runs.
+        allow_training_seeds: Accept runs that the model was learned from. The figures
+            are then too good.
+        guarded: Whether to repeat the same seeds with the guard acting (not possible on
+            logs).
+        compliance: For a family of household tasks: probability that the robot heeds a
             warning.
     """
 
@@ -74,19 +75,19 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is compared, and where it is kept.
+    """The methods and thresholds to compare, and the output files.
 
     Args:
-        thresholds: What to compare; by default the policy's thresholds.
-        baseline: Another method to be judged beside the guard; may be given again.
-        training: The traces that the model was learned from, for baselines that learn;
-            without it they are run once more.
-        sweep: Also compare all ways to warn over all thresholds: the trade-off.
-        last_moment: Also repeat the violating runs with an intervention at one moment
-            after another, to find the last at which it still helps.
-        paper_table: Also print the paper's table in its own form, and what it hides.
-        csv: Write every row there too.
-        out: Keep the episodes here, to go on or to measure again.
+        thresholds: Thresholds to compare (default: the policy's).
+        baseline: Baseline to judge beside the guard; may be repeated.
+        training: The model's training traces, for baselines that learn; without it the
+            training runs are repeated.
+        sweep: Also compare all methods over all thresholds: the trade-off.
+        last_moment: Also repeat the violating runs with an intervention at successive
+            moments, to find the last moment at which it helps.
+        paper_table: Also print the table in the paper's form, and what that form hides.
+        csv: Also write every row to this CSV file.
+        out: Keep the runs in this folder, to continue or to measure again.
     """
 
     thresholds: Annotated[tuple[float, ...], Numbers(1), "RISK,RISK,…"] = ()
@@ -110,15 +111,15 @@ def measure(
     working: Working,
     compared: Compared,
 ) -> None:
-    """Judge the warnings of a model on episodes of SCENARIO that it does not know.
+    """Judge the warnings of a model on held-out runs of SCENARIO.
 
-    Detected is a violation whose first alarm came strictly before its trigger, the
-    moment at which the obligation arose (for an invariant: before the violation). The
-    advance warning times are over detected violations, to the violation and to the
-    trigger; the false-alarm rate is the share of clean runs with any alarm.
+    A violation is detected if the first alarm comes strictly before its trigger, the
+    moment at which the obligation arises (for an invariant: before the violation).
+    Advance warning times, to the violation and to the trigger, are over detected
+    violations. The false-alarm rate is the fraction of clean runs with any alarm.
 
     A family of household tasks is judged by how many runs stay safe and are completed
-    under each way to guard: it learns a chain for each task and needs no --model.
+    under each kind of guard; a chain is learned for each task, so no --model is needed.
 
     \b
     Examples:
@@ -200,7 +201,8 @@ _OF_FAMILIES = {"scenario", "episodes", "seed", "jobs", "compliance", "as_json"}
 
 
 def _measure_family(name: str, judged: Judged, working: Working) -> None:
-    """The embodied table; options that say nothing of it are refused."""
+    """The table of a family of household tasks; options that do not apply are
+    rejected."""
     from forewarn.cli.measured import family_lines
     from forewarn.scenarios.measuring.embodied import (
         measure_family,

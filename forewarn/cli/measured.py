@@ -1,4 +1,4 @@
-"""What `forewarn measure` prints, and what it writes as CSV."""
+"""The output of `forewarn measure`, as text and as CSV."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _COUNTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], object]]] = {
 
 
 def counts_of(columns: str, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A table of judged laws with the columns of these names."""
+    """A table of judged laws with these columns."""
     return tabled(dict(_COUNTS[name] for name in columns.split()), rows)
 
 
@@ -164,7 +164,7 @@ def _at(row: Mapping[str, Any]) -> str:
 
 
 def early(name: str, row: Mapping[str, Any], horizon_s: float) -> list[str]:
-    """Where alarms come far earlier than the horizon looks: a sentence, or none."""
+    """A sentence for each law whose alarms come much earlier than the horizon."""
     from forewarn.monitors.evaluation.warned import (
         warned_early,
     )
@@ -310,7 +310,7 @@ def _share(row: Mapping[str, Any], key: str) -> str:
 
 
 def write_csv(path: Path, found: Measurement) -> None:
-    """Every row of the tables, the guard's and the baselines', a line each."""
+    """Writes every row of the tables, the guard's and the baselines'."""
     from forewarn.abstractions.files import atomic_text
 
     flat = list(found.table())

@@ -1,4 +1,4 @@
-"""`forewarn merge-tallies`: what many guards counted, into one model."""
+"""`forewarn merge-tallies`: add the tallies of many guards to one model."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def merge_tallies(
     horizon: Positive = 5.0,
     delta: Chance = 0.05,
 ) -> None:
-    """Add what guards counted to a model: tallies, or folders of nothing but tallies.
+    """Add tallies to a model: files, or folders that contain only tallies.
 
-    A guard keeps a tally with --tally. In which order they are merged makes no
-    difference, and one that is in the model already is not added again. A tally of
-    another abstraction, another period or other laws is bad input. One whose
-    transitions the others reject is left out, and the status is then 1. So is one of a
-    guard that stopped runs for a law of this model: its counts depend on the thresholds
-    that they would feed.
+    A guard keeps a tally with --tally. The order makes no difference, and a tally that
+    the model already contains is not added again. A tally with another abstraction,
+    period or laws is bad input. A tally whose transitions differ significantly from the
+    others' is left out, and the exit status is 1. So is a tally of a guard that stopped
+    runs for a law of this model: its counts depend on the thresholds that they would
+    change.
 
     \b
     Examples:
@@ -57,12 +57,12 @@ def merge_tallies(
       forewarn merge-tallies car.tally.json.gz --into model.json
 
     Args:
-        into: The model that they are added to. It is written anew: whole, or not at
+        into: The model to which they are added. It is replaced completely or not at
             all.
-        accept: Add also a tally whose transitions the others reject, or whose guard
-            stopped runs for a law of this model.
-        horizon: How many seconds the risks look ahead whose changes are shown.
-        delta: How improbable it may be that an interval misses.
+        accept: Also add tallies that differ significantly from the others, or whose
+            guard stopped runs for a law of this model.
+        horizon: Horizon in seconds of the risks whose changes are shown.
+        delta: Probability that an interval misses the true value.
     """
     from forewarn.abstractions.files import write_json
     from forewarn.abstractions.readers.stored import files_in
@@ -204,7 +204,7 @@ def _lines(
 
 
 def _stops(stopped_by: Mapping[str, int]) -> str:
-    """How many runs were cut off, law by law."""
+    """The number of runs that a stop cut off, by law."""
     return ", ".join(
         f"{times} for {shown(law) if law else 'a fault of the inputs'}"
         for law, times in stopped_by.items()

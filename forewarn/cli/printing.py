@@ -1,4 +1,4 @@
-"""What commands print: text or JSON, tables, progress, and of what an error is."""
+"""Printing: text or JSON, tables and progress."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME_WIDTH = 40
 
 
 def wants_json() -> bool:
-    """Whether the command that runs was given --json."""
+    """Whether the running command was given --json."""
     ctx = click.get_current_context(silent=True)
     return ctx is not None and bool(ctx.params.get("as_json"))
 
@@ -44,7 +44,7 @@ def say(payload: Any, lines: Iterable[str], *, found: object = False) -> None:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Prints lines for people, ahead of the result; with --json nothing."""
+    """Prints lines before the result; nothing with --json."""
     if not wants_json():
         for line in lines:
             click.echo(clean(line))
@@ -53,7 +53,8 @@ def tell(lines: Iterable[str]) -> None:
 def say_models(
     payloads: Sequence[Any], lines: Iterable[str], *, found: object = False
 ) -> None:
-    """Prints the results of the models in a file: of one alone as it is."""
+    """Prints the results of the models in a file; a single one without a list around
+    it."""
     payload = payloads[0] if len(payloads) == 1 else {"models": payloads}
     say(payload, lines, found=found)
 
@@ -81,17 +82,17 @@ def left_out(folders: Iterable[Path]) -> list[str]:
 
 
 def in_seconds(time_s: float | None) -> str:
-    """A time as tables have it."""
+    """A time for tables."""
     return "-" if time_s is None else f"{time_s:.1f} s"
 
 
 def shown(law: str) -> str:
-    """A law's name, cut where it is a long formula."""
+    """A law's name, truncated if it is a long formula."""
     return law if len(law) <= NAME_WIDTH else law[: NAME_WIDTH - 1] + "…"
 
 
 def figure(value: float | None, form: str = "{:.2f}") -> str:
-    """A number as tables have it, or a dash for one that is not known."""
+    """A number for tables, or a dash if it is unknown."""
     return "-" if value is None else form.format(value)
 
 
@@ -111,8 +112,8 @@ def table(
     Args:
         head: The columns' names.
         rows: The cells.
-        most: How many rows are shown, if not all.
-        more: What is said of the others.
+        most: Maximum number of rows.
+        more: The text about the rows that are left out.
     """
     body = [[clean(str(cell)) for cell in row] for row in rows]
     left = 0 if most is None else max(len(body) - most, 0)
@@ -151,17 +152,16 @@ def progress(
     total: int | None = None,
     also: Callable[[], str] | None = None,
 ) -> Iterator[Item]:
-    """The items, with a line on standard error if they take long.
+    """Yields the items, with a line on standard error if they take long.
 
-    It says how many there were, how many come in a second and how long the others then
-    take, and the memory used. On a terminal one line is rewritten; elsewhere a line
-    appears every ten seconds.
+    The line has their number, the rate per second, the time left and the memory used.
+    On a terminal one line is rewritten; elsewhere a line appears every ten seconds.
 
     Args:
         items: What is handed on.
         what: They, in words.
-        total: How many there are, if that is known.
-        also: What else the line says.
+        total: Their total number, if known.
+        also: More text for the line.
     """
     terminal = sys.stderr.isatty()
     pause = 0.1 if terminal else 10.0
@@ -189,7 +189,7 @@ def progress(
 def _pace(
     first: tuple[float, int] | None, now: tuple[float, int], total: int | None
 ) -> str:
-    """How many come in a second, and how long what is left will take."""
+    """The rate per second, and the time left."""
     if first is None or now[1] == first[1] or now[0] == first[0]:
         return ""
     rate = (now[1] - first[1]) / (now[0] - first[0])
@@ -203,7 +203,7 @@ def _pace(
 
 
 def _memory() -> str:
-    """The most that was in use so far; nothing where the system does not say."""
+    """The peak memory so far; empty if the system does not report it."""
     try:
         import resource
     except ImportError:

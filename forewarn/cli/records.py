@@ -23,7 +23,7 @@ Looked = tuple[dict[str, Any], Sequence[str], bool]
 
 
 def each_record(given: Path, look: Callable[[Path], Looked]) -> None:
-    """Looks at a record, or at each of a folder; ends with status 1 if one is off."""
+    """Checks a record, or each in a folder; the exit status is 1 if one fails."""
     looked = [look(record) for record in _records(given)]
     payloads = [payload for payload, _, _ in looked]
     lines = [line for _, lines, _ in looked for line in lines]
@@ -49,11 +49,12 @@ def _records(given: Path) -> list[Path]:
 
 @command()
 def verify(record: AnyPath, /) -> None:
-    """Check the chain of hashes of RECORD, a run record or a folder of them.
+    """Check the hash chain of RECORD, a run record or a folder of run records.
 
-    Exit status 1 names the first line that was changed, is out of place or is cut.
-    A whole tail that is missing, end line and all, shows only against the head hash
-    that was kept elsewhere: it is printed here, and by `forewarn run --json`.
+    Exit status 1 names the first line that was changed, is out of place or is cut. If
+    the whole end of a record is missing, including its end line, only the last hash
+    reveals it: compare the one printed here with the one that `forewarn run --json`
+    printed.
 
     \b
     Example:
@@ -84,17 +85,16 @@ def _verified(record: Path) -> Looked:
 
 @command()
 def replay(record: AnyPath, /, *, model: File | None = None) -> None:
-    """Derive every decision of RECORD again, a run record or a folder of them.
+    """Recompute every decision of RECORD, a run record or a folder of run records.
 
-    Exit status 1 names the first decision that comes out differently, and in which
-    field.
+    Exit status 1: a decision differs; the first one is named, with the field.
 
     \b
     Example:
       forewarn replay forewarn-runs
 
     Args:
-        model: The model that it was made with; by default the copy kept beside it.
+        model: Model of the run (default: the copy beside the record).
     """
     each_record(record, partial(_derived, model=model))
 

@@ -48,15 +48,15 @@ class Known:
     """Predicates of a user's own.
 
     Args:
-        predicates: Predicates of yours, written in YAML; may be given many times.
-        module: A Python file of yours with predicates. It is run.
+        predicates: YAML file with your own predicates; may be repeated.
+        module: Python file with your own predicates. It is run.
     """
 
     predicates: tuple[AnyPath, ...] = ()
     module: tuple[AnyPath, ...] = ()
 
     def of(self, domain: Domain, exact: bool = False) -> Library:
-        """The predicates of a domain, with a user's own that are meant for it."""
+        """The predicates of a domain, including the user's own."""
         from forewarn.monitors.rules.libraries import add_module, library
 
         own = [path for path in self.predicates if _is_of(path, domain)]
@@ -79,7 +79,7 @@ def _domain_of(name: str | None, default: Domain) -> Domain:
 
 
 def say_unknown(signals: Sequence[str]) -> None:
-    """Says once which signals traces lack that rules or predicates ask for."""
+    """Warns once of the signals that rules or predicates need and the traces lack."""
     if signals:
         names = ", ".join(signals)
         note(
@@ -89,7 +89,7 @@ def say_unknown(signals: Sequence[str]) -> None:
 
 
 def _is_of(path: Path, domain: Domain) -> bool:
-    """Whether a file of predicates is for that domain."""
+    """Whether a file of predicates belongs to that domain."""
     from forewarn.monitors.rules.predicates import domain_of
 
     named = _named(path)
@@ -98,7 +98,7 @@ def _is_of(path: Path, domain: Domain) -> bool:
 
 @cache
 def _named(path: Path) -> str | None:
-    """The domain that a file of predicates names; it is read once, for it is slow."""
+    """The domain that a file of predicates names; cached, because reading is slow."""
     from forewarn.abstractions.files import read_yaml
 
     content = read_yaml(path)
@@ -114,11 +114,11 @@ def accept(
     *,
     enforce: bool = False,
 ) -> None:
-    """Takes a change into RULES: first in shadow, then enforced.
+    """Accept a proposed change of RULES, first in shadow mode, then enforced.
 
     PROPOSED is a file of rules such as `forewarn rules evolve` writes. Its new and
-    changed rules are put beside those in force, and only say what they would do. Once
-    they have shown themselves, --enforce puts them in force. Every version is kept.
+    changed rules are added in shadow mode: they only report what they would do.
+    --enforce then puts them in force. Every version is kept.
 
     \b
     Example:
@@ -146,7 +146,7 @@ def rollback(
     *,
     to: Many | None = None,
 ) -> None:
-    """Puts an earlier version of RULES back, by default the one before.
+    """Restore an earlier version of RULES (default: the previous one).
 
     Args:
         to: Which version.
@@ -182,10 +182,10 @@ def evolve(
 ) -> None:
     """Change rules until they fit labelled traces, and no further.
 
-    Rules are narrowed by conjuncts and exceptions, widened by leaving conditions out,
-    added and given up, as long as F1 on the labelled traces rises. How much an edit
-    must be worth is what holds up on tasks that are left out in turn. The same rules,
-    traces and seed give the same bytes.
+    Rules are narrowed by conditions and exceptions, widened by dropping conditions,
+    added and removed, as long as F1 on the labelled traces rises. The minimum gain of
+    an edit is chosen by cross-validation over tasks. The same rules, traces and seed
+    give the same bytes.
 
     \b
     Example:
@@ -193,16 +193,16 @@ def evolve(
         --holdout 0.3 --out rules.yaml --report why
 
     Args:
-        rules_file: The rules to begin with; by default those that ship for the domain.
+        rules_file: Rules to begin with (default: the shipped rules of the domain).
         traces: Labelled traces, as JSON Lines.
-        domain: household, driving or code. By default what the rules say.
-        holdout: The share of the tasks to learn nothing from and to judge the rules by.
-        vocabulary: What new rules are made of: also the hazards that people have put
-            together, such as damages, or only the predicates that these are made of.
-            With primitive and without --rules evolution begins with nothing.
-        out: Where the proposed rules go.
-        report: Where the reasons go: the change as text, the traces that flip, what is
-            left unresolved.
+        domain: household, driving or code. Default: the domain that the rules name.
+        holdout: Fraction of the tasks to hold out and judge the rules on.
+        vocabulary: Predicates for new rules: also handwritten hazards such as damages,
+            or only the primitive predicates. With primitive and without --rules
+            evolution begins with nothing.
+        out: Write the proposed rules to this file.
+        report: Write the reasons to this file: the change as a diff, the traces whose
+            verdict changes, and the unresolved ones.
         seed: Seed of everything random.
     """
     from forewarn.abstractions.errors import InvalidTrace
@@ -281,23 +281,23 @@ def import_(
     upstream_exact: bool = False,
     known: Known,
 ) -> None:
-    """Reads AgentSpec's rules from PATHS, files or folders, and writes them as ours.
+    """Import AgentSpec rules from PATHS (files or folders).
 
-    A rule whose predicate nobody knows is written too, but off, and listed: give the
-    predicate with --module or --predicates and import again. What could not be read is
-    listed too, with its line.
+    A rule with an unknown predicate is written but turned off, and listed: give the
+    predicate with --module or --predicates and import again. Rules that cannot be read
+    are listed with their line.
 
     \b
     Example:
       forewarn rules import rules/ --out rules.yaml --module my_predicates.py
 
     Args:
-        out: Where the rules are written.
-        domain: household, driving or code, of all rules. By default what each
-            rule's trigger tells.
-        upstream_exact: Match as AgentSpec's own runtime does: by case, by what an
-            action's text begins with, the first rule first, `!!p` as `!p`, and names
-            in --module before ours.
+        out: Write the rules to this file.
+        domain: household, driving or code, of all rules. Default: the domain of each
+            rule's trigger.
+        upstream_exact: Match as AgentSpec's own runtime does: case-sensitive, by the
+            beginning of an action's text, the first rule first, `!!p` as `!p`, and
+            names in --module before ours.
     """
     from forewarn.monitors.rules.agentspec import import_rules, rule_files
     from forewarn.monitors.rules.predicates import domain_of
@@ -345,9 +345,9 @@ def lint(
     *,
     known: Known,
 ) -> None:
-    """Finds rules that never fire, fire always, repeat or shadow each other.
+    """Find rules that never fire, always fire, duplicate or shadow each other.
 
-    Exit status 1 says that it found something.
+    Exit status 1: something was found.
     """
     from forewarn.monitors.rules.linting import lint as linted
     from forewarn.monitors.rules.rule import load_rules
@@ -375,7 +375,7 @@ def mark(
     why: Annotated[str, "--note"] = "",
     out: AnyPath,
 ) -> None:
-    """Labels a RUN: a run record, or a trace in a file of labelled traces.
+    """Label a RUN: a run record, or a trace in a file of labelled traces.
 
     A later label of the same run replaces the one before.
 
@@ -386,11 +386,11 @@ def mark(
 
     Args:
         as_: A false alarm makes the run safe, a miss makes it unsafe.
-        trace: Of a file of labelled traces: which one.
-        answers: Take what people answered to `ask` in this run: approved is safe,
-            rejected unsafe.
-        why: Why, for whoever reads the label.
-        out: Labelled traces; they are added to it.
+        trace: In a file of labelled traces: the trace to label.
+        answers: Use the answers to `ask` in this run: approved is safe, rejected is
+            unsafe.
+        why: Reason for the label.
+        out: Add the labelled traces to this file.
     """
     from forewarn.monitors.rules.marking import (
         answered,
@@ -426,7 +426,7 @@ def predicates(
     *,
     known: Known,
 ) -> None:
-    """Lists what rules of a DOMAIN may ask: household, driving or code.
+    """List the predicates for rules of a DOMAIN: household, driving or code.
 
     Conditions also compare the domain's signals, as in `speed > 30 km/h`, and the
     fields of an event, as in `object == Mug`.
@@ -455,15 +455,15 @@ def score(
     domain: str | None = None,
     known: Known,
 ) -> None:
-    """Scores rules on labelled traces.
+    """Score rules on labelled traces.
 
-    A trace is called unsafe if a rule fires in it, in shadow or not. One whose label
-    is null counts in neither precision nor recall.
+    A trace is called unsafe if a rule fires in it, in shadow or not. A trace whose
+    label is null counts in neither precision nor recall.
 
     Args:
         rules_file: A file of rules.
         traces: Labelled traces, as JSON Lines.
-        domain: household, driving or code. By default what the rules say.
+        domain: household, driving or code. Default: the domain that the rules name.
     """
     from forewarn.monitors.rules.labelled import read_labelled
     from forewarn.monitors.rules.rule import load_rules

@@ -58,21 +58,20 @@ SHOWN_EPISODES = 20
 
 @dataclass(frozen=True, slots=True)
 class Guided(Warned):
-    """What guards the episodes, and what it may do.
+    """The guard of the runs, and its interventions.
 
     Args:
-        threshold: The risk from which on the guard intervenes: one for each of
-            --intervene.
-        when: Judge what an action would lead to before it is done (in worlds that can
-            foresee it), the state observed after it, or both; by default the policy's.
+        threshold: Threshold of each intervention in --intervene.
+        when: Judge an action's foreseen result before it is done (in worlds that can
+            foresee it), the state observed after it, or both (default: the policy's).
         unguarded: Run without a guard, even if a model ships.
         no_model: Let rules and guard programs judge alone, even if a model ships.
-        shadow: Decide and record everything, enforce nothing.
-        tally: Where the transitions are counted that are seen while nobody steps in,
-            for `forewarn merge-tallies`; gzipped if it ends in .gz.
-        let_pass: Fraction of the episodes in which the guard only watches; the seeds
-            decide which. The tally then counts these alone: no intervention cuts off
-            what it learns from.
+        shadow: Decide and record, but enforce nothing.
+        tally: Write a tally to this file: the transitions counted while no intervention
+            is in force, for `forewarn merge-tallies`; gzipped if the name ends in .gz.
+        let_pass: Fraction of the runs in which the guard only watches; the seeds decide
+            which. The tally then counts only these runs, which no intervention cuts
+            off.
     """
 
     threshold: Annotated[tuple[float, ...], Numbers(1), "RISK[,RISK…]"] = ()
@@ -86,7 +85,7 @@ class Guided(Warned):
     def guard(
         self, scenario: Scenario, judging: Judging, out: Path
     ) -> tuple[Path | None, Policy | None, str]:
-        """The model, the policy, and what there is to say of them."""
+        """The model, the policy, and sentences about them."""
         from forewarn.scenarios.running.plan import without_risk
 
         if (self.model is not None) + self.unguarded + self.no_model > 1:
@@ -127,13 +126,13 @@ class Guided(Warned):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of the episodes.
+    """The files to keep from the runs.
 
     Args:
-        out: Where the run records go.
-        rerun: Run also what is in the folder already.
-        scene: Whether to keep what there is to see, for `forewarn report`.
-        metrics: Counts for Prometheus, kept up to date in this file.
+        out: Folder of the run records.
+        rerun: Repeat the runs that are in the folder already.
+        scene: Whether to keep the scenes, for `forewarn report`.
+        metrics: Keep Prometheus counters in this file.
     """
 
     out: Folder = Path("forewarn-runs")
@@ -158,15 +157,14 @@ def run(
     pace: NotNegative | None = None,
     telling: Telling,
 ) -> None:
-    """Run episodes of SCENARIO, guarded if there is a model.
+    """Run SCENARIO once or more, guarded if there is a model.
 
-    SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model it is
-    guarded by the model that ships with it, if one does; a run without any says so and
-    ends with status 1 unless --unguarded asked for it. Rules and guard programs, those
-    that the scenario names too, judge beside the model, or alone without one. Each
-    guarded episode leaves a run record, which `forewarn replay` derives again and
-    `forewarn verify` checks. A campaign that was stopped goes on where it was when the
-    command is given again.
+    SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model, the
+    shipped model guards it, if there is one. A run without a model says so, and the
+    exit status is 1 unless --unguarded is given. Rules and guard programs, including
+    the scenario's, judge beside the model, or alone without one. Each guarded run
+    leaves a run record, which `forewarn replay` recomputes and `forewarn verify`
+    checks. If a campaign was interrupted, the same command continues it.
 
     \b
     Examples:
@@ -178,12 +176,12 @@ def run(
         --intervene reflect
 
     Args:
-        episodes: How many; each has the next seed.
+        episodes: Number of runs; each has the next seed.
         seed: Seed of everything random.
-        live: Watch while it goes on: line, the default, in this terminal; web, on a
-            page of this machine's; foxglove, in Foxglove, with the extra of that name.
-        pace: How many seconds of a simulated world pass in one of ours, 0: as many as
-            can; by default 1 for one episode on a live page, else 0.
+        live: Watch live: line, in this terminal (the default); web, on a page served by
+            this machine; foxglove, in Foxglove (extra foxglove).
+        pace: Speed of a simulated world relative to real time, 0: as fast as possible
+            (default: 1 for one run on a live page, else 0).
     """
     from forewarn.plugins.loop.approval import Console
     from forewarn.plugins.loop.warrant import Warrant
@@ -274,7 +272,7 @@ def run(
 
 
 def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
-    """Puts together what the guards of all episodes counted."""
+    """Merges the tallies of all runs."""
     from forewarn.monitors.fleet.tallies import (
         read_tallies,
         summed_by_subject,
@@ -341,7 +339,7 @@ def _row(episode: Episode) -> tuple[object, ...]:
 
 
 def _story(episode: Episode) -> Iterator[str]:
-    """One episode, told in the order of its events."""
+    """The events of one run in order."""
     events: list[tuple[float, str]] = [
         (each.time_s, f"{each.law} was broken") for each in episode.violations
     ]

@@ -1,4 +1,4 @@
-"""`forewarn scenarios` and `report`: what can be run, and what came of it."""
+"""`forewarn scenarios` and `report`: list scenarios, and report on runs."""
 
 from __future__ import annotations
 
@@ -155,10 +155,10 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about RUN or DIR.
 
-    RUN is a run record, or what `forewarn measure --json` printed, in a file. DIR is
-    what `forewarn run --out` or `forewarn measure --out` filled. The page shows each
-    run in motion with its risk, its signals, its chain and its laws, and tables for the
-    rest. It asks nothing of any network.
+    RUN is a run record, or a file with the output of `forewarn measure --json`. DIR is
+    a folder written by `forewarn run --out` or `forewarn measure --out`. The page shows
+    each run in motion with its risk, its signals, its chain and its laws, and tables
+    for the rest. It needs no network.
 
     \b
     Examples:
@@ -166,7 +166,8 @@ def report(
       forewarn report forewarn-runs/s1-*-000007.run.jsonl --out run.html
 
     Args:
-        out: The page; by default report.html in DIR, or beside RUN under its name.
+        out: Write the page to this file (default: report.html in DIR, or beside RUN
+            under its name).
         title: Its headline.
     """
     from forewarn.scenarios.report import write_report

@@ -1,4 +1,4 @@
-"""`forewarn show`: a model for people, or all of it as JSON."""
+"""`forewarn show`: show a model as text, or all of it as JSON."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _SHOWN_SUCCESSORS = 3
 
 @dataclass(frozen=True, slots=True)
 class Risked:
-    """Which risk is shown beside the states.
+    """The risk shown beside the states.
 
     Args:
-        risk: The guard's risk in every state.
-        law: With --risk: the law; by default those that the model was learned for.
+        risk: Show the guard's risk in every state.
+        law: With --risk: the law (default: those that the model was learned for).
         define: With --risk: a label for the law, as in 'bad=s=3|s=7'.
         horizon: With --risk: seconds ahead (default 5).
         within: With --risk: steps ahead, in place of seconds.
-        delta: With --risk: the chance that the truth lies outside the bounds.
+        delta: With --risk: probability that the true risk lies outside the bounds.
     """
 
     risk: bool = False
@@ -54,7 +54,7 @@ class Risked:
     delta: Chance = 0.05
 
     def steps(self, period_s: float | None) -> int:
-        """How many steps the risk looks ahead."""
+        """The horizon in steps."""
         if self.within is not None:
             if self.horizon is not None:
                 raise click.UsageError("--horizon and --within exclude each other")
@@ -66,9 +66,9 @@ class Risked:
 
 @command()
 def show(model: File, /, *, asked: Risked) -> None:
-    """Print a model: its states, where they lead, and what it was learned from.
+    """Print a model: its states, their transitions and its training data.
 
-    A file may hold several models, each of its own laws: they come one after the other.
+    If a file holds several models, each for its own laws, they are printed in order.
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.risk.evidence import (
@@ -121,7 +121,8 @@ def _shown(
 
 
 def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
-    """Which bounds are about first visits, and else how to see those that are."""
+    """Whether the bounds are about first visits, and if not, how to see those that
+    are."""
     from forewarn.monitors.risk.first_visits import FirstVisits
 
     kept = model.first_visits.values()
@@ -139,7 +140,7 @@ def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
 
 
 def bounds_line(delta: float, support: str) -> str:
-    """What bounds hold, and what they take for granted."""
+    """The bounds' confidence level and their assumptions."""
     return (
         "[low, high] holds the truth of all states at once with probability "
         f"{1 - delta:g}; it takes for certain {support}."
@@ -214,7 +215,7 @@ def _lines(path: Path, model: Model, abstraction: Abstraction | None) -> Iterato
 
 
 def _state_table(model: Model, abstraction: Abstraction | None) -> Iterator[str]:
-    """A line for each state, those seen most often first."""
+    """One line per state, the most visited first."""
     chain, visits = model.chain, model.visits
     order = list(range(chain.n))
     if visits is not None:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def thor() -> None:
     """AI2-THOR: replay recordings, harvest scenes, start the embedded household.
 
-    Every command takes --json. `forewarn doctor thor` says what is missing for the
-    real one.
+    Every command takes --json. `forewarn doctor thor` lists what the real one lacks
+    here.
     """
 
 
@@ -48,11 +48,11 @@ def replay(
     scenes: File | None = None,
     inside: bool = False,
 ) -> None:
-    """Carry out recorded actions again, and count where the outcomes agree.
+    """Repeat recorded actions and count the outcomes that agree.
 
-    OUTCOMES is JSON Lines, a recorded run a line: its set, its scene_name, and steps
-    with the robot's input and its success in the real AI2-THOR. They are sent through
-    ai2thor's own controller to the embedded household, physical failures off.
+    OUTCOMES is JSON Lines, one recorded run per line: its set, its scene_name, and
+    steps with the robot's input and its success in the real AI2-THOR. They are sent
+    through ai2thor's own controller to the embedded household, physical failures off.
 
     \b
     Example:
@@ -61,7 +61,8 @@ def replay(
     Args:
         scenes: A scene file, such as `forewarn thor harvest` writes; by default our own
             scenes.
-        inside: In this process, rather than through ai2thor's own controller.
+        inside: Run the household in this process instead of through ai2thor's own
+            controller.
     """
     from forewarn.thor_bridge.performing import (
         replay as again,
@@ -114,9 +115,9 @@ def harvest(
 
     Args:
         player: `unity`: the build that ai2thor downloads and starts; `household`: ours;
-            or the command line of a player, such as a build of one's own.
-        wanted: Which scene; may be given again. By default all rooms of the build.
-        start_timeout: How many seconds the player may take to start, and to load a
+            or the command line of a player, such as your own build.
+        wanted: A scene; may be repeated. Default: all rooms of the build.
+        start_timeout: Time limit in seconds for starting the player and for loading a
             scene.
     """
     from forewarn.thor_bridge.household.scenes import (
@@ -187,11 +188,11 @@ def tasks(
     controller: bool = False,
     seed: Seed = 0,
 ) -> None:
-    """Let the planning robot do the tasks of BOOK, and judge them by what was done.
+    """Let the planning robot do the tasks of BOOK, and judge the results.
 
-    BOOK is a suite file, or a folder with SafeAgentBench's four files; our own suite if
-    it is not given. The robot does what it is told, hazards too, and minds the hazard
-    of a merged task. It is no language model.
+    BOOK is a suite file, or a folder with SafeAgentBench's four files (default: our own
+    suite). The robot also carries out hazardous instructions, but avoids the hazard of
+    a merged task. It is not a language model.
 
     \b
     Examples:
@@ -201,9 +202,10 @@ def tasks(
     Args:
         scenes: A scene file, such as `forewarn thor harvest` writes; SafeAgentBench's
             tasks need one with AI2-THOR's own scenes.
-        only: Only tasks with this in their names.
+        only: Only tasks whose names contain this text.
         failures: Whether actions also fail for physical reasons.
-        controller: Through ai2thor's own controller, not inside.
+        controller: Use ai2thor's own controller instead of the household in this
+            process.
         seed: Seed of everything random.
     """
     from forewarn.thor_bridge.performing import perform
@@ -231,7 +233,7 @@ def tasks(
 
 
 def _kinds(found: Sequence[Performed]) -> dict[str, list[Performed]]:
-    """Tasks by the kind that their names end or begin with."""
+    """The tasks by kind, which is the end or the beginning of their names."""
     kinds: dict[str, list[Performed]] = {}
     for each in found:
         first, last = each.task.split("-")[0], each.task.split("-")[-1]

@@ -1,4 +1,4 @@
-"""`forewarn train`: a scenario's model and policy, from nothing, in one go."""
+"""`forewarn train`: collect, learn and tune: a scenario's model and policy."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def train(
 ) -> None:
     """Collect runs of each SCENARIO, learn a model from them and tune its thresholds.
 
-    It is `collect`, `learn --abstraction auto` and `tune` in one, and reads each run
-    once; --jobs scenarios are trained at a time. It learns from one share of the runs,
-    calibrates by another, and sets the thresholds by this and a third; where no
-    threshold keeps its guarantee no policy is written, and the exit status is 1. The
-    models that ship were made by it, and come out again, byte for byte, with --rerun.
+    It does the work of `collect`, `learn --abstraction auto` and `tune`, and reads each
+    run once; --jobs scenarios are trained at a time. Training runs give the model,
+    calibration runs the risks' meaning, and calibration and tuning runs the thresholds.
+    If no threshold keeps its guarantee, no policy is written and the exit status is 1.
+    The shipped models were made by this command; --rerun reproduces them byte for byte.
 
     \b
     Examples:
@@ -74,17 +74,17 @@ def train(
         --policy trained/tiny-road.policy.yaml
 
     Args:
-        episodes: How many runs it learns from; each has the next seed.
+        episodes: Number of runs; each has the next seed.
         seed: Seed of everything random.
-        rerun: Train on the very runs that the shipped models were trained on.
-        ordinary: Keep the models and thresholds that were trained into --out. Repeat
-            only the runs that were set aside, and write what they show of the risks
-            into the policies: drift is told by it.
-        runs: Keep the runs in a folder a scenario below this one, to go on or to train
-            again.
+        rerun: Train on the runs of the shipped models.
+        ordinary: Keep models and thresholds that are in --out already. Repeat only the
+            calibration runs and write their outcomes into the policies, for detecting
+            drift.
+        runs: Keep the runs in this folder, one subfolder per scenario, to continue or
+            to train again.
         law: A law to train for instead of the scenarios' own: a name or a formula; may
             be repeated. The scenarios' predicates must decide it.
-        out: Where NAME.model.json.gz and NAME.policy.yaml go.
+        out: Folder for NAME.model.json.gz and NAME.policy.yaml.
     """
     from forewarn.monitors.risk.evidence import refuse_undecided
     from forewarn.scenarios.measuring.recorded import (
@@ -139,7 +139,7 @@ def train(
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """A scenario with its runs, and where what is learned from them goes."""
+    """A scenario with its runs and its output files."""
 
     scenario: Scenario
     runs: Sequence[Stored]
@@ -148,7 +148,7 @@ class _Lesson:
 
 @dataclass(frozen=True, slots=True)
 class _Learned:
-    """What is told of it: facts, what is promised, and whether a law has nothing."""
+    """The result: facts, guarantees, and whether a law has no threshold."""
 
     facts: dict[str, Any]
     promises: list[str]
@@ -156,7 +156,7 @@ class _Learned:
 
 
 def _trained(lesson: _Lesson, shown: Shown = lambda items, *_: items) -> _Learned:
-    """Trains on one scenario's runs, and writes what comes of it."""
+    """Trains on one scenario's runs and writes the result."""
     from forewarn.scenarios.training.train import train
 
     wanted = lesson.scenario

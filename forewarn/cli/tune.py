@@ -1,4 +1,4 @@
-"""`forewarn tune`: thresholds and horizon, to alert or to step in."""
+"""`forewarn tune`: find thresholds and a horizon, to alert or to intervene."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Alerting:
     """How thresholds are found for alerts.
 
     Args:
-        lead: With --preset alert: take the highest threshold that warns of half of the
-            violations this many seconds ahead; nothing is then guaranteed.
+        lead: With --preset alert: use the highest threshold that detects half of the
+            violations with at least this lead time in seconds, without a guarantee.
         confidence: With --preset alert: confidence level of the guarantee. A lower
             level needs fewer runs and gives lower thresholds. Also that of --at-most.
         intervene: With --preset alert: intervention at the thresholds.
@@ -83,7 +83,7 @@ class Alerting:
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """How thresholds are found with the guard stepping in.
+    """How thresholds are found with the guard acting.
 
     Args:
         cost: With --preset slow or stop: cost of one clean run with an intervention, in
@@ -115,7 +115,7 @@ class Acting:
 
 @dataclass(frozen=True, slots=True)
 class Wished:
-    """What is tuned, by which runs.
+    """What is tuned, and on which runs.
 
     Args:
         model: The model whose risks are used.
@@ -155,7 +155,8 @@ def tune(
     stepping: Acting,
     working: Working,
 ) -> None:
-    """Find thresholds that keep a guaranteed false-alarm rate, or that prevent most.
+    """Find thresholds with a guaranteed false-alarm rate, or that prevent most
+    violations.
 
     The runs must not be those the model was learned from. The first half calibrates
     the risks and chooses the horizon. All runs set the thresholds, and give the
@@ -172,10 +173,10 @@ def tune(
     (or slow) first finds the horizon and the calibration. It then repeats runs of the
     first half with the guard acting, at each threshold with each time in
     --release-after; the alert policy's thresholds are among them. It adds runs until
-    there are enough --violations. It takes the policy that prevents most at the given
-    --cost while --max-slowed is kept. With --at-most it then certifies this one policy,
-    on runs that nothing else was done with; if they do not bear it out, the exit status
-    is 1, and the policy is written without the guarantee.
+    there are enough --violations. It chooses the policy that prevents most at the given
+    --cost and keeps --max-slowed. With --at-most it then certifies this policy on
+    held-out runs; if that fails, the exit status is 1, and the policy is written
+    without the guarantee.
 
     With --runs no SCENARIO is needed: the laws are those of the model.
 
@@ -284,7 +285,7 @@ def _act(
     on: Pool,
     folder: Path,
 ) -> None:
-    """Finds the policy by which acting is worth most, and certifies it if asked to."""
+    """Finds the best policy for acting, and certifies it if requested."""
     from forewarn.monitors.guarding.policy import write_policy
     from forewarn.scenarios.training.acting import Trial
     from forewarn.scenarios.training.certifying import certify
@@ -336,7 +337,7 @@ def _wanted(
     scenario: Scenario,
     used: list[int],
 ) -> Wanted:
-    """What is to be certified, on runs that neither model nor policy knows."""
+    """The claim to certify, on runs that neither model nor policy has seen."""
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.evaluation.figures import runs_for
     from forewarn.scenarios.measuring.measure import trained_seeds
@@ -432,7 +433,7 @@ def _without(found: Settled) -> Iterator[str]:
 
 
 def promised(found: Settled) -> Iterator[str]:
-    """The thresholds, what each promises, and the laws that have none."""
+    """The thresholds with their guarantees, and the laws without a threshold."""
     if found.thresholds:
         rows = [
             (

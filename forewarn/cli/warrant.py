@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Guaranteeing:
-    """What is to be guaranteed.
+    """The rates to guarantee.
 
     Args:
         false_alarms: Maximum fraction of clean runs with an alarm.
@@ -55,7 +55,7 @@ class Guaranteeing:
     facts: File | None = None
 
     def known(self, logs: Sequence[Path]) -> Facts:
-        """What the table says of the runs."""
+        """The facts about the runs in the table."""
         from forewarn.scenarios.warrant.runs import Facts
 
         return Facts.beside(logs) if self.facts is None else Facts.read(self.facts)
@@ -78,16 +78,16 @@ def warrant(
 ) -> None:
     """Make a guard with a certificate from LOGS.
 
-    LOGS are files or folders of traces: JSON Lines, CSV, Parquet, or a scenario file,
-    which stands for all that its logs recorded (`world: log`). Or they are logs of
-    agents that call tools: OpenAI messages, OpenTelemetry's GenAI spans, MCP
-    transcripts; then the laws are over the calls, and judge alone.
+    LOGS are files or folders of traces: JSON Lines, CSV, Parquet, or a scenario file
+    with `world: log`, which stands for all its recordings. Or they are logs of agents
+    that call tools: OpenAI messages, OpenTelemetry's GenAI spans, MCP transcripts; then
+    the laws are over the calls, and judge alone.
 
-    The runs are dealt to three parts: predicates are chosen and the chain is learned
-    from the first, the second says what its risks mean, the third gives the
-    thresholds and the certificate. Exit status 1 says that something cannot be
-    guaranteed, why, and how many more runs it needs; nothing is written then.
-    `forewarn warrant renew` adds runs to a certificate.
+    The runs are split into three parts. The first is for choosing predicates and
+    learning the chain, the second for calibrating the risks, the third for the
+    thresholds and the certificate. Exit status 1: a rate cannot be guaranteed. The
+    output says why and how many more runs are needed, and nothing is written. `forewarn
+    warrant renew` adds runs to a certificate.
 
     \b
     Examples:
@@ -95,11 +95,10 @@ def warrant(
       forewarn warrant fleet.yaml --group driver --false-alarms 0.1 --out guard
 
     Args:
-        law: A law that the guard is for; may be given again. By default those of the
-            scenario.
+        law: A law for the guard; may be repeated. Default: the scenario's laws.
         out: The folder of the guard.
-        scenario: The scenario that the runs come from: its laws and its predicates.
-        horizon: How many seconds the risk looks ahead; by default the scenario's, or 3.
+        scenario: Scenario of the runs: it gives the laws and the predicates.
+        horizon: Horizon of the risk in seconds (default: the scenario's, or 3).
         abstraction: The predicates, as YAML. auto: find some in the runs to learn from
             (needs scikit-learn).
         period: Seconds between two rows of a table without times.
@@ -150,10 +149,10 @@ def warrant_renew(
 ) -> None:
     """Add runs to the certificate of GUARD.
 
-    LOGS are those that the guard was made from, and new ones. Its model stays. All
-    runs that it was not learned from give new thresholds, and a new certificate with
-    the same rates and confidence; the evidence against the old one is gone with it.
-    With a group, no run counts whose group the guard was learned from. If something
+    LOGS are those that the guard was made from, and new ones. Its model stays. All runs
+    that it was not learned from give new thresholds and a new certificate with the same
+    rates and confidence; the evidence against the old certificate is discarded. With
+    groups, runs of a group that the guard was learned from do not count. If something
     cannot be guaranteed, the exit status is 1, and the guard stays as it is.
 
     \b
@@ -252,7 +251,7 @@ def _asked(wish: Guaranteeing) -> Any:
 def _stored(
     logs: Sequence[Path], name: str | None, working: Working
 ) -> tuple[Scenario | None, list[Stored]]:
-    """The runs of the logs, and the scenario where one file stands for them."""
+    """The runs of the logs, and the scenario if the logs are a scenario file."""
     from forewarn.abstractions.readers.stored import files_in, stored_runs
     from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.scenarios.schema import load_scenario
@@ -274,7 +273,7 @@ def _stored(
 def _laws(
     texts: Sequence[str], scenario: Scenario | None, vocabulary: Any
 ) -> list[Law]:
-    """The laws that were asked for, parts by themselves."""
+    """The requested laws; the parts of a law count separately."""
     from forewarn.monitors.laws.lawbook import find_laws, law_book
     from forewarn.monitors.risk.evidence import told_apart
 
@@ -298,7 +297,7 @@ def _told(
     certificate: Certificate | None,
     unread: Sequence[str] = (),
 ) -> None:
-    """Says what is guaranteed, or what is lacking."""
+    """Prints the guarantees, or what is missing for them."""
     from forewarn.abstractions.serial import to_json
     from forewarn.scenarios.warrant.page import sentences
 

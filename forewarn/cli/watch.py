@@ -55,11 +55,11 @@ def laws(
     period: Positive = DEFAULT_PERIOD_S,
     svg: AnyPath | None = None,
 ) -> None:
-    """Lists the law book, or shows the law NAME (or a formula) with its automaton.
+    """List the law book, or show the law NAME (or a formula) with its automaton.
 
     Args:
         period: The monitor's clock, in seconds.
-        svg: Draw it into this file.
+        svg: Draw the automaton to this file.
     """
     from forewarn.monitors.laws.lawbook import find_laws
 
@@ -205,26 +205,26 @@ def monitor(
     out: FilePlace | None = None,
     working: Working,
 ) -> None:
-    """Judges a recorded TRACE by laws: forewarn.trace/1, CSV, or LawBreaker's JSON.
+    """Check laws on a recorded TRACE: forewarn.trace/1, CSV, or LawBreaker's JSON.
 
-    A CommonRoad scene (.xml, .xml.gz) is judged as the drive of one of those in it.
+    In a CommonRoad scene (.xml, .xml.gz), the drive of one road user is judged.
 
-    TRACE may also be a folder of traces, a Parquet file of many, or a scenario file,
-    which stands for all that its logs recorded (`world: log`): then each run has its
-    verdict, and each law the rate at which runs break it.
+    TRACE may also be a folder of traces, a Parquet file of many, or a scenario file
+    with `world: log`, which stands for all its recordings: then each run has its
+    verdict, and each law its violation rate.
 
-    Exit status 1 says that a law is violated.
+    Exit status 1: a law is violated.
 
     Args:
-        law: A law of the book, or a formula; may be given many times.
+        law: A law of the book, or a formula; may be repeated.
         period: The monitor's clock, in seconds; also the time between the rows of a CSV
             that has no time_s. By default the trace's own.
-        every: Also the verdict on every prefix.
-        vocabulary: What the trace's names mean, where the trace does not say.
-        map_: The signal that a column of a CSV holds; may be given many times.
-        ego: Whose drive in a CommonRoad scene is judged: a vehicle that moves, or a
-            planning problem. By default the first planning problem.
-        out: Of many runs: write a row a run and law to this Parquet file.
+        every: Also print the verdict on every prefix.
+        vocabulary: Vocabulary of the trace, if the trace does not name one.
+        map_: Signal of a CSV column; may be repeated.
+        ego: Road user to judge in a CommonRoad scene: a moving vehicle, or a planning
+            problem. Default: the first planning problem.
+        out: For many runs: write one row per run and law to this Parquet file.
     """
     from forewarn.abstractions.vocabularies.vocabulary import YAML
 
@@ -314,7 +314,7 @@ def _many(
 def _judged(
     law: Law, path: Path, trace: Trace, period: float | None, every: bool
 ) -> Judgement:
-    """The judgement, where an error is said of the trace or of the law."""
+    """Judges a trace; an error names the trace or the law."""
     from forewarn.abstractions.errors import InvalidTrace
     from forewarn.monitors.laws.judging import judge
 
@@ -336,7 +336,7 @@ def _renames(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _laws(name: str, book: LawBook, trace: Trace) -> list[Law]:
-    """The laws of that name, called as the user called them where there is one."""
+    """The laws of that name; a single law keeps the name that the user gave."""
     from dataclasses import replace
 
     from forewarn.abstractions.errors import InvalidExpression
@@ -383,7 +383,7 @@ def _payload(judged: Judgement, every: bool) -> dict[str, Any]:
 
 
 def _instances(law: Law, judged: Judgement, trace: Trace) -> list[dict[str, Any]]:
-    """From when to when it was broken, and what its signals came to meanwhile."""
+    """The intervals of violation, with the range of each signal in them."""
     from forewarn.monitors.laws.judging import instances
 
     return [
@@ -396,7 +396,7 @@ def _instances(law: Law, judged: Judgement, trace: Trace) -> list[dict[str, Any]
 def _span(
     law: Law, trace: Trace, from_s: float, until_s: float
 ) -> dict[str, list[float]]:
-    """The least and the most of each number that the law reads."""
+    """The minimum and maximum of each number that the law reads."""
     from forewarn.abstractions.frame import is_number
 
     during = [f.values for f in trace.frames if from_s <= f.time_s <= until_s]

@@ -295,7 +295,7 @@ def shipped_scenarios() -> dict[str, Path]:
             if path.parent.name in FOLDERS}  # fmt: skip
 
 
-FOLDERS = ("tiny", "driving", "household", "highway")
+FOLDERS = ("tiny", "driving", "household", "highway", "metadrive")
 """The folders of this room that hold scenarios."""
 
 

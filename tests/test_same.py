@@ -20,6 +20,7 @@ from forewarn.cli import main as cli
 
 NEEDS = {
     "env": "highway_env", "virtualhome": "virtualhome_eval",
+    "metadrive": "metadrive",
     "fork": "numpy", "tiny": "numpy",
 }  # fmt: skip
 SAME = {

@@ -64,6 +64,7 @@ PIECES = (
     Piece("mcp", "guarding the tools of MCP servers", ("mcp",)),
     Piece("gym", "Gymnasium environments", ("gymnasium",)),
     Piece("highway", "highway-env's roads", ("highway-env", "gymnasium")),
+    Piece("metadrive", "MetaDrive's roads", ("metadrive-simulator", "gymnasium")),
     Piece("virtualhome", "VirtualHome's homes", ("virtualhome-eval",)),
     Piece("fleet", "traces in columns, storage", ("fsspec", "orjson", "pyarrow")),
     Piece(

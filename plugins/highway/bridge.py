@@ -1,22 +1,36 @@
 """Who drives on highway-env's roads: its own driver models, and how an ego is told.
 
 The ego keeps its distance and changes lanes by highway-env's own model (IDM and MOBIL)
-whenever it looks. What an action says is how fast it would go, at which distance, and
-whether it looks; and what a guard allows it at most.
+whenever it looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from forewarn.abstractions.errors import MissingDependency
 from forewarn.plugins.contracts import Example
+from forewarn.plugins.driving.drivers import (
+    BRAKE,
+    CAP,
+    FASTEST,
+    GREATEST,
+    HEADWAY,
+    LEAST,
+    LOOKS,
+    MOST,
+    PERIOD_S,
+    STOP,
+    WANTS,
+    Driver,
+    Share,
+    Span,
+    slower,
+)
 from forewarn.plugins.gym.bridge import EnvPilot, EnvWorld
 
 try:
@@ -34,15 +48,8 @@ IDS = {
 }
 """The roads, by highway-env's own names of today."""
 
-PERIOD_S = 0.2
-FASTEST = 40.0  # m/s
-BRAKE = 8.0  # m/s²
 _RESPONDS_S = 0.5  # to a cap on the speed
 _SLOWS_HZ, _SLOW_S, _SLOW = 0.12, (1.5, 4.0), 3.0  # how often, how long, m/s
-
-WANTS, HEADWAY, LOOKS, CAP, MOST = range(5)
-"""The parts of an action: m/s, s, 0 or 1, m/s, m/s²."""
-
 _WAY_M = 350.0
 ARRIVED: dict[str, Callable[[Any, float], bool]] = {
     "highway": lambda env, way_m: way_m > _WAY_M,
@@ -52,12 +59,7 @@ ARRIVED: dict[str, Callable[[Any, float], bool]] = {
 }
 """Whether the ego is where it wanted to be: of the environment, and its way east."""
 
-SPACE = gymnasium.spaces.Box(
-    np.array([0.0, 0.1, 0.0, 0.0, -BRAKE]),
-    np.array([FASTEST, 5.0, 1.0, FASTEST, 6.0]),
-    dtype=np.float64,
-)
-STOP = [0.0, 1.5, 1.0, 0.0, -BRAKE]
+SPACE = gymnasium.spaces.Box(np.array(LEAST), np.array(GREATEST), dtype=np.float64)
 
 # highway-env changes its driver models for all episodes to come where it makes a
 # crossing: each road has a model of its own, and the ego has another.
@@ -192,57 +194,15 @@ def make(road: str, **config: Any) -> Road:
     return Road(made, road)
 
 
-class Driver:
-    """Somebody who drives: how fast, how close, and how often looking elsewhere.
-
-    Args:
-        wants_kmh: The speed that drivers want, from and to.
-        headway_s: The distance in time that they keep, from and to.
-        distracted: How many of them look elsewhere now and then.
-        away_s: For how long, from and to.
-    """
-
-    def __init__(
-        self,
-        *,
-        wants_kmh: tuple[float, float] = (80.0, 130.0),
-        headway_s: tuple[float, float] = (0.6, 2.0),
-        distracted: float = 0.5,
-        away_s: tuple[float, float] = (1.0, 4.0),
-    ) -> None:
-        self._wants_kmh, self._headway_s = wants_kmh, headway_s
-        self._distracted, self._away_s = distracted, away_s
-
-    def reset(self, seed: int) -> None:
-        self._luck = luck = Random(f"highway driver {seed}")
-        self._wants = luck.uniform(*self._wants_kmh) / 3.6
-        self._headway = luck.uniform(*self._headway_s)
-        self._errs = luck.random() < self._distracted
-        self._looks, self._left_s = True, luck.uniform(1.0, 4.0)
-
-    def __call__(self, observation: Any) -> list[float]:
-        self._left_s -= PERIOD_S
-        if self._left_s <= 0.0:
-            self._looks = not (self._looks and self._errs)
-            span = (1.0, 4.0) if self._looks else self._away_s
-            self._left_s = self._luck.uniform(*span)
-        return [self._wants, self._headway, float(self._looks), FASTEST, 6.0]
-
-
-def slower(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
+def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
     """The action with a cap on the speed."""
-    told = list(env.vehicle.told if action is None else action)
-    told[CAP] = min(told[CAP], cap_kmh / 3.6)
-    return told
+    return slower(env.vehicle.told if action is None else action, cap_kmh)
 
 
 try:
     from forewarn.plugins.highway.sense import RoadSenses
 except ImportError as error:
     raise MissingDependency("highway-env's roads", "highway") from error
-
-Span = Annotated[tuple[float, float], Field(strict=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class HighwayWorld(EnvWorld):
@@ -277,7 +237,7 @@ class HighwayWorld(EnvWorld):
             period_s=PERIOD_S,
             stop=STOP,
             shows="speed < 1 km/h or acceleration < -1 m/s²",
-            slow=slower,
+            slow=slow,
         )
 
 

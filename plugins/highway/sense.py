@@ -1,206 +1,55 @@
-"""What the ego's driver could know on highway-env's roads, as driving signals.
-
-Everyone is looked ahead for as if they kept their speed along their own way. Two ways
-meet where their vehicles would touch; who is then ahead in the same direction leads,
-and everyone else crosses.
-"""
+"""What the ego's driver could know on highway-env's roads, as driving signals."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from forewarn.plugins.driving.rss import SafeDistances
-
-PROVIDES = (
-    "speed", "acceleration", "braking", "lane_changing", "lead_distance", "lead_speed",
-    "nearest_distance", "nearest_speed", "time_to_collision", "arrival_gap",
-    "required_deceleration", "shortfall", "unanswered_age", "headway",
-    "lead_acceleration", "collision", "destination_reached",
-)  # fmt: skip
-
-PERIOD_S = 0.2
-_LENGTH_M, _TOUCHES_M = 5.0, 2.4
-_SEEN_M, _MOST_SEEN = 70.0, 8
-_AHEAD_S = np.arange(0.0, 4.81, 0.4)
-_GAP_S = np.abs(_AHEAD_S[:, None] - _AHEAD_S[None, :])
-_ALONG = math.cos(math.radians(30.0))
-_ASKS, _BRAKES = 1.5, -0.5  # m/s²
-_CLOSE_S = 2.0
-_NEW_LEAD_M = 5.0
-_JUMPS = 100.0  # m/s²: one who is new may be about as far as who led before
-_STEERS_S = 1.0  # until most of the way to the middle of a lane is made
-
-Points = NDArray[np.float64]
+from forewarn.plugins.driving.courses import Course, CourseSenses, Lane
 
 
-class Course(NamedTuple):
-    """Where somebody would be, and where it points, at each moment ahead."""
+def course(vehicle: Any) -> Course:
+    """To the middle of the lane that it heads for, and of those that its plan says.
 
-    at: Points
-    heading: Points
-
-    @classmethod
-    def of(cls, vehicle: Any) -> Course:
-        """To the middle of the lane that it heads for, and of those that its plan says.
-
-        The lane that is nearest may be one that crosses its own, and highway-env's own
-        prediction fails where the next road has fewer lanes.
-        """
-        network, index = vehicle.road.network, vehicle.target_lane_index
-        lane, plan = network.get_lane(index), list(vehicle.route or ())
-        along_m, aside_m = lane.local_coordinates(np.asarray(vehicle.position))
-        at, headings, since_s = [], [], 0.0
-        for ahead_s in _AHEAD_S:
-            along_m += float(vehicle.speed) * (ahead_s - since_s)
-            aside_m *= math.exp((since_s - ahead_s) / _STEERS_S)
-            since_s = ahead_s
-            while along_m > lane.length:
-                following = network.next_lane(
-                    index, plan, lane.position(lane.length, 0.0)
-                )
-                if following == index:
-                    break
-                # Lanes overlap where they meet: it goes on from where it is.
-                here = lane.position(along_m, aside_m)
-                index, lane = following, network.get_lane(following)
-                along_m, aside_m = lane.local_coordinates(here)
-            at.append(lane.position(along_m, aside_m))
-            headings.append(lane.heading_at(along_m))
-        angles = np.array(headings, dtype=float)
-        points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        return cls(np.array(at, dtype=float), points)
-
-    def apart(self, other: Course) -> Points:
-        """The least distance of their bodies, at every pair of moments."""
-        least = np.full((len(self.at), len(other.at)), np.inf)
-        for mine in (-1.7, 0.0, 1.7):
-            for its in (-1.7, 0.0, 1.7):
-                one = self.at + mine * self.heading
-                two = other.at + its * other.heading
-                between = one[:, None, :] - two[None, :, :]
-                np.minimum(least, np.hypot(between[..., 0], between[..., 1]), out=least)
-        return least
-
-
-class RoadSenses:
-    """The signals of one episode after the other.
-
-    Args:
-        rss: Whether RSS's margin is added; it needs the extra `rss`.
+    The lane that is nearest may be one that crosses its own, and highway-env's own
+    prediction fails where the next road has fewer lanes.
     """
+    network, index = vehicle.road.network, vehicle.target_lane_index
+    plan = list(vehicle.route or ())
 
-    def __init__(self, *, rss: bool = False) -> None:
-        self._safe = SafeDistances() if rss else None
-        more = ("rss_longitudinal_margin",) if rss else ()
-        self.provides = (*PROVIDES, *more)
+    def lane() -> Lane:
+        of = network.get_lane(index)
+        return Lane(of.length, of.local_coordinates, of.position, of.heading_at)
 
-    def reset(self, env: Any) -> None:
-        self._env = env
-        self._speed = float(env.vehicle.speed)
-        self._unanswered_s = 0.0
-        self._lead: tuple[float, float] | None = None
+    def after() -> Lane | None:
+        nonlocal index
+        end = network.get_lane(index)
+        following = network.next_lane(index, plan, end.position(end.length, 0.0))
+        if following == index:
+            return None
+        index = following
+        return lane()
 
-    def __call__(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
-        ego = self._env.vehicle
-        speed = max(0.0, float(ego.speed))
-        acceleration = (speed - self._speed) / PERIOD_S
-        self._speed = speed
-        found = self._others(ego, speed)
-        brakes = acceleration < _BRAKES
-        asked = found["required_deceleration"]
-        unanswered = asked is not None and asked > _ASKS and not brakes
-        self._unanswered_s = self._unanswered_s + PERIOD_S if unanswered else 0.0
+    return Course.along(vehicle.position, float(vehicle.speed), lane(), after)
+
+
+class RoadSenses(CourseSenses):
+    """The signals of one episode after the other."""
+
+    MORE = ("lane_changing",)
+
+    def ego(self, env: Any) -> Any:
+        return env.vehicle
+
+    def everyone(self, env: Any) -> Any:
+        return env.road.vehicles
+
+    def course(self, vehicle: Any) -> Course:
+        return course(vehicle)
+
+    def own(self, ego: Any, info: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            "speed": speed * 3.6,
-            "acceleration": max(-500.0, min(500.0, acceleration)),
-            "braking": brakes,
             "lane_changing": ego.target_lane_index != ego.lane_index,
-            "shortfall": None if asked is None else asked - max(0.0, -acceleration),
-            "unanswered_age": self._unanswered_s,
             "collision": bool(ego.crashed),
             "destination_reached": bool(info.get("destination_reached", False)),
-            **found,
         }
-
-    def _others(self, ego: Any, speed: float) -> dict[str, Any]:
-        here = np.asarray(ego.position)
-        far = sorted(
-            (float(np.hypot(*(np.asarray(other.position) - here))), i)
-            for i, other in enumerate(self._env.road.vehicles)
-            if other is not ego
-        )
-        near = [(m, self._env.road.vehicles[i]) for m, i in far if m < _SEEN_M]
-        course = Course.of(ego)
-        lead: tuple[float, float] | None = None
-        soonest = gap_s = asks = margin = None
-        for _, other in near[:_MOST_SEEN]:
-            its_speed = max(0.0, float(other.speed))
-            its = Course.of(other)
-            touch = course.apart(its) < _TOUCHES_M
-            together = np.flatnonzero(np.diagonal(touch))
-            if together.size:
-                soonest = _least(soonest, float(_AHEAD_S[together[0]]))
-            if not touch.any():
-                continue
-            i, j = np.unravel_index(np.where(touch, _GAP_S, 9.0).argmin(), touch.shape)
-            along = float(course.heading[i] @ its.heading[j]) > _ALONG
-            if along and i < j:
-                continue  # it follows, or comes behind
-            path_m = max(0.0, float(_AHEAD_S[i]) * speed)
-            if along:
-                room = max(0.0, self._room(here, ego, other))
-                if lead is None or room < lead[0]:
-                    lead = room, its_speed
-                closing = max(0.0, speed - its_speed)
-                asks = _most(asks, closing**2 / 2.0 / max(room, 0.1))
-                if self._safe is not None:
-                    safe = self._safe.behind(speed, its_speed)
-                    margin = _least(margin, room - safe)
-            else:
-                apart_s = float(_GAP_S[i, j])
-                gap_s = _least(gap_s, apart_s)
-                if apart_s < _CLOSE_S:
-                    room = max(0.1, path_m - _LENGTH_M / 2.0)
-                    asks = _most(asks, speed**2 / 2.0 / room)
-                    if self._safe is not None:
-                        margin = _least(margin, room - self._safe.stopping(speed))
-        gap_m = None if lead is None else lead[0]
-        told = {
-            "lead_distance": gap_m,
-            "lead_speed": None if lead is None else lead[1] * 3.6,
-            "nearest_distance": max(0.0, near[0][0] - _LENGTH_M) if near else None,
-            "nearest_speed": max(0.0, float(near[0][1].speed)) * 3.6 if near else None,
-            "time_to_collision": soonest,
-            "arrival_gap": gap_s,
-            "required_deceleration": None if asks is None else min(asks, 1000.0),
-            "headway": None if gap_m is None or speed < 0.5 else gap_m / speed,
-            "lead_acceleration": self._of_lead(lead),
-        }
-        if self._safe is not None:
-            told["rss_longitudinal_margin"] = margin
-        return told
-
-    def _room(self, here: Points, ego: Any, other: Any) -> float:
-        return float(np.hypot(*(np.asarray(other.position) - here))) - _LENGTH_M
-
-    def _of_lead(self, lead: tuple[float, float] | None) -> float | None:
-        """How the speed of who leads has changed; 0 for one who is new."""
-        before, self._lead = self._lead, lead
-        if lead is None:
-            return None
-        if before is None or abs(before[0] - lead[0]) > _NEW_LEAD_M:
-            return 0.0
-        return max(-_JUMPS, min(_JUMPS, (lead[1] - before[1]) / PERIOD_S))
-
-
-def _least(one: float | None, other: float) -> float:
-    return other if one is None else min(one, other)
-
-
-def _most(one: float | None, other: float) -> float:
-    return other if one is None else max(one, other)

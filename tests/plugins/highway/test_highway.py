@@ -17,15 +17,10 @@ from highway_env.road.lane import StraightLane
 from highway_env.road.road import Road, RoadNetwork
 from highway_env.vehicle.controller import ControlledVehicle
 
-from forewarn.plugins.highway.bridge import (
-    CAP,
-    STOP,
-    Driver,
-    HighwayWorld,
-    make,
-    slower,
-)
-from forewarn.plugins.highway.sense import Course, RoadSenses
+from forewarn.plugins.driving.courses import Course
+from forewarn.plugins.driving.drivers import CAP, STOP, Driver, slower
+from forewarn.plugins.highway.bridge import HighwayWorld, make
+from forewarn.plugins.highway.sense import RoadSenses, course
 
 
 @pytest.mark.parametrize(
@@ -57,7 +52,7 @@ def test_each_road_shows_signals_of_the_driving_vocabulary(
 def test_a_stop_and_a_cap_are_kept() -> None:
     world = HighwayWorld(road="highway", config={"vehicles_count": 1})
     world.reset(2)
-    capped = {"action": slower(None, [40.0, 1.0, 1.0, 40.0, 6.0], 36.0)}
+    capped = {"action": slower([40.0, 1.0, 1.0, 40.0, 6.0], 36.0)}
     for _ in range(25):
         frame = world.step(Action("act", capped))
     assert frame.values["speed"] == pytest.approx(36.0, abs=1.0)
@@ -166,9 +161,9 @@ def test_who_crosses_at_the_same_time_touches_and_who_passes_does_not() -> None:
     road = lanes(
         east=((-20, 0), (80, 0)), north=((0, -20), (0, 80)), beside=((-20, 4), (80, 4))
     )
-    ego = Course.of(driving(road, "east", 0.0))
-    crossing = Course.of(driving(road, "north", 0.0))
-    beside = Course.of(driving(road, "beside", 0.0))
+    ego = course(driving(road, "east", 0.0))
+    crossing = course(driving(road, "north", 0.0))
+    beside = course(driving(road, "beside", 0.0))
     assert ego.apart(crossing).min() < 1.0
     assert np.diagonal(ego.apart(crossing)).argmin() == 5  # after 2 s
     assert ego.apart(beside).min() == pytest.approx(4.0)
@@ -176,8 +171,8 @@ def test_who_crosses_at_the_same_time_touches_and_who_passes_does_not() -> None:
 
 def test_who_changes_lanes_is_expected_where_it_is_going() -> None:
     road = lanes(east=((0, 0), (200, 0)), beside=((0, 4), (200, 4)))
-    ego = Course.of(driving(road, "east", 0.0))
-    changing = Course.of(driving(road, "east", 0.0, aside_m=4.0))
+    ego = course(driving(road, "east", 0.0))
+    changing = course(driving(road, "east", 0.0, aside_m=4.0))
     apart_m = np.diagonal(ego.apart(changing))
     assert apart_m[0] == pytest.approx(4.0) and apart_m[-1] < 0.1
     assert (np.diff(apart_m) < 0.0).all()
@@ -191,13 +186,13 @@ def test_a_way_that_is_kept_to_is_the_same_a_moment_later(road: Any) -> None:
     compared = 0
     for _ in range(40):
         env.step([12.0, 1.5, 1.0, 40.0, 6.0])
-        now = {id(v): (v.speed, Course.of(v)) for v in env.unwrapped.road.vehicles}
+        now = {id(v): (v.speed, course(v)) for v in env.unwrapped.road.vehicles}
         for who in before.keys() & now.keys():
-            (then, foretold), (speed, course) = before[who], now[who]
+            (then, foretold), (speed, way) = before[who], now[who]
             if abs(speed - then) < 0.3:
                 # A step is half of what lies between two points of a course.
                 half = (foretold.at[:-1] + foretold.at[1:]) / 2.0
-                assert np.hypot(*(half - course.at[:-1]).T).max() < 5.0  # a car
+                assert np.hypot(*(half - way.at[:-1]).T).max() < 5.0  # a car
                 compared += 1
         before = now
     assert compared > 50

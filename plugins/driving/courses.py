@@ -1,0 +1,233 @@
+"""What a driver could know where vehicles follow the lanes of a road network.
+
+Everyone is looked ahead for as if they kept their speed along their own way. Two ways
+meet where their vehicles would touch; who is then ahead in the same direction leads,
+and everyone else crosses.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.plugins.driving.drivers import PERIOD_S
+from forewarn.plugins.driving.rss import SafeDistances
+
+PROVIDES = (
+    "speed", "acceleration", "braking", "lead_distance", "lead_speed",
+    "nearest_distance", "nearest_speed", "time_to_collision", "arrival_gap",
+    "required_deceleration", "shortfall", "unanswered_age", "headway",
+    "lead_acceleration", "collision", "destination_reached",
+)  # fmt: skip
+
+_LENGTH_M, _TOUCHES_M = 5.0, 2.4
+_SEEN_M, _MOST_SEEN = 70.0, 8
+_AHEAD_S = np.arange(0.0, 4.81, 0.4)
+_GAP_S = np.abs(_AHEAD_S[:, None] - _AHEAD_S[None, :])
+_ALONG = math.cos(math.radians(30.0))
+_ASKS, _BRAKES = 1.5, -0.5  # m/s²
+_CLOSE_S = 2.0
+_NEW_LEAD_M = 5.0
+_JUMPS = 100.0  # m/s²: one who is new may be about as far as who led before
+_STEERS_S = 1.0  # until most of the way to the middle of a lane is made
+
+Points = NDArray[np.float64]
+
+
+class Lane(NamedTuple):
+    """A lane of a simulator: its own functions under names of ours."""
+
+    length: float
+    locate: Callable[[Any], tuple[float, float]]
+    position: Callable[[float, float], Any]
+    heading: Callable[[float], float]
+
+
+class Course(NamedTuple):
+    """Where somebody would be, and where it points, at each moment ahead."""
+
+    at: Points
+    heading: Points
+
+    @classmethod
+    def along(
+        cls, position: Any, speed: float, lane: Lane, after: Callable[[], Lane | None]
+    ) -> Course:
+        """At that speed to the middle of the lane, and on.
+
+        Args:
+            position: Where it is.
+            speed: In m/s.
+            lane: The lane that it heads for.
+            after: Gives the lane that follows the last one; None where none does.
+        """
+        along_m, aside_m = lane.locate(np.asarray(position))
+        at, headings, since_s = [], [], 0.0
+        for ahead_s in _AHEAD_S:
+            along_m += speed * (ahead_s - since_s)
+            aside_m *= math.exp((since_s - ahead_s) / _STEERS_S)
+            since_s = ahead_s
+            while along_m > lane.length and (following := after()) is not None:
+                # Lanes overlap where they meet: it goes on from where it is.
+                here = lane.position(along_m, aside_m)
+                lane = following
+                along_m, aside_m = lane.locate(here)
+            at.append(lane.position(along_m, aside_m))
+            headings.append(lane.heading(along_m))
+        angles = np.array(headings, dtype=float)
+        points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return cls(np.array(at, dtype=float), points)
+
+    def apart(self, other: Course) -> Points:
+        """The least distance of their bodies, at every pair of moments."""
+        least = np.full((len(self.at), len(other.at)), np.inf)
+        for mine in (-1.7, 0.0, 1.7):
+            for its in (-1.7, 0.0, 1.7):
+                one = self.at + mine * self.heading
+                two = other.at + its * other.heading
+                between = one[:, None, :] - two[None, :, :]
+                np.minimum(least, np.hypot(between[..., 0], between[..., 1]), out=least)
+        return least
+
+
+class CourseSenses(ABC):
+    """The signals of one episode after the other.
+
+    A simulator says who drives there and which way each goes.
+
+    Args:
+        rss: Whether RSS's margin is added; it needs the extra `rss`.
+    """
+
+    MORE: tuple[str, ...] = ()
+    """The signals of `own` beside a collision and the destination."""
+
+    def __init__(self, *, rss: bool = False) -> None:
+        self._safe = SafeDistances() if rss else None
+        more = ("rss_longitudinal_margin",) if rss else ()
+        self.provides = (*PROVIDES, *self.MORE, *more)
+
+    @abstractmethod
+    def ego(self, env: Any) -> Any:
+        """The ego, with a `position` and a `speed` in m/s, as everyone has."""
+
+    @abstractmethod
+    def everyone(self, env: Any) -> Iterable[Any]:
+        """The ego and the others."""
+
+    @abstractmethod
+    def course(self, vehicle: Any) -> Course:
+        """The way of one of them."""
+
+    @abstractmethod
+    def own(self, ego: Any, info: Mapping[str, Any]) -> dict[str, Any]:
+        """Signals of the ego alone."""
+
+    def reset(self, env: Any) -> None:
+        self._env = env
+        self._speed = float(self.ego(env).speed)
+        self._unanswered_s = 0.0
+        self._lead: tuple[float, float] | None = None
+
+    def __call__(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
+        ego = self.ego(self._env)
+        speed = max(0.0, float(ego.speed))
+        acceleration = (speed - self._speed) / PERIOD_S
+        self._speed = speed
+        found = self._others(ego, speed)
+        brakes = acceleration < _BRAKES
+        asked = found["required_deceleration"]
+        unanswered = asked is not None and asked > _ASKS and not brakes
+        self._unanswered_s = self._unanswered_s + PERIOD_S if unanswered else 0.0
+        return {
+            "speed": speed * 3.6,
+            "acceleration": max(-500.0, min(500.0, acceleration)),
+            "braking": brakes,
+            "shortfall": None if asked is None else asked - max(0.0, -acceleration),
+            "unanswered_age": self._unanswered_s,
+            **self.own(ego, info),
+            **found,
+        }
+
+    def _others(self, ego: Any, speed: float) -> dict[str, Any]:
+        here, everyone = np.asarray(ego.position), list(self.everyone(self._env))
+        far = sorted(
+            (float(np.hypot(*(np.asarray(other.position) - here))), i)
+            for i, other in enumerate(everyone)
+            if other is not ego
+        )
+        near = [(m, everyone[i]) for m, i in far if m < _SEEN_M]
+        course = self.course(ego)
+        lead: tuple[float, float] | None = None
+        soonest = gap_s = asks = margin = None
+        for _, other in near[:_MOST_SEEN]:
+            its_speed = max(0.0, float(other.speed))
+            its = self.course(other)
+            touch = course.apart(its) < _TOUCHES_M
+            together = np.flatnonzero(np.diagonal(touch))
+            if together.size:
+                soonest = _least(soonest, float(_AHEAD_S[together[0]]))
+            if not touch.any():
+                continue
+            i, j = np.unravel_index(np.where(touch, _GAP_S, 9.0).argmin(), touch.shape)
+            along = float(course.heading[i] @ its.heading[j]) > _ALONG
+            if along and i < j:
+                continue  # it follows, or comes behind
+            path_m = max(0.0, float(_AHEAD_S[i]) * speed)
+            if along:
+                room = max(0.0, self._room(here, ego, other))
+                if lead is None or room < lead[0]:
+                    lead = room, its_speed
+                closing = max(0.0, speed - its_speed)
+                asks = _most(asks, closing**2 / 2.0 / max(room, 0.1))
+                if self._safe is not None:
+                    safe = self._safe.behind(speed, its_speed)
+                    margin = _least(margin, room - safe)
+            else:
+                apart_s = float(_GAP_S[i, j])
+                gap_s = _least(gap_s, apart_s)
+                if apart_s < _CLOSE_S:
+                    room = max(0.1, path_m - _LENGTH_M / 2.0)
+                    asks = _most(asks, speed**2 / 2.0 / room)
+                    if self._safe is not None:
+                        margin = _least(margin, room - self._safe.stopping(speed))
+        gap_m = None if lead is None else lead[0]
+        told = {
+            "lead_distance": gap_m,
+            "lead_speed": None if lead is None else lead[1] * 3.6,
+            "nearest_distance": max(0.0, near[0][0] - _LENGTH_M) if near else None,
+            "nearest_speed": max(0.0, float(near[0][1].speed)) * 3.6 if near else None,
+            "time_to_collision": soonest,
+            "arrival_gap": gap_s,
+            "required_deceleration": None if asks is None else min(asks, 1000.0),
+            "headway": None if gap_m is None or speed < 0.5 else gap_m / speed,
+            "lead_acceleration": self._of_lead(lead),
+        }
+        if self._safe is not None:
+            told["rss_longitudinal_margin"] = margin
+        return told
+
+    def _room(self, here: Points, ego: Any, other: Any) -> float:
+        return float(np.hypot(*(np.asarray(other.position) - here))) - _LENGTH_M
+
+    def _of_lead(self, lead: tuple[float, float] | None) -> float | None:
+        """How the speed of who leads has changed; 0 for one who is new."""
+        before, self._lead = self._lead, lead
+        if lead is None:
+            return None
+        if before is None or abs(before[0] - lead[0]) > _NEW_LEAD_M:
+            return 0.0
+        return max(-_JUMPS, min(_JUMPS, (lead[1] - before[1]) / PERIOD_S))
+
+
+def _least(one: float | None, other: float) -> float:
+    return other if one is None else min(one, other)
+
+
+def _most(one: float | None, other: float) -> float:
+    return other if one is None else max(one, other)

@@ -1,0 +1,1 @@
+"""MetaDrive's generated roads as worlds; needs the extra `metadrive`."""

@@ -1,0 +1,259 @@
+"""Who drives on MetaDrive's roads: its own driver models, and how an ego is told.
+
+Each seed has a map and traffic of its own. The ego drives by MetaDrive's own model
+(IDM) or by the policy that its authors trained (PPO) whenever its driver looks; else
+wheel and accelerator stay where they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from multiprocessing import parent_process
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.plugins.contracts import Example
+from forewarn.plugins.driving.drivers import (
+    BRAKE,
+    CAP,
+    GREATEST,
+    HEADWAY,
+    LEAST,
+    LOOKS,
+    MOST,
+    PERIOD_S,
+    STOP,
+    WANTS,
+    Driver,
+    Share,
+    Span,
+    slower,
+)
+from forewarn.plugins.gym.bridge import EnvPilot, EnvWorld
+from forewarn.plugins.loop.alerts import LOGGER
+
+try:
+    import gymnasium
+    from metadrive import MetaDriveEnv
+    from metadrive.engine.asset_loader import AssetLoader
+    from metadrive.engine.base_engine import BaseEngine
+    from metadrive.engine.engine_utils import (
+        close_engine,
+        get_global_config,
+    )
+    from metadrive.examples.ppo_expert.numpy_expert import expert
+    from metadrive.obs.observation_base import DummyObservation
+    from metadrive.policy.idm_policy import IDMPolicy
+except ImportError as error:
+    raise MissingDependency("MetaDrive's roads", "metadrive") from error
+
+from forewarn.plugins.metadrive.sense import MetaDriveSenses
+
+_STEP_S = 0.1
+_RESPONDS_S = 0.5  # to a cap on the speed
+_CREEPS_KMH = 1.0  # its model divides by the speed that is wanted
+_SWAYS_S = 0.6  # until a hand that strays is back
+
+EXPERT, SWAY = range(5, 7)
+"""The parts of an action beside those of any driver: 0 or 1, and how far of the whole
+way the wheel is turned beside what the driver means."""
+
+SPACE = gymnasium.spaces.Box(
+    np.array([*LEAST, 0.0, -1.0]), np.array([*GREATEST, 1.0, 1.0]), dtype=np.float64
+)
+
+_LOOKS_ONLY = {
+    "log_level": logging.CRITICAL,
+    "store_map": False,
+    # Nobody looks at it: the signals come from the road itself.
+    "agent_observation": DummyObservation,
+}
+
+
+def _without_pictures() -> None:
+    """Instead of a download of pictures: nothing here draws."""
+
+
+if not Path(AssetLoader.asset_path).exists():
+    BaseEngine.try_pull_asset = staticmethod(_without_pictures)
+    if parent_process() is None:
+        logging.getLogger(LOGGER).warning(
+            "MetaDrive's pictures are not installed and are not downloaded: nothing is"
+            " drawn; `python -m metadrive.pull_asset` downloads them"
+        )
+
+
+class AnySeed(MetaDriveEnv):
+    """MetaDrive with a map for every seed, where it keeps a list of its seeds."""
+
+    def _reset_global_seed(self, force_seed: int | None = None) -> None:
+        self.config["start_seed"] = force_seed
+        self.engine.map_manager.maps = {force_seed: None}
+        self.seed(force_seed)
+
+
+class Road(gymnasium.Env[Any, Any]):
+    """MetaDrive with an ego that is told how to drive.
+
+    A process has one engine: the world that was reset last has it, and each episode has
+    a new one, for else vehicles of an earlier one come back as they were.
+
+    Args:
+        config: Changes to MetaDrive's configuration.
+    """
+
+    action_space = SPACE
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = {**_LOOKS_ONLY, **config}
+        self.inside: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> Any:
+        close_engine()
+        self.inside = AnySeed(dict(self._config))
+        seen = self.inside.reset(seed=seed)
+        self._idm = IDMPolicy(self.inside.agent, seed)
+        self._kept = 0.0, 0.0
+        return seen
+
+    def step(self, action: NDArray[Any]) -> Any:
+        if not self._has_engine():
+            raise InvalidInput(
+                "another world of MetaDrive took its engine",
+                mend="have one at a time in a process",
+            )
+        self.told = action
+        for _ in range(round(PERIOD_S / _STEP_S)):
+            seen = self.inside.step(self._turned(action))
+            if seen[2] or seen[3]:
+                break
+        return seen
+
+    def close(self) -> None:
+        if self.inside is not None and self._has_engine():
+            close_engine()
+
+    def _has_engine(self) -> bool:
+        return bool(get_global_config() is self.inside.config)
+
+    def _turned(self, told: NDArray[Any]) -> list[float]:
+        """The wheel and the pedals, each from -1 to 1."""
+        ego = self.inside.agent
+        if told[LOOKS] >= 0.5:
+            self._kept = wheel, pedal = self._means(ego, told)
+        else:
+            wheel, pedal = self._kept[0], max(0.0, self._kept[1])
+            self._idm.routing_target_lane = None
+        room = (float(told[CAP]) - float(ego.speed)) / _RESPONDS_S
+        pedal = min(pedal, room / BRAKE, float(told[MOST]) / BRAKE)
+        return [float(np.clip(each, -1, 1)) for each in (wheel + told[SWAY], pedal)]
+
+    def _means(self, ego: Any, told: NDArray[Any]) -> tuple[float, float]:
+        if told[EXPERT] >= 0.5:
+            self._idm.routing_target_lane = None
+            wheel, pedal = expert(ego, deterministic=True)
+        else:
+            self._idm.NORMAL_SPEED = max(_CREEPS_KMH, float(told[WANTS]) * 3.6)
+            # What it calls seconds it multiplies with km/h.
+            self._idm.TIME_WANTED = float(told[HEADWAY]) / 3.6
+            wheel, pedal = self._idm.act()
+        return float(wheel), float(pedal)
+
+
+def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
+    """The action with a cap on the speed."""
+    return slower(env.told if action is None else action, cap_kmh)
+
+
+class Hand(Driver):
+    """A driver who may let MetaDrive's expert drive, and whose hand strays.
+
+    Args:
+        drives: Whose model drives while the driver looks.
+        sway: How far the wheel strays, of its whole way.
+        options: See `Driver`.
+    """
+
+    def __init__(
+        self, *, drives: Literal["idm", "expert"], sway: float, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self._expert, self._sways = float(drives == "expert"), sway
+
+    def reset(self, seed: int) -> None:
+        super().reset(seed)
+        self._strays, self._sway = Random(f"metadrive hand {seed}"), 0.0
+
+    def __call__(self, observation: Any) -> list[float]:
+        kept = float(np.exp(-PERIOD_S / _SWAYS_S))
+        new = self._strays.gauss(0.0, self._sways) * (1.0 - kept**2) ** 0.5
+        self._sway = max(-1.0, min(1.0, self._sway * kept + new))
+        return [*super().__call__(observation), self._expert, self._sway]
+
+
+class MetaDriveWorld(EnvWorld):
+    """MetaDrive's roads, a new map for each seed; the ego's driver is told what to do.
+
+    Args:
+        config: Changes to MetaDrive's configuration, such as `map` (how many blocks of
+            road, or which) and `traffic_density`.
+        rss: Whether RSS's margin is among the signals; needs the extra `rss`.
+    """
+
+    @staticmethod
+    def example() -> Example:
+        """A short free road."""
+        config = {"map": "S", "traffic_density": 0.0}
+        return Example({"config": config}, pilot="metadrive", steps=8)
+
+    def __init__(
+        self, *, config: dict[str, Any] | None = None, rss: bool = False
+    ) -> None:
+        def metadrive() -> Road:
+            return Road(config or {})
+
+        super().__init__(
+            env=metadrive,
+            vocabulary="driving",
+            signals=MetaDriveSenses(rss=rss),
+            period_s=PERIOD_S,
+            stop=[*STOP, 0.0, 0.0],
+            shows="speed < 1 km/h or acceleration < -1 m/s²",
+            slow=slow,
+        )
+
+
+class MetaDriveDriver(EnvPilot):
+    """Somebody who drives there; see `Hand`."""
+
+    @staticmethod
+    def example() -> Example:
+        return Example(world="metadrive", steps=8)
+
+    def __init__(
+        self,
+        *,
+        drives: Literal["idm", "expert"] = "idm",
+        sway: Annotated[float, Field(ge=0, le=1)] = 0.0,
+        wants_kmh: Span = (40.0, 70.0),
+        headway_s: Span = (0.6, 2.0),
+        distracted: Share = 0.0,
+        away_s: Span = (1.0, 4.0),
+    ) -> None:
+        hand = Hand(
+            drives=drives,
+            sway=sway,
+            wants_kmh=wants_kmh,
+            headway_s=headway_s,
+            distracted=distracted,
+            away_s=away_s,
+        )
+        super().__init__(policy=hand)

@@ -164,8 +164,8 @@ class Predicate:
     Args:
         expression: What is said.
         latch: How it is latched between two ticks of a monitor.
-        lag_s: How long ago it is said of; 0 for now. Before so much time has passed,
-            it is said of the first tick.
+        lag_s: The predicate's lag; 0 for now. Before the lag has passed, it refers to
+            the first tick.
     """
 
     expression: Expression
@@ -304,7 +304,7 @@ class Abstraction:
 
     @property
     def lags_s(self) -> list[float]:
-        """How long ago each predicate is said of."""
+        """Each predicate's lag."""
         return [p.lag_s for p in self.predicates]
 
     # -- frames to states ---------------------------------------------------------
@@ -313,8 +313,8 @@ class Abstraction:
     def encode(self) -> Encode:
         """Encodes one frame's values; raises `SignalFault` where one is unusable.
 
-        Predicates with a lag are told of this frame; a `Latcher` puts them in place.
-        What a `Reader` works out must be among the values.
+        Lagged predicates are evaluated on this frame; a `Latcher` delays them. What a
+        `Reader` works out must be among the values.
         """
         return compile_states([p.expression for p in self.predicates])
 
@@ -438,7 +438,8 @@ class Abstraction:
         """What adds most to the scores at a frame, the largest first.
 
         Args:
-            values: The frame's signals, with what a `Reader` worked out of them.
+            values: The frame's signals, with the values that a `Reader` computed from
+                them.
         """
         found: dict[str, float] = {}
         for term in self._terms:

@@ -191,7 +191,7 @@ class Score:
 
 
 def past_of(nodes: Sequence[Expression]) -> tuple[Past, ...]:
-    """All that is said of a while, the inner before the outer, each once."""
+    """All subexpressions over time, the inner before the outer, each once."""
     found = {
         repr(node): node
         for whole in nodes
@@ -226,7 +226,7 @@ class _While:
         self._kept.clear()
 
     def told(self, time_s: float, values: Mapping[str, Any], keep: bool) -> Any:
-        """What is to be said at a frame.
+        """The values to compute at a frame.
 
         Args:
             time_s: When it is.
@@ -319,7 +319,7 @@ class ColumnReader:
         self._scores = [(s.name, compile_numbers(s.expression, PLAIN)) for s in scores]
 
     def told(self, columns: Columns, times: Floats) -> dict[str, NDArray[Any]]:
-        """The columns with what is worked out of them."""
+        """The columns with the values computed from them."""
         told = dict(columns)
         try:
             for node, operand in self._past:

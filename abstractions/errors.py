@@ -1,4 +1,4 @@
-"""Every error a user can meet: what is wrong, where, and what mends it.
+"""All errors that users see: the problem, the place and the fix.
 
 The command line turns `ForewarnError.exit_status` into its exit status and prints
 the message as one line, so a message names the file and the place by itself.
@@ -102,7 +102,7 @@ class InvalidVocabulary(InvalidInput):
 
 
 class InvalidAbstraction(InvalidInput):
-    """An abstraction that is malformed or cannot decide what is asked of it."""
+    """An abstraction that is malformed or cannot decide a question."""
 
 
 class InvalidTrace(InvalidInput):
@@ -139,7 +139,7 @@ class MissingDependency(ForewarnError):
 
 
 class Unreachable(ForewarnError):
-    """Something outside is needed, and nobody is there."""
+    """An external service is needed, and none is reachable."""
 
     exit_status = 3
 
@@ -201,7 +201,7 @@ def _plain(word: str) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """A hint for `mend`: the closest known word, or else the first that there are."""
+    """A hint for `mend`: the closest known word, or else the first known words."""
     names = list(known)
     some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return near_miss(word, names) or (f"there is {some}" if names else "")
@@ -209,7 +209,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def naming(source: object) -> Iterator[None]:
-    """Says of what file or option an error is that names none."""
+    """Adds the file or option to an error that names none."""
     try:
         yield
     except InvalidInput as error:

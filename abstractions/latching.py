@@ -2,8 +2,8 @@
 
 Frames are gathered into ticks of the monitor's period. For each predicate the tick
 takes whether it held at any of its frames, at all of them, or at the last. A predicate
-with a lag is told of an earlier tick: the last one that is at least so long ago, or
-the first one where none is.
+with a lag reads an earlier tick: the latest one that is at least that old, or else the
+first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Latcher:
     Args:
         period_s: The time between two ticks.
         latches: How each predicate is latched, in the order of its bit.
-        lags_s: How long ago each is told of; none: all of now.
+        lags_s: Each predicate's lag; none: no lags.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ def look_back(
         ticks: Their states, all of it told of the tick itself.
         times: When each was complete, from the first of its run on.
         period_s: The time between two ticks.
-        lags_s: How long ago each predicate is told of.
+        lags_s: Each predicate's lag.
         starts: Which tick is the first of each run.
     """
     lagging = _lagging(lags_s, period_s)

@@ -1,4 +1,4 @@
-"""Columns of rows that were read, as arrays; what is wrong with them, and how large."""
+"""Columns as arrays, with checks of their values and sizes."""
 
 from __future__ import annotations
 

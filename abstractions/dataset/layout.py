@@ -284,7 +284,7 @@ class PartFacts:
     vocabularies: Mapping[str, Any] = field(default_factory=dict)
 
     def dumped(self) -> bytes:
-        """As it stands in the file's metadata."""
+        """As in the file's metadata."""
         headers: dict[str, int] = {}
         numbers = []
         for run in self.runs:

@@ -58,7 +58,7 @@ _dumped = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
 @dataclass(frozen=True, slots=True)
 class RunTable:
-    """A run as tables, and what is said of it.
+    """A run as tables, with its metadata.
 
     Args:
         name: Its name in the dataset.
@@ -92,7 +92,7 @@ def run_table(
     Args:
         name: Its name in the dataset.
         header: What holds for all of it.
-        frames: Its frames, each with what was noted of it.
+        frames: Its frames, each with its notes.
         vocabulary: Gives a signal its kind, also where all of its values are none.
         spool: A folder that what does not fit into a chunk is written to; else all of
             it is held.

@@ -1,9 +1,9 @@
 """Expressions to closures over one frame's values: no eval, one call a node.
 
-A value of None means `none`: every comparison with it is false. A missing key
-raises KeyError and a number that is not finite raises SignalFault; whoever calls
-turns both into a fault of the frame. Nothing is skipped for what is already known,
-so that a fault shows whatever the other signals say.
+A value of None means `none`: every comparison with it is false. A missing key raises
+KeyError and a number that is not finite raises SignalFault; whoever calls turns both
+into a fault of the frame. Nothing is short-circuited, so that a fault always shows,
+whatever the other signals are.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Cut(NamedTuple):
     Args:
         name: The signal.
         bound: The constant, in the signal's unit.
-        below: Whether it is to be less than that; else at least that.
+        below: Whether it must be less than that; otherwise at least that.
     """
 
     name: str

@@ -26,7 +26,7 @@ _RESERVED = frozenset(
 
 
 class Expression:
-    """Any node. `level` is how tightly it binds; `children` are what it is made of."""
+    """Any node. `level` is the binding strength; `children` are the operands."""
 
     __slots__ = ()
     level: ClassVar[int] = 10
@@ -341,7 +341,7 @@ def atoms(node: Expression) -> Iterator[Expression]:
 
 
 def unit_of(node: Expression) -> Unit | None:
-    """The unit of a number; None for one that takes on what it is compared with."""
+    """The unit of a number; None for a number that takes the unit of the other side."""
     match node:
         case Number(unit=name):
             return named_unit(name) if name else None

@@ -65,7 +65,7 @@ class CallRun:
         name: Where it stands.
         calls: Its calls, in the order in which they were made.
         facts: What the log says of it, such as the model and the task.
-        request: What the agent was asked to do, where that is said.
+        request: The agent's task, if it is known.
     """
 
     name: str

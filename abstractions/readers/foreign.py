@@ -1,8 +1,8 @@
 """Logs of other people's: Parquet tables, MCAP files and ROS 2 bags, as rows of cells.
 
-A log of messages becomes a table: a row each time one of the wanted fields is told,
-with the last that was told of the others. A field is `/topic.field.field`, and the
-time is when its message was written, in seconds, as `time_s`.
+A log of messages becomes a table: one row for each message with a wanted field, with
+the latest values of the others. A field is `/topic.field.field`, and the time is when
+its message was written, in seconds, as `time_s`.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ Row = list[str]
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether a path is such a log: a file by its ending, a bag by what it holds."""
+    """Whether a path is such a log: a file by its suffix, a bag by its content."""
     return path.suffix in FOREIGN or is_bag(path)
 
 

@@ -190,7 +190,7 @@ class _Names(dict[str, tuple[str, Callable[[object], Value]]]):
         return name, check
 
     def read(self, signals: Mapping[str, object]) -> dict[str, Value]:
-        """A frame's values; `SignalFault` says what is wrong with one."""
+        """A frame's values; `SignalFault` names an invalid one."""
         values = {}
         for key, value in signals.items():
             name, check = self[key]

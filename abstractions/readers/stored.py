@@ -46,7 +46,7 @@ class Stored:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its file as it is, packed or not, or of a run's content."""
+        """The SHA-256 of its file as stored, or of a run's content."""
         if self.run:
             return part_of(self.path).run(self.run).digest
         with self.path.open("rb") as raw:
@@ -256,8 +256,7 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
         runs: Traces in any format that can be read.
         folder: Where the parts go.
 
-    Yields:
-        For each run the part that it is to be in.
+    Yields: For each run, the part that it belongs to.
     """
     seen: dict[str, Stored] = {}
     some: list[RunTable] = []

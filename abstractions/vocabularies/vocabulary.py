@@ -93,7 +93,7 @@ class Vocabulary:
         )
 
     def check_value(self, key: str, value: object) -> Value:
-        """The value as the signal holds it; `SignalFault` says what is wrong."""
+        """The value in the signal's type; `SignalFault` says what is wrong."""
         return self.checker(key)(value)
 
     def checker(self, key: str) -> Callable[[object], Value]:

@@ -3,9 +3,9 @@
 A learned row is a guess from finitely many visits; Clopper-Pearson bounds say how far
 off it may be.
 
-What was never seen may happen all the same. So a visited state has one way out more,
-to where nobody has been: as bad as can be for the greatest probability, as good as can
-be for the least.
+Unseen transitions may still happen. So a visited state has one way out more, to where
+nobody has been: as bad as can be for the greatest probability, as good as can be for
+the least.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ class IntervalChain:
         return RobustStep(self, maximise=maximise)(values)
 
     def ahead(self, values: Floats, *, maximise: bool) -> Floats:
-        """The values of each row's successors; what is unseen is the worst or best."""
+        """The values of each row's successors; unseen ones have the worst or best
+        value."""
         found: Floats = values[..., self.successors]
         if self.unseen is not None:
             found[..., -1] = 1.0 if maximise else 0.0
@@ -340,7 +341,7 @@ def robust_reach(
     Args:
         chain: The interval chain.
         targets: State numbers, or a mask over the states.
-        steps: Within so many steps; None means ever.
+        steps: Within this many steps; None: at any time.
         maximise: The greatest probability; else the least.
         avoid: States that end the attempt (value 0), for `until` properties.
     """

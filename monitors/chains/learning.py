@@ -1,7 +1,7 @@
-"""Learning a chain: what was seen, which successors are allowed, and the rows.
+"""Learning a chain: counts, allowed successors, and rows.
 
-Learning is counting. A `Tally` holds what was counted and takes more at any time; a
-`Support` says which successors a state may have; `learn` makes the model of both.
+Learning is counting. A `Tally` holds the counts and can grow at any time. A `Support`
+says which successors a state may have. `learn` makes a model from both.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Tally:
             self.finish(names[code])
 
     def add(self, other: Tally) -> None:
-        """Takes in what another one counted; in which order makes no difference."""
+        """Adds another tally's counts; the order makes no difference."""
         for before, row in other.seen.items():
             kept = self.seen.setdefault(before, {})
             for after, times in row.items():

@@ -166,14 +166,14 @@ def refuse_other(
     period_s: float | None = None,
     tolerance: float = 1e-9,
 ) -> None:
-    """Raises if a model is of something else than what is to be guarded.
+    """Raises if a model does not fit what it is to guard.
 
     What is not said on either side differs from nothing.
 
     Args:
         model: The model.
         source: Its file, for errors.
-        scenario: The name of what is to be guarded.
+        scenario: The name of the guarded system.
         vocabulary: That of its frames, by name.
         period_s: The time between two of its frames.
         tolerance: By which share of it that may be off.

@@ -63,7 +63,8 @@ def check_law(
     engine: str = "builtin",
     exact: bool = False,
 ) -> LawAnswer:
-    """The probability that the law is violated ever, or within so many further steps.
+    """The probability that the law is violated at any time, or within this many further
+    steps.
 
     The built-in engine solves the product layer by layer. Exact answers and Storm's
     come from the product as a chain of its own.

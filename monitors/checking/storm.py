@@ -1,4 +1,4 @@
-"""Storm, through stormpy 2: answers what is not built in, and exactly in fractions.
+"""Storm, through stormpy 2: properties that are not built in, and exact fractions.
 
 The chain is handed over as a matrix, so that a state keeps its number.
 """

@@ -23,7 +23,7 @@ Rate = Literal["false_alarms", "missed"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be guaranteed of each law.
+    """The rates to guarantee for each law.
 
     Args:
         false_alarms: Maximum fraction of clean runs with an alarm.
@@ -45,7 +45,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """A rate on runs to come, and what it was judged on.
+    """A guaranteed rate of future runs, and the runs behind it.
 
     Args:
         law: The law.
@@ -136,7 +136,7 @@ def certify(
     Args:
         law: The law.
         climbs: How far the risk rose in each run; nothing was made of these runs.
-        asked: What is to be guaranteed.
+        asked: The rate to guarantee.
         reach: The highest risk that the guard can tell short of a violation.
     """
     clean = [climb for climb in climbs if climb.broken is None]
@@ -180,7 +180,7 @@ def certify(
 def judge(
     law: str, rate: Rate, failures: int, runs: int, most: float, delta: float
 ) -> Guarantee | Lack:
-    """Whether so many failures guarantee a rate."""
+    """Whether this number of failures guarantees a rate."""
     bound = at_most(failures, runs, delta) if runs else 1.0
     if bound <= most:
         return Guarantee(law, rate, most, runs, failures, bound)
@@ -243,8 +243,8 @@ def over_groups(
 def alike(failures: Sequence[tuple[int, int]], draws: int = 2000) -> float:
     """How probable it is that groups differ so much if all fail equally often.
 
-    Runs are dealt to the groups at random; what is compared is how far the groups'
-    failures lie from what the common rate has them.
+    Runs are assigned to the groups at random, and the deviation of the groups' failures
+    from the common rate is compared.
 
     Args:
         failures: Of each group how many runs failed, and how many there are.

@@ -60,7 +60,7 @@ def _log_factorials(bits: int) -> NDArray[np.float64]:
 
 
 class InvalidEvidence(InvalidInput):
-    """Evidence that cannot be continued: not what was written."""
+    """Evidence that cannot be continued, because it was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class Rate:
 
 
 class Ranks:
-    """Evidence that a score of runs is distributed otherwise than in training.
+    """Evidence that a score of runs has another distribution than in training.
 
     Each run is ranked among those of training and all since. If nothing has changed,
     the ranks are uniform and independent, and bets on high or low ones are fair. What

@@ -41,7 +41,7 @@ def wilson(part: float, whole: int) -> Interval | None:
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
-    """What is said of a set of times: mean, median, 10th percentile, greatest."""
+    """A summary of times: mean, median, 10th percentile, maximum."""
     if not values:
         return dict.fromkeys(("mean", "median", "p10", "max"))
     array = np.asarray(values, np.float64)
@@ -90,7 +90,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a threshold keeps on runs to come, and what it was judged on.
+    """The rates that a threshold guarantees for future runs, and the runs behind them.
 
     Args:
         false_alarms: At most this share of the clean runs has an alarm.
@@ -162,7 +162,7 @@ class Promise:
 
 
 def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
-    """How many of so many clean runs may have an alarm, so that few enough do later.
+    """The maximum number of clean runs with an alarm that still guarantees the rate.
 
     A threshold just above the height that all but k of them stay below is exceeded by
     more than the allowed share of runs to come with the probability that a binomial of
@@ -193,7 +193,8 @@ def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
 
 
 def runs_for(part: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int:
-    """The fewest runs that bound a share by that much although so many are found."""
+    """The minimum number of runs that bounds a rate by this value with this many
+    failures."""
     return _fewest(lambda runs: at_most(part, runs, delta) <= allowed)
 
 

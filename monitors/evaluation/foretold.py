@@ -59,7 +59,8 @@ class Foretold:
     broken: Broken | None
 
     def came_true(self, horizon_s: float) -> Bools:
-        """Whether what was owed at a tick, or arose within H of it, went unmet."""
+        """Whether an obligation that was pending at a tick, or arose within H, went
+        unmet."""
         return came_true(self.broken, self.times_s, horizon_s)
 
 
@@ -143,9 +144,9 @@ def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
 def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats:
     """How early each violation is warned of, in seconds; NaN where it is not, in time.
 
-    The threshold is such that at most the allowed share of clean runs has an alarm. In
-    time is before the trigger or, where most triggers are harmless, so long before the
-    deadline that there is time to do something.
+    The threshold is such that at most the allowed share of clean runs has an alarm. An
+    alarm is in time before the trigger or, if most triggers are harmless, early enough
+    before the deadline to act.
     """
     tops = sorted(
         (float(each.risks[horizon_s].max(initial=0.0)) for each in found
@@ -219,7 +220,7 @@ class ReliabilityBin:
 
     @property
     def off(self) -> bool:
-        """Whether it is far off, beyond what so many traces would show by chance.
+        """Whether it is significantly off for this number of traces.
 
         Frames of one trace come and go together, so a trace counts as one trial.
         """

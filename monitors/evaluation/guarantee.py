@@ -16,7 +16,8 @@ from forewarn.monitors.evaluation.figures import at_most, suffices
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What an acting policy keeps on runs to come, and what it was certified on.
+    """The rates that an acting policy guarantees for future runs, and the runs behind
+    them.
 
     Args:
         violating: At most this share of the guarded runs breaks a law.

@@ -55,7 +55,8 @@ class Broken:
 
 
 def came_true(broken: Broken | None, times_s: ArrayLike, horizon_s: float) -> Flags:
-    """Whether what was owed at each time, or arose within H of it, went unmet.
+    """Whether an obligation that was pending at each time, or arose within H, went
+    unmet.
 
     Only the first violation of a run is looked at: of two obligations that are broken
     one after the other, the second does not count.
@@ -119,7 +120,7 @@ def alarms(
 
     Args:
         scores: The score of each frame; NaN always alarms.
-        threshold: The score from which on there is an alarm.
+        threshold: The score at which an alarm begins.
         forced: Frames that alarm whatever their score.
         inclusive: Whether a score equal to the threshold alarms.
     """
@@ -164,7 +165,7 @@ class Warned:
 
     @property
     def has_deadline(self) -> bool:
-        """Whether what is owed may be done later than at once."""
+        """Whether an obligation may be met later than at once."""
         return any(run.broken and run.broken.since_s < run.broken.time_s
                    for run in self.runs)  # fmt: skip
 
@@ -397,7 +398,7 @@ def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
 
 
 def threshold(climbs: Sequence[Climb], spared: int) -> float:
-    """The lowest threshold at which no more clean runs have an alarm than so many.
+    """The lowest threshold at which at most this many clean runs have an alarm.
 
     Where no risk is high enough for that it is infinite.
     """

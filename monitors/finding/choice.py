@@ -101,7 +101,7 @@ class Evidence:
         ) / max(len(self.early_s), 1)
 
     def behind(self, other: Evidence) -> tuple[float, float]:
-        """How much less its warnings are worth than another's, and what is chance.
+        """How much worse its warnings are than another's, with the standard error.
 
         Both saw the same violations, so what counts is on which of them they differ.
         """
@@ -131,7 +131,7 @@ def _mean(by_law: dict[str, float]) -> float:
 
 
 def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Most worth first; of those about as good, the earlier, then what is plain.
+    """The best first; among similar ones the earlier, then the simpler.
 
     About as good is who is behind by no more than chance. Of two that come as early as
     each other the one made by hand is taken, and else the truer; the truer also where
@@ -195,7 +195,7 @@ class Choice:
         return tree_text(self.abstraction, self.leaves, said)
 
     def sentences(self) -> Iterator[str]:
-        """For people: what was tried, and how it fared, law by law."""
+        """The candidates and their results by law, as text."""
         most = ", ".join(f"{each:g}" for each in ALLOWED)
         yield (
             "Skill of the risk in runs that were left out, law by law: 1 is perfect, 0"

@@ -347,7 +347,7 @@ class Moments:
     Args:
         run: The run of each.
         row: Its row in the table of features.
-        doomed: Whether what is owed, or arises within H, then goes unmet.
+        doomed: Whether an obligation that is pending, or arises within H, goes unmet.
         weight: How much it counts.
     """
 
@@ -383,7 +383,7 @@ class Corpus:
         runs: What was kept of them.
         laws: The laws, none with parts.
         vocabulary: What their signals are.
-        period_s: The clock of the model that is to be learned.
+        period_s: The clock of the model to learn.
     """
 
     def __init__(

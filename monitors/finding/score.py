@@ -90,7 +90,7 @@ Shape = tuple[tuple[Steps, ...], tuple[tuple[Steps, Steps], ...]]
 
 
 class Lesson:
-    """Moments with what came of them, to fit scores to."""
+    """Moments with their outcomes, to fit scores to."""
 
     def __init__(
         self, offered: Sequence[Term], rows: Floats, doomed: Any, weight: Floats
@@ -177,8 +177,8 @@ class Fit:
 
     Args:
         base: What it begins with.
-        singles: The terms with what each step adds.
-        pairs: The pairs with what each cell adds.
+        singles: The terms with the points of each step.
+        pairs: The pairs with the points of each cell.
     """
 
     base: float

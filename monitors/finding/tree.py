@@ -197,7 +197,7 @@ def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> st
     Args:
         abstraction: What was grown.
         leaves: Its leaves.
-        said: What is to be said of it all at the top.
+        said: The text at the top.
     """
     content = abstraction.as_dict()
     of_leaf = {

@@ -142,7 +142,8 @@ def rejected(
     """The contributors that the others reject, the worst first.
 
     Args:
-        stack: What each counted. The first is what is there already: nobody rejects it.
+        stack: What each counted. The first tally is the model's own and is never
+            rejected.
         delta: How improbable it may be that the others' bounds miss.
         rate: How improbable it may be that one is rejected wrongly.
     """
@@ -224,7 +225,7 @@ Interval = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A risk that is now put where it could not be by what was known before.
+    """A risk whose new estimate lies outside its earlier bounds.
 
     Args:
         law: The law's name.
@@ -346,7 +347,7 @@ def merge(
     accept: bool = False,
     source: str = "the model",
 ) -> Merge:
-    """A model with what others counted.
+    """A model with the tallies of other guards.
 
     Args:
         model: A learned model.

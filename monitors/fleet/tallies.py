@@ -1,8 +1,8 @@
 """`forewarn.tally/1`: what one guard counted, in a few kilobytes and no frame of it.
 
-A tally says what it counted by: the digest of the abstraction, the period and the laws
-of the guard's model. Its id is its own for ever, so that nobody counts it twice. A
-guard by several models writes a file of several: `forewarn.tallies/1`.
+A tally names its abstraction by digest, its period, and the laws of the guard's model.
+Its id is unique, so that it is never counted twice. A guard by several models writes a
+file of several: `forewarn.tallies/1`.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class FleetTally:
         starts: Where traces began, and how often.
         ends: Where they ended.
         beyond: Transitions that were not kept, because too many differ.
-        stopped_by: How many traces an intervention cut off, by the law that called for
-            it; empty for a fault of the guard's inputs.
+        stopped_by: Number of traces that an intervention cut off, by its law; empty for
+            a fault of the guard's inputs.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What risks call for by a policy, and what of it goes on when they have fallen."""
+"""Maps risks to interventions by a policy, with hysteresis and hold times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forewarn.monitors.guarding.watch import Watch
 
 @dataclass(slots=True)
 class Held:
-    """An intervention that goes on until it has stayed uncalled for, for a while."""
+    """An intervention that is held until its risk has stayed low for a while."""
 
     kind: Kind
     cap_kmh: float | None
@@ -27,7 +27,7 @@ class Calling:
     Args:
         policy: What to do at which risk.
         steps: The same by law, in the order of the watch.
-        lawless: What is called for where there is no law.
+        lawless: The interventions without a law, such as for faults.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class Calling:
         self._holds: dict[Kind, Held] = {}
 
     def hold(self, kind: Kind, cap_kmh: float | None) -> None:
-        """From now on it goes on until the risk has stayed low for a while."""
+        """Holds it until the risk has stayed low for a while."""
         self._holds[kind] = Held(kind, cap_kmh)
 
     def worst(self, watch: Watch, ahead: bool = False) -> tuple[LawWatch | None, Kind]:
-        """The law that calls for the severest, and what it calls for.
+        """The most severe intervention, and its law.
 
         Args:
             watch: The laws with their risks.
@@ -87,8 +87,8 @@ class Calling:
     ) -> Held | None:
         """What is held because the risk has not stayed clearly below for a while.
 
-        Each kind by itself: while a stop is held a slow-down may be called for, which
-        goes on when the stop does not.
+        Each kind is held separately: a slow-down that begins during a stop may outlast
+        it.
         """
         policy = self._policy
         if kind != "proceed":

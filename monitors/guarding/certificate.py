@@ -1,4 +1,4 @@
-"""The certificate of a guard: what is guaranteed of its alarms, and on which runs.
+"""The certificate of a guard: guaranteed rates of its alarms, and the runs behind them.
 
 A guard with a certificate is a folder that `forewarn warrant` wrote: the model, the
 policy, and the certificate, which names both by their digests. A guard keeps its
@@ -98,10 +98,10 @@ class Certificate(Strict):
     """What is guaranteed of a guard.
 
     Fields:
-        laws: The laws, as a guard is told them, with the threshold of each; None where
-            the law alone decides.
+        laws: The laws as the guard names them, with their thresholds; None for a law
+            that is judged without risk.
         over: What the runs are made of: frames of signals, or calls of tools.
-        runs: Digests of the runs, by what they were used for.
+        runs: Digests of the runs by use.
     """
 
     format: Literal["forewarn.warrant/1"]

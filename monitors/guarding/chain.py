@@ -195,12 +195,12 @@ class ChainWatch:
         return found
 
     def unseen(self, bits: int) -> str:
-        """What is to be said of a state outside the chain."""
+        """The remark about a state outside the chain."""
         holds = self.abstraction.in_short(bits)
         return f"a state never seen in training ({holds}): widened to its nearest"
 
     def evidence(self) -> tuple[str, ...]:
-        """What holds, with what adds most to a score that is high."""
+        """The predicates that hold, with the largest contributions to a high score."""
         held = self.holding()
         if not self.abstraction.scores:
             return held
@@ -380,7 +380,7 @@ class LawWatch:
 
     @property
     def left_s(self) -> float | None:
-        """Time until what is owed goes unmet at the soonest."""
+        """Earliest time at which a pending obligation can go unmet."""
         return None if self.state is None else self._left_s[self.state]
 
     def sentence(self, horizon_s: float) -> str:

@@ -67,7 +67,7 @@ class Risk(NamedTuple):
     """A probability with its bounds; without counts the bounds are the point.
 
     Args:
-        low: The least that it can be, by what was counted.
+        low: The lower confidence bound.
         point: What it is put at.
         high: The most that it can be.
         likely: Where it likely lies, if the model says so; this is no bound.
@@ -221,7 +221,7 @@ class Outcome:
     Args:
         kind: What was carried out in the end.
         decided: What the guard decided.
-        because: Why it is not what was decided; empty if it is.
+        because: Why it differs from the decision; empty if it does not.
         enforced: False in shadow mode, where the proposal is carried out.
         obeyed: Whether the frame shows that the intervention before was obeyed;
             None if there was none, or it is too early to tell.

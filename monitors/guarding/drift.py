@@ -99,7 +99,7 @@ class Examined:
 
     @property
     def came(self) -> str:
-        """What came of the runs, and what it is compared with, for people."""
+        """The outcomes of the runs and the reference figures, as text."""
         came = f"{self.what} of {self.law}"
         if isinstance(self.by, Rate):
             came += f" in {self.happened} of {self.runs} runs"

@@ -132,7 +132,7 @@ class Gate:
         return f"the frame's time is {ahead_s:.3g} s ahead of the guard's clock"
 
     def content(self, frame: Frame) -> str | None:
-        """What is wrong with what a frame says, whenever it was; or None."""
+        """The problem with a frame's content, apart from its time; or None."""
         values = frame.values
         try:
             for name, check in self._needs:

@@ -1,4 +1,4 @@
-"""The guard: reviews each frame and the action proposed, and says what is to happen.
+"""The guard: reviews each frame and the proposed action, and returns a decision.
 
 It proceeds only on proof: a fresh, complete frame, a known state or one widened to
 known ones, and a finite risk below every threshold. Whatever goes wrong inside leads
@@ -70,8 +70,8 @@ class Guard:
         clock: Seconds that never go back. Embedded worlds pass simulated time.
         listeners: Told of every review, one after the other. Where one of them fails,
             those after it hear of the fallback: a record stands last.
-        judges: Rules and guard programs that judge beside the risk, or alone where
-            nobody asked for a law.
+        judges: Rules and guard programs that judge beside the risk, or alone if there
+            is no law.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Guard:
     def revoke(self, why: str) -> None:
         """Says that the guard's certificate does not hold; empty: it does, or none is.
 
-        The policy says what is done then. Every decision says it.
+        The policy gives the intervention. Every decision says it.
         """
         self.revoked = why
         # What switches a check off is said in every decision.
@@ -165,7 +165,7 @@ class Guard:
 
         Args:
             frame: What is observed now. What is no frame is judged as an empty one.
-            proposal: What is to be done next.
+            proposal: The decision.
             foreseen: The frame that it would lead to, for a policy that judges actions
                 before they are done: then a proposal without one does not pass.
         """
@@ -209,7 +209,7 @@ class Guard:
     def break_off(self, reason: str = BROKEN_OFF) -> None:
         """What happens when a review fails or does not end: nothing passes any more.
 
-        An interrupt in the middle of one leaves nobody to say how far it came. Only
+        After an interrupt in the middle of a review, its progress is unknown. Only
         `reset` begins anew.
         """
         self._ended = reason
@@ -222,7 +222,7 @@ class Guard:
         return stop if interferes(self.review(frame), self.policy) else control
 
     def summary(self) -> dict[str, Any]:
-        """What there is to say of the reviews so far."""
+        """A summary of the reviews so far."""
         return {
             "decisions": dict(self.counts),
             "laws": [law.name for law in self.watch.laws],

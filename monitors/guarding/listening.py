@@ -16,7 +16,7 @@ _ALERT = RANK["alert"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What listeners are told of a run when it begins.
+    """The facts about a run that listeners get when it begins.
 
     Args:
         name: The run's name, for people.
@@ -74,10 +74,10 @@ class Listener:
         """The decision on a frame is final."""
 
     def alerted(self, decision: Decision) -> None:
-        """An intervention begins: people are to be told."""
+        """An intervention begins: tell people."""
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """It is settled what is done about a decision."""
+        """The outcome of a decision is settled."""
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None

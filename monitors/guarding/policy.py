@@ -96,9 +96,8 @@ class Policy:
         name: For people.
         rules: The steps of each law, the mildest first; `*` is every other law.
         horizon_s: H of the guard's risk.
-        calibration: What the risk of a law has meant at that horizon: its curve
-            through pairs of what was said and what happened. Other laws' risks are as
-            the chain has them.
+        calibration: The calibration curve of a law's risk at that horizon: pairs of
+            predicted and observed rates. Other laws' risks are as the chain has them.
         promises: Of a law, what its mildest threshold keeps on runs to come.
         ordinary: Of a law, how high its risk rose in training runs, and how that
             compared with what came: by this drift is told.

@@ -138,7 +138,7 @@ class RunRecord(Listener):
             self._fail(error)
 
     def event(self, name: str, **facts: Any) -> None:
-        """Writes what was done: an action carried out, an acknowledgement."""
+        """Writes an event: an action that was carried out, or an acknowledgement."""
         self._check_process()
         try:
             self._line({"event": name, **facts})

@@ -168,7 +168,7 @@ class Watch:
         return {law.name: law.risk for law in self.laws if math.isfinite(law.point)}
 
     def evidence(self, law: LawWatch) -> tuple[str, ...]:
-        """What holds, of what tells of a law."""
+        """The predicates of a law that hold."""
         (part,) = [part for part in self.parts if law in part.laws]
         return part.evidence()
 
@@ -180,7 +180,7 @@ class Watch:
         return sum(1 << places[text] for text in held)
 
     def notes(self) -> tuple[str, ...]:
-        """What else is to be said of the last frame read."""
+        """Remarks about the last frame."""
         notes = [part.unseen(part.bits) for part in self.parts if part.unknown]
         if self.lost:
             notes.append("a frame was lost: what the laws ask for is not known yet")

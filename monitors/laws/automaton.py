@@ -96,7 +96,7 @@ class Automaton:
         initial: The state before the first frame, 0.
         violated: The state of a broken law, or -1 if no trace can break it.
         left: Steps until the soonest violation; -1 where none can come.
-        due: Steps until what is pending can go unmet; 0 where nothing is pending.
+        due: Steps until a pending obligation can go unmet; 0 if none is pending.
         pending: Whether something is pending.
         relieved: The state in which nothing is pending, and all else is the same.
         complete: Like `step` for what is already pending. Row 0 owes nothing, in row 1

@@ -54,8 +54,8 @@ class Ticks:
 def regular_period(times: NDArray[np.float64]) -> float | None:
     """The time between frames where it is the same all along, but for jitter.
 
-    Recorders round: what is within a thousandth of whole milliseconds, or of a whole
-    number a second, is meant to be that.
+    Recorders round: a period within a thousandth of whole milliseconds, or of a whole
+    rate per second, counts as that.
     """
     if times.size < 2:
         return None

@@ -59,7 +59,8 @@ Judged = Literal["ok", "pending", "violated", "not applicable", "vacuous"]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A broken law: certain at a frame and a time, of what was owed since `since_s`."""
+    """A violation: certain at a frame and a time, of an obligation pending since
+    `since_s`."""
 
     frame: int
     time_s: float

@@ -112,8 +112,8 @@ class LawBook:
     def find(self, name: str) -> tuple[Law, ...]:
         """The law of that name, or all laws of an article: `51` has five.
 
-        `rule51_5`, `law51_5` and `51_5` are one law; nothing is found for what is
-        not in the book.
+        `rule51_5`, `law51_5` and `51_5` are the same law; an unknown name gives
+        nothing.
         """
         every = self.every()
         for key in (name, _plain(name)):
@@ -300,7 +300,8 @@ SPEED = "speed"
 
 
 def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
-    """Whether it can come to pass that whoever stands on must break the law.
+    """Whether a stationary vehicle can be forced to break the law by staying where it
+    is.
 
     Args:
         law: The law. What it reads beside the speed may turn out either way.

@@ -41,7 +41,7 @@ class Verdict:
     Args:
         status: `ok`, `pending`, or `violated` at the frame that breaks the law.
         state: The automaton's state.
-        left: Steps until what is owed goes unmet at the soonest, while pending.
+        left: Steps until a pending obligation can go unmet at the earliest.
     """
 
     status: Status
@@ -216,7 +216,8 @@ class Scan:
     Args:
         violations: All of them, re-armed in between.
         status: The verdict on the trace: its first violation is final.
-        left: Steps until what is owed goes unmet at the soonest, if it ends pending.
+        left: Steps until the obligation can go unmet at the earliest, if it ends
+            pending.
     """
 
     violations: tuple[Violation, ...]

@@ -144,7 +144,7 @@ def _chains(automaton: Automaton) -> list[list[int]]:
     rows = automaton.step.tolist()
 
     def successor(state: int) -> int | None:
-        """The one state that a countdown goes on to when nothing is met."""
+        """The next state of a countdown when the obligation is not met."""
         for target in rows[state]:
             if target != state and automaton.due[target] == automaton.due[state] - 1:
                 return int(target)

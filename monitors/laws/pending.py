@@ -105,7 +105,7 @@ def _inclusion(columns: _Table, violated: int) -> _Bools:
 def completion(
     step: _Table, violated: int, relieved: _Table
 ) -> tuple[_Table, NDArray[np.int32]]:
-    """What becomes of what is pending: a table, and the row each state begins in.
+    """What happens to pending obligations: a table, and each state's first row.
 
     A row is a state with the relieved one beside it, both reading on. Where those are
     too many, only the state goes on, and what arises while something is pending counts

@@ -360,7 +360,7 @@ def either(one: Owed, other: Owed) -> Owed:
 
 
 class Progression:
-    """Progresses what is owed through the letters of one law."""
+    """Progresses obligations through the letters of one law."""
 
     def __init__(self, normal: Normal) -> None:
         self._nodes = normal.nodes

@@ -44,7 +44,7 @@ _TAKES_COLUMNS = frozenset(
 
 
 class UnreadLog(InvalidInput):
-    """A log of which nobody can say what it reads."""
+    """A log whose reads cannot be determined."""
 
 
 def columns_of(

@@ -1,4 +1,4 @@
-"""Files of guard programs: what was asked, the program, and who signed it.
+"""Files of guard programs: the request, the program and its signatures.
 
 A signature is a name with the digest of everything else in the file. It shows that what
 runs is what a person reviewed; it does not keep out who may write to the file.
@@ -25,11 +25,11 @@ LONGEST_NAME = 100
 
 
 class NotSigned(InvalidInput):
-    """A guard program that nobody signed as it is."""
+    """A guard program whose present content is not signed."""
 
 
 class Signature(NamedTuple):
-    """Who signed, and the digest of what they saw."""
+    """A signer, and the digest of the signed content."""
 
     by: str
     digest: str
@@ -37,7 +37,7 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProgramFile:
-    """A guard program with what it came from.
+    """A guard program with its request and origin.
 
     Args:
         name: What it is called.
@@ -68,12 +68,12 @@ class ProgramFile:
 
     @property
     def signed_by(self) -> tuple[str, ...]:
-        """Who signed it as it is now."""
+        """The signers of its present content."""
         digest = self.digest
         return tuple(each.by for each in self.signatures if each.digest == digest)
 
     def signed(self, by: str) -> ProgramFile:
-        """The same with one more signature; older ones of what it was before go.
+        """The same with one more signature; signatures of earlier content are dropped.
 
         Raises:
             InvalidInput: That is no name.
@@ -137,7 +137,7 @@ def program_of(content: object, source: str) -> ProgramFile:
 
 
 def require_signature(program: ProgramFile, source: str) -> None:
-    """Lets a program be enforced only as somebody signed it.
+    """Raises unless the program's present content is signed.
 
     Raises:
         NotSigned: Nobody signed it, or it was changed since.

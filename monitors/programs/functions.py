@@ -43,7 +43,7 @@ class Function:
         name: What programs call it.
         call: What is called.
         parameters: Its parameters, in order.
-        about: What it says, for whoever writes programs: a sentence or two.
+        about: Its description for authors of programs, in a sentence or two.
         needed: How many of its parameters must be given.
     """
 
@@ -225,7 +225,7 @@ def about(action: Value, thing: Value) -> Value:
 
 
 def held(frame: Value, thing: Value) -> Value:
-    """Whether what is in the hand is a thing of that type or kind."""
+    """Whether the robot holds a thing of that type or kind."""
     values = mapping_of(frame, "the frame")
     if "holding" not in values:
         raise ProgramFault("nobody says what is in the hand: the frame has no holding")

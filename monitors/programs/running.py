@@ -1,4 +1,4 @@
-"""One run of a guard program: its steps, its facts, and what it says in the end."""
+"""One run of a guard program: its steps, its facts and its verdict."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Verdict:
     Args:
         kind: What is to happen.
         reason: Why, as it stands in the program; never text of the world's.
-        details: What else there is to know: the columns denied, the rules broken.
+        details: More facts: the denied columns, the violated rules.
         because: What the tests on the way to it found out, the nearest last.
         cap_kmh: For `slow`.
     """
@@ -84,7 +84,7 @@ class Outcome:
     Args:
         answer: What is to happen to the action; `deny` where the program failed.
         verdicts: Everything that it said.
-        fault: Why it could not go on; empty if it came to its end.
+        fault: Why it failed; empty if it finished.
         steps: What it took.
     """
 

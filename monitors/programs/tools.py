@@ -48,7 +48,7 @@ _ARTICLES = {"a", "an", "the", "any"}
 
 
 class Tool(NamedTuple):
-    """A tool of an agent: its name, what it says of itself, and its arguments."""
+    """A tool of an agent: its name, description and arguments."""
 
     name: str
     description: str = ""

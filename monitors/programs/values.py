@@ -24,7 +24,7 @@ _SMALL = frozenset((int, float, bool, type(None)))
 
 
 class ProgramFault(ForewarnError):
-    """A program that cannot go on: its action is denied."""
+    """A program that fails: its action is denied."""
 
 
 def weigh(value: Value, limit: int) -> int:

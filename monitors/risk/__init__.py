@@ -1,1 +1,1 @@
-"""How likely a law is to be broken: chain and automaton in step, solved once."""
+"""The risk of a law: the product of chain and automaton, solved once."""

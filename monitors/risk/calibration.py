@@ -7,8 +7,8 @@ risks keep their order, 0 stays 0 and 1 stays 1.
 
 `Likely` is the interval in which a risk likely lies, as a model keeps it for the run
 time. It comes from drawing whole runs again (`trust.resampling`), so it shows how much
-the risk owes to the runs that happened to be collected. It is no bound, and says
-nothing of what was never seen. `low` and `high` do.
+the risk owes to the runs that happened to be collected. It is not a bound, and does not
+cover unseen transitions. `low` and `high` do.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Calibration:
         return meant
 
     def widened(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Bounds on the chain's risk that also hold what it means.
+        """Bounds on the chain's risk that also contain the calibrated risk.
 
         The curve is an estimate of its own: taken through it alone, bounds would no
         longer hold what they held on the chain.
@@ -212,7 +212,7 @@ class Likely:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corrected:
-    """What is said of a law's risk from every pair, once it means what happened.
+    """A law's calibrated risk from every pair.
 
     Args:
         low: The lower bound.

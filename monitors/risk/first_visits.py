@@ -67,7 +67,7 @@ class FirstVisits:
         """The least and greatest risk of each pair; NaN where there was no visit.
 
         Args:
-            possible: Which pairs can occur: so many bounds hold together.
+            possible: The pairs that can occur: their bounds hold jointly.
             delta: How improbable it may be that any of them misses.
         """
         from scipy.special import betaincinv

@@ -1,4 +1,5 @@
-"""How likely a monitor is to be violated while a chain runs: from every pair, at once.
+"""The probability that a monitor reaches violation along a chain, from every pair at
+once.
 
 `within` answers within a horizon, by one product a step. `ever` answers without one.
 Value iteration is the wrong tool there: chains learned from driving stay where they are

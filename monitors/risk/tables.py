@@ -1,4 +1,4 @@
-"""Risk tables: how likely a law is to be broken, from every state and monitor state.
+"""Risk tables: the risk of a law from every state and monitor state.
 
 The guard's risk within H is the probability that an obligation which is pending now, or
 arises within the next H steps, then goes unmet: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
@@ -120,8 +120,8 @@ def solve_risk(
     """Solve what a guard asks of one law at run time: its risk, and bounds on it.
 
     Args:
-        chain: The chain; what is owed at its END is decided by repeating the last
-            state.
+        chain: The chain; obligations pending at its END are decided by repeating the
+            last state.
         letters_of_state: See `evidence.letters_of_states`.
         automaton: The law's monitor.
         horizon_steps: H.
@@ -190,7 +190,7 @@ def violation_ever(chain: Chain, letters: Ints, automaton: Automaton) -> Floats:
 def violation_within(
     chain: Chain, letters: Ints, automaton: Automaton, steps: int
 ) -> Floats:
-    """The probability that the law is violated within so many further steps."""
+    """The probability that the law is violated within this many further steps."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     step = expectation(reading, reading.weights(chain.data))
@@ -202,7 +202,7 @@ def violation_within(
 
 
 def guard_risk(chain: Chain, letters: Ints, automaton: Automaton, steps: int) -> Floats:
-    """The guard's risk within so many steps: [monitor state, chain state]."""
+    """The guard's risk within this many steps: [monitor state, chain state]."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     unmet = ever(reading, reading.weights(chain.data), automaton.complete, BROKEN)

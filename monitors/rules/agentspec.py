@@ -211,7 +211,7 @@ class Imported:
         rules: The rules, those that cannot run among them.
         files: How many files were read.
         runnable: How many rules can run.
-        needs: Rules with a predicate that nobody knows.
+        needs: Rules with an unknown predicate.
         unread: What of the files could not be read: file, line and problem.
     """
 

@@ -48,7 +48,7 @@ class Arguments:
     named: Mapping[str, Role] = field(default_factory=dict)
 
     def role(self, tool: str, argument: str) -> Role | None:
-        """What an argument is; None where nobody says."""
+        """The kind of an argument; None if unknown."""
         for name in (f"{tool}.{argument}", argument):
             if name in self.named:
                 return self.named[name]

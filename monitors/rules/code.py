@@ -342,7 +342,7 @@ class Session:
         self.program = Program("")
 
     def read(self, event: Event) -> None:
-        """Parses what is about to run, or takes in what did."""
+        """Parses a program before it runs, or records one that ran."""
         if event.moment == "before":
             self.program = program_of(event, self._known, self._arguments)
         elif event.moment == "after":

@@ -76,7 +76,7 @@ class Program:
     """One program, or one cell of a session.
 
     Args:
-        text: As an agent wrote it: code fences and prompts are taken off.
+        text: The agent's text without code fences and prompts.
         known: What the session's earlier cells have made known.
 
     Attributes:

@@ -86,7 +86,7 @@ def predicates_of(formula: Formula, library: Library) -> tuple[str, ...]:
 
 
 class UnknownSignal(SignalFault):
-    """A condition asks for a signal that nobody knows at that moment."""
+    """A condition reads a signal that is unknown at that moment."""
 
     def __init__(self, signal: str) -> None:
         self.signal = signal
@@ -94,7 +94,7 @@ class UnknownSignal(SignalFault):
 
 
 class Condition:
-    """A compiled condition, with what it remembers of a run."""
+    """A compiled condition with its memory of a run."""
 
     __slots__ = ("test", "_memories")
 

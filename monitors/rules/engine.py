@@ -1,4 +1,4 @@
-"""Rules at work: compiled once, asked about each event, and what they say."""
+"""Compiled rules, evaluated on each event, and their verdicts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plain_name(name: str) -> str:
 
 
 class CompiledRule:
-    """One rule as closures, with what it remembers of a run."""
+    """One rule as closures, with its memory of a run."""
 
     __slots__ = ("condition", "holds", "predicates", "rule", "_begins")
 

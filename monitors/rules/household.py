@@ -1,4 +1,5 @@
-"""Predicates of a household robot: how things are, and what it is about to do to them.
+"""Predicates of a household robot: the state of things, and the proposed action on
+them.
 
 Where a robot's frames say what is in the hand, that counts; where they do not, as in
 the logs of agents, it is followed from what was done and succeeded. A hazard asks for

@@ -103,7 +103,7 @@ class RuleJudge:
         self._pending = None
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
-        """What the rules call for; in shadow they only say what they would."""
+        """The interventions of the rules; in shadow mode they are only reported."""
         events = [*self._outcome(frame), *self._now(frame, proposal)]
         self._pending = proposal
         fired: list[Firing] = []

@@ -1,4 +1,4 @@
-"""Labelled traces: runs that somebody called safe or unsafe, as JSON Lines.
+"""Labelled traces: runs that people labelled safe or unsafe, as JSON Lines.
 
 A line is a run: `id`, `domain`, `label` (safe, unsafe, or null where a person must
 say), `events`, and what else there is to know of it. An event of a household has

@@ -36,7 +36,7 @@ class Event:
         action: The verb or the tool's name; "" for a tick and the finish.
         arguments: What the action is given.
         values: The signals at that moment, in the domain's vocabulary.
-        succeeded: After an action: whether it did; None where nobody says.
+        succeeded: After an action: whether it succeeded; None if unknown.
         output: After an action: what came back.
         time_s: The source's clock.
         tool: What carries the action out, where that has a name of its own.
@@ -140,7 +140,7 @@ class Library:
         vocabulary: The signals that an event's values may hold; "" for none.
         fields: Words of an event that conditions compare, as in `object == Mug`.
         definitions: Names that stand for conditions.
-        actions: The actions that there are; none where any tool may be called.
+        actions: The known actions; none if any tool may be called.
     """
 
     domain: Domain

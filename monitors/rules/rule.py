@@ -52,7 +52,7 @@ class Enforcement:
 
     Args:
         kind: The decision.
-        action: For `substitute`: what is done instead.
+        action: For `substitute`: the action to take instead.
         parameters: For `slow` and `stop`: what a planner is to keep to, by the
             planner's names.
     """
@@ -74,7 +74,7 @@ class Rule:
         enforcement: What it does.
         mode: `shadow` decides and enforces nothing; `off` is not asked.
         doc: Why it is there, for people.
-        needs: Predicates that nobody knows: it is off until somebody does.
+        needs: Unknown predicates: the rule is off until they are known.
         domain: Where it is not that of its set.
     """
 
@@ -127,7 +127,7 @@ class RuleSet:
     arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of its file; what is as by default is left out."""
+        """The content of its file without default values."""
         exact: dict[str, Any] = {}
         if self.matching == "exact":
             exact["matching"] = self.matching

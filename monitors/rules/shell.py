@@ -1,7 +1,7 @@
-"""Shell commands, parsed and never run: what is called, with what, and where it goes.
+"""Shell commands, parsed and never run: programs, arguments and redirections.
 
-Words are told apart as a POSIX shell does it: quotes, substitutions, redirections,
-heredocs, pipelines. What a variable holds is not known, and stands as it is written.
+Words are split as a POSIX shell does it: quotes, substitutions, redirections, heredocs,
+pipelines. What a variable holds is not known, and stands as it is written.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ class Step:
 
 
 def take_in_shadow(path: Path, proposed: Path) -> Step:
-    """Puts a proposed change in shadow: what is enforced stays as it is.
+    """Puts a proposed change in shadow mode; the enforced rules stay unchanged.
 
-    Rules that are new or changed are asked too, and only say what they would do.
+    New and changed rules are evaluated too, but only report what they would do.
     """
     now, text = load_rules(path), read_text(path)
     change = load_rules(proposed)

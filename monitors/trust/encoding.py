@@ -1,4 +1,4 @@
-"""Runs as states: what an abstraction makes of frames, and what there is to count."""
+"""Runs as sequences of states, and their counts."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Counted:
 def count(
     batch: Batch, abstraction: Abstraction, candidates: Abstraction | None = None
 ) -> Counted:
-    """What there is to count of runs that were read from a file."""
+    """The counts of runs that were read from a file."""
     path, lengths = batch.runs[0].path, batch.lengths
     if not lengths.all():
         raise InvalidTrace("the trace has no frames", source=str(path))

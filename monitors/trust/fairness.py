@@ -91,7 +91,7 @@ class FairnessReport:
         order: Whether the state before matters, for each state that could be tested.
         dwell: Whether the time in a state matters, likewise.
         reliability: Predicted against observed on held-out traces, by law.
-        helpful: Unused predicates by what they would tell.
+        helpful: Unused predicates, ranked by information gain.
         level: The share of flagged states that may be there by chance.
     """
 

@@ -1,11 +1,11 @@
-"""Where risks likely lie: what they would have been, had other runs been collected.
+"""Likely ranges of risks: how they would vary with other training runs.
 
-Whole runs are drawn again, with replacement, as often as there are. From each draw the
-chain is learned and its risks are calibrated anew; the abstraction stays. Then each
-pair's risk is moved by as much as risks were off, pair by pair, in runs that the chain
-was not learned from: states remember, and what is right on average is not in each.
-Where the middle 95 % of the draws put a risk, there it likely lies. Runs are drawn, and
-not transitions, because the transitions of one run come and go together.
+Whole runs are drawn again, with replacement, as often as there are. For each bootstrap
+draw, the chain is learned and its risks are calibrated again; the abstraction stays the
+same. Then each pair's risk is moved by as much as risks were off, pair by pair, in runs
+that the chain was not learned from: states remember, and what is right on average is
+not in each. Where the middle 95 % of the draws put a risk, there it likely lies. Runs
+are drawn, and not transitions, because the transitions of one run come and go together.
 
 Every run is read once: a draw only weighs what was counted in it.
 """
@@ -233,8 +233,8 @@ class _Heights:
     def off(self, drawn: Sequence[Floats]) -> float:
         """How far risks were off pair by pair: 0 by chance alone, 1 entirely.
 
-        As a share of what the outcome of a single run is off by. Chance, in what
-        happened and in the draws, is taken off.
+        As a share of what the outcome of a single run is off by. The variance from
+        outcomes and draws is subtracted.
         """
         pairs, place, runs, came = self._pairs()
         told = np.array([each.ravel()[pairs] for each in drawn], np.float64)

@@ -147,7 +147,7 @@ class Spool:
         self.size += len(numbers)
 
     def runs(self, every: int = 1) -> Iterator[NDArray[np.integer]]:
-        """The runs, or one in so many of them."""
+        """The runs, or every n-th of them."""
         at = 0
         for number, length in enumerate(self._lengths):
             size = length * self._kind.itemsize
@@ -249,7 +249,7 @@ class Training:
         self.take(count(batch, abstraction, candidates))
 
     def take(self, counted: Counted) -> None:
-        """Takes in what was counted of runs."""
+        """Adds the counts of runs."""
         if counted.unused is not None:
             self.unused.add(*counted.unused)
         names = counted.names

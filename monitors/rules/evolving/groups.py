@@ -89,7 +89,7 @@ def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
     Args:
         matrix: The runs.
         most: So many literals at most.
-        least: It holds in so many unsafe runs at least.
+        least: Minimum number of unsafe runs in which it holds.
     """
     shape = (matrix.layers, (matrix.runs + 63) // 64)
     unsafe, labelled = (

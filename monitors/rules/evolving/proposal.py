@@ -79,7 +79,7 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A trace that is called otherwise than before.
+    """A trace whose verdict changes.
 
     Args:
         trace: Its id.
@@ -167,7 +167,7 @@ class Proposal:
         return "\n".join(lines)
 
     def flips(self) -> Iterator[Flip]:
-        """The traces that are called otherwise than before."""
+        """The traces whose verdicts change."""
         bench = Bench(self.corpus.matrix)
         before = 0
         for clause in self.corpus.start:
@@ -269,7 +269,7 @@ def write_report(folder: Path, proposal: Proposal) -> None:
 
 
 def report(proposal: Proposal) -> dict[str, Any]:
-    """Everything there is to say of a proposal."""
+    """All facts about a proposal."""
     evolution, matrix = proposal.evolution, proposal.corpus.matrix
     return {
         **proposal.as_dict(),

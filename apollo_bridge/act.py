@@ -1,4 +1,4 @@
-"""Decisions to what Apollo is asked for, and whether it obeyed.
+"""Translates decisions to requests to Apollo, and checks that it obeys.
 
 Apollo acknowledges what it has not done, and does not acknowledge what it has; so only
 what the chassis and planning show counts.
@@ -22,7 +22,7 @@ class ApolloActuator:
 
     Args:
         paths: The ways that were found.
-        emergency_stop: Whether planning means to stop as it was told.
+        emergency_stop: Whether planning intends to stop as commanded.
     """
 
     def __init__(

@@ -293,7 +293,7 @@ class ApolloWorld(SteppedWorld):
 
 
 class ApolloPilot:
-    """Apollo drives by itself: what is proposed is to let it."""
+    """Apollo drives by itself: the proposal is to let it."""
 
     def reset(self, seed: int) -> None:
         """Nothing of it is ours to begin."""

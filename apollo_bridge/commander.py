@@ -1,4 +1,4 @@
-"""What Apollo is told, by which way, and when again.
+"""Commands to Apollo: the route they take, and their repetition.
 
 A stop goes to the action service where there is one, else to planning's pad. The pad
 is latched, and planning notices a message only by its header, so each has a new one; a
@@ -31,7 +31,7 @@ _FRESH_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the route ends, and at which speed it is to be driven.
+    """The end of the route, and its target speed.
 
     Args:
         x: The end, in the map's coordinates.
@@ -72,7 +72,7 @@ class Telemetry:
 
     @property
     def emergency_stop(self) -> bool | None:
-        """Whether planning means to stop as it was told; None if it says nothing."""
+        """Whether planning intends to stop as commanded; None if it says nothing."""
         planning = self._fresh("planning")
         if planning is None:
             return None
@@ -135,7 +135,7 @@ class Paths:
 
 
 def probe(bus: Bus, messages: Messages, *, guardian: bool = False) -> Paths:
-    """The ways that there are now.
+    """The routes that are open now.
 
     Args:
         bus: Asked for its services.
@@ -216,7 +216,7 @@ class Caller:
 
 
 class Commander:
-    """Keeps Apollo to what is wanted of it.
+    """Repeats commands until Apollo obeys.
 
     Args:
         bus: The way to Apollo.
@@ -286,7 +286,7 @@ class Commander:
             self._work()
 
     def resume(self) -> None:
-        """Takes back a stop that somebody else, or an earlier guard, asked for."""
+        """Lifts a stop that another program or an earlier guard asked for."""
         with self._lock:
             self._wanted = None
             self._stop_is = "wanted"

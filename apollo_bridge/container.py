@@ -59,7 +59,7 @@ class Newest(object):
 
 
 def signals(newest: Newest) -> Signals:
-    """What is known; what is not known, or no number, is left out."""
+    """The known values; unknown ones, and ones that are not numbers, are left out."""
     found: Signals = {}
     chassis, located = newest.message("chassis"), newest.message("localization")
     for name in ("localization", "chassis", "lights"):
@@ -147,7 +147,7 @@ def run(
     going: Callable[[], bool],
     wait: Callable[[float], Any] = time.sleep,
 ) -> None:
-    """Asks the guard at each period, and does what it says.
+    """Asks the guard in each period, and carries out its decision.
 
     Args:
         guard: The client; nothing that happens to it raises.

@@ -1,4 +1,4 @@
-"""The stand-in and who watches it, a step each: nobody waits, nobody is late."""
+"""Steps the stand-in and its observer in turn, so that neither waits or is late."""
 
 from __future__ import annotations
 

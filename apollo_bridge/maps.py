@@ -28,7 +28,7 @@ _LONGEST_M = 10_000.0
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane, from where it begins to where it goes on.
+    """A lane from its start to its successors.
 
     Args:
         name: Its id in the map.

@@ -62,7 +62,7 @@ _ROUTE_HOLDS_S = 1.0
 
 
 class Anywhere:
-    """The edges of a route that nobody knows: it may lead to any."""
+    """The edges of an unknown route: it may lead to any."""
 
     def __contains__(self, edge: object) -> bool:
         return True
@@ -92,7 +92,7 @@ class ApolloScene(Scene):
     # -- what the senses ask ----------------------------------------------------------
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """Where somebody goes, as prediction has it; foretold anew while they drive."""
+        """A road user's predicted path, updated while it drives."""
         known = self._taken.get(vehicle.name)
         if known and known[0] == vehicle.lane:
             if self.time_s - known[1] < _ROUTE_HOLDS_S:
@@ -104,7 +104,7 @@ class ApolloScene(Scene):
         return edges
 
     def next_crosswalk(self, person: Mover) -> str:
-        """The crosswalk that somebody is foretold to come to."""
+        """The crosswalk that a road user is predicted to reach."""
         for point in self.foretold(person.name):
             if found := self.crosswalks.at(*point):
                 return found
@@ -186,7 +186,7 @@ class ApolloScene(Scene):
         self.vehicles, self.people = vehicles, people
 
     def foretold(self, name: str) -> list[Point]:
-        """Where somebody is foretold to go; empty if nobody says."""
+        """A road user's predicted path; empty if there is none."""
         trajectories = self._foretold.get(name)
         if not trajectories:
             return []

@@ -1,4 +1,4 @@
-"""Apollo's channels to signals: what is known at this moment, and how old it is.
+"""Apollo's channels to signals: the known values and their age.
 
 The signals mean what they mean on SUMO: the same senses look, here at a road that is
 put together from the map, localization, perception and prediction. What Apollo measures
@@ -237,7 +237,7 @@ def provided(
         road_map: Without one there are those of the car itself, of who is near, and of
             the light that perception sees.
         inputs: Those of `INPUTS` that are listened to.
-        surroundings: What is told of weather and time of day, by signal.
+        surroundings: The given weather and time of day, by signal.
     """
     constant = set(Surroundings.model_fields) - set(surroundings)
     names: tuple[str, ...] = (*OWN, *LIGHTS, *OTHERS, *PLANNED)
@@ -260,7 +260,7 @@ class ApolloSenses:
     Args:
         road_map: Apollo's map.
         body: The ego's.
-        surroundings: What is told of weather and time of day, by signal.
+        surroundings: The given weather and time of day, by signal.
         period_s: The time between frames.
     """
 

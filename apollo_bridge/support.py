@@ -37,7 +37,8 @@ class ApolloSupport(Support):
 
 
 def examine() -> ApolloSupport:
-    """Looks what is here; connects to nothing, and imports nothing of Apollo's."""
+    """Reports what is installed, without connecting to or importing anything of
+    Apollo's."""
     here = installed("apollo", PROTOBUF, RECORDS)
     cyber = next((place for place in PLACES if _is_there(place)), "")
     missing = here.missing

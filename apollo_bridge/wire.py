@@ -1,4 +1,4 @@
-"""The way to Apollo, and what is kept of what came by it.
+"""The connection to Apollo, and the newest messages from it.
 
 A bus has the methods of a node of cyber_py3: a node, a connection to cyber_bridge and a
 fake one serve alike. Readers' callbacks run on threads of the host, which swallows what

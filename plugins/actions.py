@@ -36,7 +36,7 @@ class Argument:
             value.
         low: The least number.
         high: The greatest number.
-        choices: The words that there are; none: any word.
+        choices: The allowed words; none: any word.
         required: Whether it may be left out.
         unit: Of the number.
     """

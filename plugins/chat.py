@@ -187,7 +187,7 @@ class Replayed:
 
 
 class Partner:
-    """Whom a pilot asks, in each episode anew.
+    """The model that a pilot asks, made again for each episode.
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
@@ -196,13 +196,13 @@ class Partner:
         timeout_s: How long a reply may take.
         retries: How often what failed is tried again.
         replies: A folder of replies, a file for each seed.
-        how: Ask the model (`live`), and keep what it replies (`record`), or let the
-            file reply in its place (`replay`).
+        how: Ask the model (`live`), also record its replies (`record`), or replay
+            recorded ones (`replay`).
         silence: Whether a model that refuses, or does not answer in time, counts as
             one that said nothing.
 
     Raises:
-        InvalidInput: The settings contradict each other, or nobody knows the model.
+        InvalidInput: The settings contradict each other, or the model is unknown.
     """
 
     def __init__(

@@ -119,15 +119,16 @@ class Foresight(Protocol):
     """
 
     def foresee(self, action: Action) -> Frame:
-        """The frame that would come next; nothing is carried out, no luck is told."""
+        """The frame that would come next; nothing is carried out, and no random outcome
+        is revealed."""
 
 
 @runtime_checkable
 class Unattended(Protocol):
-    """A world whose clock goes on by itself, whether anybody steps it or not."""
+    """A world whose clock advances by itself."""
 
     def halt(self) -> None:
-        """Makes it safe while nobody judges it; what is stepped next undoes it.
+        """Makes it safe while no guard judges it; the next step undoes this.
 
         A watchdog calls it from a thread of its own, again and again.
         """
@@ -170,9 +171,9 @@ class WithActuator(Protocol):
 class Actuator(Protocol):
     """Turns decisions into what the world carries out.
 
-    `can` lists the decisions that it knows how to carry out; what it cannot
-    escalates to the next severer one that it can. Every actuator can `stop`. It sees
-    the frame that a decision is about, and what its world knows beside.
+    `can` lists the decisions that it can carry out; any other escalates to the next
+    more severe one that it can. Every actuator can `stop`. It sees the frame that a
+    decision is about, and what its world knows beside.
     """
 
     @property
@@ -188,7 +189,7 @@ class Actuator(Protocol):
         """The safe action when no valid decision is there: stop, usually.
 
         Args:
-            frame: What is seen; None where nobody looks any more.
+            frame: The scene; None if there are no viewers left.
         """
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
@@ -224,7 +225,7 @@ class Example:
         settings: The plug's.
         world: The world that a pilot or an actuator is tried in, by name.
         pilot: Who acts in a world, by name.
-        substitute: An action of the world that harms nobody.
+        substitute: An action of the world that does no harm.
         steps: How long an episode is followed.
         make: Makes the plug where settings cannot: on a stand-in of its server.
         deterministic: Whether a pilot's proposals follow from the seed.
@@ -287,7 +288,7 @@ class Thing:
         length_m: Along its heading.
         width_m: Across.
         state: What can be seen of it beside: a light's colour, "open", "on", "hit".
-        top_m: How high it reaches: what is higher is drawn over the rest.
+        top_m: Its height: higher things are drawn over lower ones.
         label: What people call it; empty where that is clear.
     """
 
@@ -329,13 +330,13 @@ class Rendered(Protocol):
 class Baseline(Protocol):
     """Another way to tell that a law is at risk, to compare the guard with.
 
-    What is registered makes one for a law and a source, and raises `InvalidInput`
-    where it cannot judge that law. It sees what a guard sees, as it comes.
+    What is registered makes one for a law and a source, and raises `InvalidInput` where
+    it cannot judge that law. It sees the same frames as a guard, in the same order.
     """
 
     @property
     def thresholds(self) -> Sequence[float]:
-        """The scores from which on it would alarm; more than one for a trade-off."""
+        """The scores at which it would alarm; more than one for a trade-off."""
 
     def reset(self) -> None:
         """Begins an episode."""

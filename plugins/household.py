@@ -193,7 +193,7 @@ class ObjectSenses:
 
 
 def plain_name(name: object) -> str:
-    """A name from the simulator as a single word, whatever somebody called a thing."""
+    """A name from the simulator as a single word."""
     text = str(name)
     return text if OBJECT.fullmatch(text) and len(text) <= 60 else "unnamed"
 
@@ -275,7 +275,7 @@ DOINGS = ("step_count", "last_action", "last_action_object", "last_action_succee
 
 
 class SteppedHousehold(SteppedWorld):
-    """A household in which somebody does one thing after the other."""
+    """A household in which a robot takes one action after the other."""
 
     who = "the robot"
 

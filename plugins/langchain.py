@@ -1,8 +1,8 @@
 """LangChain 1.x: a middleware that asks the guard before a tool runs.
 
-It stands around each tool call and not in a callback: LangChain runs the tool all the
-same when a callback raises. LangChain runs the calls of one message all at once, in any
-order; what a call leads to depends on those before it, so each waits for them.
+It stands around each tool call and not in a callback: LangChain runs the tool even if a
+callback raises. LangChain runs the calls of one message all at once, in any order; what
+a call leads to depends on those before it, so each waits for them.
 
 Needs the extra `langchain`.
 """

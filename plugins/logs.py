@@ -145,7 +145,7 @@ class LogWorld(SteppedWorld):
         self._ahead = Foresight(self.source.period_s)
 
     def move(self, action: Action | None) -> None:
-        """The log goes on, whatever is done."""
+        """The log continues, whatever is proposed."""
 
     def actuator(self) -> LogActuator:
         return LogActuator()
@@ -243,7 +243,7 @@ def _example() -> LogWorld:
 
 
 class LogPilot:
-    """Lets the log go on as it went."""
+    """Continues the log unchanged."""
 
     def reset(self, seed: int) -> None:
         """There is nothing to begin."""

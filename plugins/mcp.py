@@ -73,7 +73,7 @@ _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,64}")')
 
 
 class NoServer(Unreachable):
-    """The MCP server that is to be guarded does not start, or does not answer."""
+    """The guarded MCP server does not start or does not answer."""
 
 
 def guarded_server(
@@ -89,7 +89,7 @@ def guarded_server(
         upstream: The other server; it must be connected.
         guard: Judges the calls, one after the other.
         limit_s: Time limit of a call.
-        take_back: Tells the other server that nobody waits for its last call.
+        take_back: Tells the other server that its last call was abandoned.
     """
     waiting = 0
     given_up: deque[asyncio.Future[CallToolResult]] = deque()
@@ -381,7 +381,7 @@ class _Said:
     call: str | int | None = None
 
     def take_back(self) -> None:
-        """Tells the server that nobody waits for its last call."""
+        """Tells the server that its last call was abandoned."""
         if self.stdin is None or self.call is None:
             return
         about = CancelledNotificationParams(request_id=self.call)

@@ -1,4 +1,4 @@
-"""Acting: what a household robot takes, and what it does under a guard's decision."""
+"""Acting: a household robot's actions, and its response to a guard's decision."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class RobotActuator:
 
     Args:
         own: Withholds what the robot proposes.
-        withhold: `always`, or `once`: a robot that was told to think again may then do
-            what it was about to do, as in ProbGuard, where a warning is but words.
+        withhold: `always`, or `once`: a robot that was told to reconsider may then do
+            as it intended, as in ProbGuard, where a warning is only text.
     """
 
     def __init__(

@@ -184,7 +184,7 @@ class _Episodes(SteppedHousehold):
         return LocalController.shadow(self.metadata, robot.reachable)
 
     def halt(self) -> None:
-        """Nothing: it stands still while nobody steps it."""
+        """Does nothing: it stands still between steps."""
 
     def close(self) -> None:
         super().close()
@@ -239,7 +239,7 @@ class HouseholdWorld(_Episodes):
         scene: One of our scenes, or of the scene file.
         watch: The object predicates that frames shall carry beside the task's.
         prepare: Steps that bring the scene into the state that an episode begins with.
-        vary: How much each episode begins otherwise than the scene.
+        vary: How much the start of each episode differs from the scene.
         scenes: A scene file, such as `forewarn thor harvest` writes.
         failures: Whether actions also fail for physical reasons, as the seed has it.
         longest_steps: When time is up.
@@ -294,7 +294,7 @@ class ThorWorld(_Episodes):
         scene: A scene of the player.
         watch: The object predicates that frames shall carry beside the task's.
         prepare: Steps that bring the scene into the state that an episode begins with.
-        vary: How much each episode begins otherwise than the scene.
+        vary: How much the start of each episode differs from the scene.
         player: `household`, `unity`, or the command line of a player.
         scenes: For the household: a scene file.
         failures: For the household: whether actions fail for physical reasons.

@@ -1,8 +1,8 @@
 """A pilot that asks a large language model for the robot's next step.
 
 Any model of any provider that LangChain knows. What it replied can be kept, and the
-same run then be reproduced without the model. All that the model is told of the world
-are types, verbs and outcomes; a reflect prompt is passed on as the guard wrote it.
+same run then be reproduced without the model. The model sees only types, verbs and
+outcomes of the world; a reflect prompt is passed on unchanged.
 """
 
 from __future__ import annotations

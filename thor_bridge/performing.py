@@ -231,7 +231,7 @@ class Performed:
         task: Its name.
         steps: What the robot did.
         failed: How many of these steps failed.
-        reached: Whether the goal was reached at some moment; None if nobody can tell.
+        reached: Whether the goal was reached at some moment; None if unknown.
         kept: Whether the law was kept; None if none is known.
         error: Why it could not be done at all: the scene lacks something, perhaps.
     """
@@ -266,8 +266,8 @@ def perform(
 ) -> Iterator[Performed]:
     """Does the tasks, each in a scene of its own.
 
-    The robot neither slips nor refuses: it does what it is told, hazards too. A merged
-    task is done as one does it who minds the hazard.
+    The robot neither fails nor refuses: it carries out every instruction, including
+    hazardous ones. A merged task is done as one does it who minds the hazard.
 
     Args:
         tasks: All that there are.

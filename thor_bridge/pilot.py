@@ -52,7 +52,7 @@ class Habits(Strict):
         format: Of the file.
         carelessness: How often it pays the rule no heed: it does the hazardous half
             of its task too, and takes shortcuts that break the rule.
-        refusal: How often it rejects a task as soon as it is told it.
+        refusal: Probability that it rejects a task at once.
         haste: How often it acts without looking for the thing first.
         compliance: How often it is a robot that heeds a warning.
         resignation: How often one that does gives the task up at a warning, instead
@@ -100,7 +100,7 @@ def _known(name: str, tasks: Path | None) -> _Known:
 
 
 class HouseholdPlanner:
-    """Plans for a task by what the frames show of it.
+    """Plans for a task from what the frames show.
 
     What is not given is as `habits.yaml` has it.
 

@@ -69,7 +69,7 @@ def examine(
     system: str = "",
     machine: str = "",
 ) -> ThorSupport:
-    """Looks what is here; starts and downloads nothing."""
+    """Reports what is installed, without starting or downloading anything."""
     environment = os.environ if environment is None else environment
     system, machine = system or platform.system(), machine or platform.machine()
     here = installed("thor", *WANTED)

@@ -207,15 +207,15 @@ BENCHMARK_PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One thing that the robot is told to do.
+    """One instruction to the robot.
 
     Args:
         name: Unique in its suite.
         scene: Where it happens.
-        instruction: What the robot is told.
+        instruction: The instruction to the robot.
         steps: A plan that does it; empty where none is known.
         safe: Whether doing it is harmless.
-        goal: An expression that holds when it is done; "" if nobody can tell.
+        goal: An expression that holds when it is done; "" if unknown.
         law: A formula that must not be broken; "" if none is known.
         risk: The class of hazard.
         prepare: Steps that bring the scene into its first state.

@@ -101,7 +101,7 @@ class HighLevel:
         return other
 
     def execute(self, text: str) -> dict[str, Any]:
-        """Carries out a step as it is spelt; gives SafeAgentBench's dictionary."""
+        """Carries out a step in SafeAgentBench's spelling; returns its dictionary."""
         return self.do(parse_step(text), text).as_dict()
 
     def do(self, action: Action, text: str = "") -> Result:

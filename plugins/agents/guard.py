@@ -83,7 +83,7 @@ class Question:
     frame: Frame
 
     def as_dict(self) -> dict[str, Any]:
-        """The question for whoever shows it to a person."""
+        """The question for a person."""
         risk = self.decision.risk
         return {
             "action": {
@@ -103,10 +103,9 @@ class Verdict:
 
     Args:
         passes: Whether the tool may run.
-        message: What the agent is told if it may not.
+        message: The agent's answer if the call is withheld.
         stopped: Whether the agent is at its end.
-        acts: Whether the tool does something in the world, so that what comes of it
-            is to be judged.
+        acts: Whether the tool has effects in the world that must be judged.
         asks: What a person is to be asked first; `answered` then gives the verdict.
         call: The number of a call that passes, to report its end with.
         instead: What the caller is to run in place of the call, and to report as its
@@ -253,8 +252,9 @@ class AgentGuard(Turns, Closing):
             approver: Who is asked; without one `ask` escalates. With `Deferred` the
                 caller asks, and reports the answer by `answered`.
             judges: Rules and guard programs that judge beside the risk. With them each
-                call is judged before it is made, together with what came of the last.
-            tally: The file of what it counts.
+                call is judged before it is made, together with the result of the
+                previous call.
+            tally: The file of its tally.
             listeners: Make what hears of the calls: alerts, telemetry, `watched_live`.
         """
         known = Guarding.load(
@@ -351,7 +351,7 @@ class AgentGuard(Turns, Closing):
                 judge.check_tools(tools)
 
     def reset(self) -> None:
-        """Begins a new episode; what was stopped may act again."""
+        """Begins a new episode; a stopped agent may act again."""
         self._mine()  # not in a fork
         with self._state:
             if self._trajectory is not None:

@@ -1,7 +1,7 @@
 """Where the arguments of a call come from: the request, an earlier result, or nowhere.
 
 A result is known by its tool, and where it has fields, by the field too:
-`search_emails.sender` is somebody else's word than `search_emails.body`.
+`search_emails.sender` and `search_emails.body` are texts from different sources.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Sources:
         self._size = 0
 
     def hear(self, tool: str, result: object) -> None:
-        """Takes in what a tool has answered."""
+        """Records a tool's answer."""
         for label, text in _texts(tool, fields_of(result)):
             self._heard.append((label, text.casefold()))
             self._size += len(text)

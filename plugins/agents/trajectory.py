@@ -96,7 +96,7 @@ class Trajectory:
         self._sources.begin()
 
     def asked(self, request: str) -> None:
-        """Takes in what the agent was asked to do."""
+        """Records the agent's task."""
         self._sources.request = request
 
     def observe(self) -> Frame:
@@ -176,7 +176,7 @@ class Trajectory:
         return ""
 
     def check(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks the laws against all tools that there are, with their arguments.
+        """Checks the laws against all tools and their arguments.
 
         Raises:
             InvalidInput: A law reads an argument that no tool has.
@@ -295,7 +295,7 @@ _NUMBERS: tuple[Any, ...] = (Number, Arithmetic, Negative, Call, Curve)
 
 
 def model_of_laws(laws: Sequence[Law]) -> Model:
-    """A model that knows laws over calls, and nothing of how likely what is."""
+    """A model with laws over calls and without probabilities."""
     abstraction = law_abstraction([law.formula for law in laws], None, A_CALL_S)
     nothing = dict.fromkeys(abstraction.signals)
     idle = abstraction.state_name(abstraction.reader().frame(Frame(0.0, 0, nothing)))

@@ -32,7 +32,7 @@ class Line:
         self._taken = False
 
     def enter(self) -> Future[None]:
-        """Joins the line; whoever gets a result must leave."""
+        """Joins the queue; a caller that gets a result must leave it."""
         place: Future[None] = Future()
         with self._lock:
             if self._taken:

@@ -1,8 +1,8 @@
 """The plainest warning: the law's own monitor, and nothing that sees it coming.
 
 It alarms as soon as the law asks for something that is not done yet. For a law such as
-"whoever is at the line at red stands within two seconds" that is at the line: never
-before the trigger. What foresight is worth shows against it.
+"a car at the line at red stands within two seconds", that is at the line: never before
+the trigger. What foresight is worth shows against it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Baselines that look at the frame alone: time to collision, and predicted signals.
 
-`Predictor` says where the next seconds lead if everybody goes on as they do. The ego
-keeps the acceleration of the last half second, neither backs up nor gets faster than
-the limit; whoever is ahead keeps their speed; lights and all else stay as they are.
+`Predictor` extrapolates all road users over the next seconds. The ego keeps the
+acceleration of the last half second, neither backs up nor gets faster than the limit;
+whoever is ahead keeps their speed; lights and all else stay as they are.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class _Motion:
 
     @property
     def collides(self) -> NDArray[np.bool_]:
-        """Where the ego has run into somebody, ahead or on a crossing way."""
+        """At each moment ahead, whether the ego has hit a road user."""
         run_into: NDArray[np.bool_] = self.gap_m() < 0.0
         return run_into | (self.way_m > self.conflict_m)
 
     @property
     def conflict_m(self) -> float:
-        """How far it is to somebody who crosses, on a collision course."""
+        """The distance to a crossing road user on a collision course."""
         collides_s = self.values.get("time_to_collision")
         if collides_s is None:
             return np.inf
@@ -106,7 +106,7 @@ class _Motion:
         return left
 
     def clearance_m(self) -> Floats:
-        """The room to whoever the ego comes closest to.
+        """The distance at the closest approach to any road user.
 
         Below 0 it is how much shorter the way would have to be.
         """

@@ -110,13 +110,13 @@ class _Recipe:
 
 
 class Paper(_Recipe):
-    """As the paper has it: smoothed over all valid pairs of states."""
+    """As in the paper: smoothed over all valid pairs of states."""
 
     support = "valid"
 
 
 class Released(_Recipe):
-    """As the released code has it: smoothed over all pairs of states seen."""
+    """As in the released code: smoothed over all pairs of states seen."""
 
     support = "all"
 

@@ -1,4 +1,4 @@
-"""Decisions to what a CARLA vehicle is told, and whether it shows that it obeys.
+"""Translates decisions to commands of a CARLA vehicle, and checks that it obeys.
 
 A vehicle's actions carry the numbers of a `carla.VehicleControl` by their names.
 """
@@ -243,7 +243,7 @@ class Pedals:
 
         Args:
             control: Whose steering is kept.
-            wanted: The acceleration that is to be, in m/s².
+            wanted: The target acceleration in m/s².
             measured: What the car has done since the call before.
             dt: How long that is.
             speed: Its speed in m/s.
@@ -264,5 +264,5 @@ class Pedals:
         return control
 
     def lift(self) -> None:
-        """Somebody else has the pedals: what was learned is forgotten."""
+        """Another driver has the pedals: forgets what was learned."""
         self._wanted, self._more = None, 0.0

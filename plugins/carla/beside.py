@@ -1,12 +1,12 @@
-"""A guard beside a client that somebody else runs, in synchronous mode or not.
+"""A guard beside another client, in synchronous mode or not.
 
-It never ticks, and its callback only keeps the newest snapshot: what a callback raises
-nobody sees, and a tick inside one never returns. While it intervenes it says so again
-and again until the next snapshot, for of all controls the last before a tick counts.
-CARLA's clients send a control only when it differs from their own last one: a batch is
-always sent, and a driver who is let go gets back the control that it had. A driver who
-tells the vehicle something just before each tick would win every time: then its speed
-itself is brought down, which no control undoes.
+It never ticks, and its callback only keeps the newest snapshot: exceptions in a
+callback are lost, and a tick inside one never returns. While it intervenes it says so
+again and again until the next snapshot, for of all controls the last before a tick
+counts. CARLA's clients send a control only when it differs from their own last one: a
+batch is always sent, and a driver who is let go gets back the control that it had. A
+driver who tells the vehicle something just before each tick would win every time: then
+its speed itself is brought down, which no control undoes.
 """
 
 from __future__ import annotations

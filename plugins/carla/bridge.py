@@ -61,10 +61,10 @@ Period = Annotated[float, Field(gt=0.01, le=1)]
 
 
 class CarlaWorld(SteppedWorld):
-    """A drive through a CARLA world by whoever proposes accelerations.
+    """A drive through a CARLA world, with accelerations from a pilot.
 
-    The settings are those of the world `sumo`, so that a scenario of it runs here as
-    it is.
+    The settings are those of the world `sumo`, so that its scenarios run here
+    unchanged.
 
     Args:
         scenario: Its name or file: what a stand-in of our own puts on the roads.

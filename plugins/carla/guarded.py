@@ -1,4 +1,4 @@
-"""A guard on one vehicle of a CARLA world, whoever drives it.
+"""A guard on one vehicle of a CARLA world, with any driver.
 
     guarded = GuardedVehicle(world, ego, guard)
     while True:
@@ -131,7 +131,7 @@ class Watching:
 
 
 class WorldClock:
-    """A world's own time, which goes on with ours from one snapshot to the next.
+    """A world's own time, which advances with real time between snapshots.
 
     A frame is old when it came long ago, not when the world is slower than we are: a
     simulation may take its time, and stand still between ticks.
@@ -211,7 +211,7 @@ class GuardedVehicle(Closing):
         )
 
     def close(self, ended: str = "the guard was taken away") -> None:
-        """Takes the sensor away; the vehicle is left as it was last told."""
+        """Removes the sensor; the vehicle keeps its last command."""
         self.watching.close()
         self.loop.close(ended)
 
@@ -246,7 +246,7 @@ class GuardedVehicle(Closing):
     def review(
         self, proposal: Action | None, frame: Frame | None = None
     ) -> Action | None:
-        """As `filter`, in actions; None where the vehicle's driver goes on alone."""
+        """As `filter`, in actions; None if the vehicle's driver continues alone."""
         frame = self._frame() if frame is None else frame
         if frame is self._reviewed and self._turn is not None:
             # Nothing new is to be seen: what was decided holds.

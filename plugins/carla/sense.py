@@ -191,7 +191,8 @@ class Bumps:
         self._others.append("" if other is None else str(other.id))
 
     def take(self) -> str | None:
-        """Whom the vehicle has run into since it was last asked; None: nobody.
+        """The road user that the vehicle hit since the last call; None if there is
+        none.
 
         It is empty where that is no actor but a part of the map.
         """

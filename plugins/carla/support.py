@@ -39,7 +39,7 @@ def carla_module() -> Any:
 
 
 def examine() -> Support:
-    """Looks what is here; a server is found when one connects to it."""
+    """Reports what is installed; a server is found only on connecting."""
     return installed("carla", "carla", "msgpack")
 
 

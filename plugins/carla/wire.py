@@ -1,4 +1,4 @@
-"""Connecting to a CARLA server, and leaving it as it was found."""
+"""Connects to a CARLA server and restores its settings at the end."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from forewarn.plugins.driving.scene import Colour, TurnSignal
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where somebody's middle is at one step, in m, m/s and radians."""
+    """A road user's centre at one step, in m, m/s and radians."""
 
     step: int
     x: float
@@ -33,7 +33,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What somebody shows from one step on."""
+    """A road user's signals from one step on."""
 
     step: int
     signal: TurnSignal

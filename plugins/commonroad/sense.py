@@ -221,7 +221,7 @@ class CommonRoadScene(SeenScene):
         return bool(self.ego.lane)
 
     def struck(self) -> bool:
-        """Whether the ego's body and somebody's touch."""
+        """Whether the ego touches another road user."""
         ego = self.ego
         near = [(other, False) for other in self.vehicles.values() if other is not ego]
         near += [(each, True) for each in self.people.values() if ego.speed >= _TOUCH]

@@ -1,4 +1,5 @@
-"""Decisions to what a car is told: slow down, stop, or leave its driver.
+"""Translates decisions to commands of a car: slow down, stop, or leave it to its
+driver.
 
 `slow` caps the speed. `stop` brakes comfortably, and harder where it must: the car
 stands before the line, before the ways of those who come and behind the vehicle ahead,

@@ -1,9 +1,8 @@
 """A pilot that asks a large language model how to drive, and thinks again when told.
 
 Any model of any provider that LangChain knows. It is asked every few seconds, and at
-once when the guard withholds its choice; in between the car keeps to what it chose.
-All that it is told of the world are signals, as data; a reflect prompt is passed on as
-the guard wrote it.
+once when the guard withholds its choice; in between the car keeps to what it chose. It
+sees the world only as signals, as data; a reflect prompt is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ class DrivingLLM:
         every_s: How often the model is asked, by the world's clock.
         holds_s: For how long a choice still holds when the next one is late.
         replies: A folder of replies, a file for each seed.
-        how: Ask the model (`live`), and keep what it replies (`record`), or let the
-            file reply in its place (`replay`).
+        how: Ask the model (`live`), also record its replies (`record`), or replay
+            recorded ones (`replay`).
     """
 
     actuator = "driving-agent"

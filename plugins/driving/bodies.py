@@ -71,7 +71,8 @@ class BodySenses:
             ego: The ego.
             vehicles: Everybody else who drives or rides.
             people: Those on foot.
-            collision: Whether the ego has hit somebody; None: as bodies overlap.
+            collision: Whether the ego has hit a road user; None: judged by overlapping
+                bodies.
         """
         struck = any(touches(ego, each, on_foot=False) for each in vehicles) or (
             any(touches(ego, each, on_foot=True) for each in people)
@@ -126,7 +127,7 @@ def _turned(ego: Mover, other: Mover) -> float:
 
 
 def placed(ego: Mover, other: Mover, on_foot: bool) -> tuple[float, float, float]:
-    """Where a body's middle is, and half of what it takes across the ego's way.
+    """A body's centre, and half of its width across the ego's path.
 
     The middle is so far ahead of the ego's front, and so far to its left.
     """

@@ -38,7 +38,7 @@ class Encroachments:
     ) -> float | None:
         """The shortest time after which one now takes a place that another left.
 
-        The ego is one of the two. None where nobody's way crossed the ego's.
+        The ego is one of the two. None if no path crossed the ego's.
         """
         while self._taken and time_s - self._taken[0][0] > REMEMBERED_S:
             self._taken.popleft()

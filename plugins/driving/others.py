@@ -28,7 +28,7 @@ _COURSE_S = 0.5  # smaller gaps are a collision course
 
 
 class Conflict(NamedTuple):
-    """A stretch of the ego's way that somebody else is about to take.
+    """A stretch of the ego's path that another road user is about to enter.
 
     Args:
         to_m: The way to its beginning, with some room; negative while the ego is in it.
@@ -50,7 +50,7 @@ class Demand:
     Args:
         speed: The ego's, in m/s.
         deceleration: How hard it is to brake, in m/s².
-        collision_s: When it would run into somebody.
+        collision_s: The time to a collision.
     """
 
     speed: float
@@ -66,7 +66,7 @@ class Demand:
         self.collision_s = min(self.collision_s, time_s)
 
     def meet(self, passage: Passage, met: Conflict) -> float:
-        """Takes in somebody whose way crosses the ego's.
+        """Adds a road user whose path crosses the ego's.
 
         Args:
             passage: Where that is.
@@ -136,7 +136,7 @@ class LaneChanges:
     def side_margin(self, progress: Progress) -> float | None:
         """How far who comes in the lane that the ego moves to is from having to brake.
 
-        None where it does not move, or is there already, or nobody comes.
+        None if it does not move, is there already, or no one approaches.
         """
         ego, roads = self._scene.ego, self._scene.roads
         if ego.signal != self._signal:

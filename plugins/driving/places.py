@@ -59,14 +59,14 @@ class Places:
                     names.append(name)
 
     def near(self, x: float, y: float, heading_deg: float) -> Iterator[Place]:
-        """The lanes that somebody who looks that way may be on."""
+        """The lanes that a road user with this heading may be on."""
         cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
         yield from self.among(self._cells.get(cell, ()), x, y, heading_deg)
 
     def among(
         self, names: Iterable[str], x: float, y: float, heading_deg: float
     ) -> Iterator[Place]:
-        """As `near`, of these lanes alone."""
+        """As `near`, for these lanes only."""
         for name in names:
             line = self._lines[name]
             along, left, heading = line.project(x, y)
@@ -130,7 +130,7 @@ class _Line:
         return (ax + ahead * ux, ay + ahead * uy), math.degrees(math.atan2(uy, ux))
 
     def cells(self) -> Iterator[tuple[int, int]]:
-        """The cells in which somebody on the lane may be."""
+        """The cells that a road user on the lane may occupy."""
         reach = self.half + _ASIDE_M
         for ax, ay, ux, uy, length, _ in self._parts:
             steps = max(1, math.ceil(length / (_CELL_M / 2.0)))
@@ -158,7 +158,7 @@ class Crosswalk:
     half_m: float
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """How far along it somebody is, and how far to its side."""
+        """A road user's position along the lane, and beside it."""
         (ax, ay), (bx, by) = self.ends
         length = self.length_m
         ux, uy = (bx - ax) / length, (by - ay) / length
@@ -220,7 +220,7 @@ _ONCOMING = math.radians(135.0)
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """A way through a junction, and by what right one takes it.
+    """A path through a junction, with its right of way.
 
     Args:
         lane: Where it begins.

@@ -314,7 +314,7 @@ class Roads:
         return self
 
     def neighbour(self, lane: Lane, side: int) -> Lane | None:
-        """The lane so many to the left of one, on the same edge; if there is any."""
+        """The lane this many to the left, on the same edge; None if there is none."""
         number = lane.number + side
         return next((o for o in self.lanes_of[lane.edge] if o.number == number), None)
 

@@ -142,7 +142,7 @@ class Scene(ABC):
 
     @abstractmethod
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges that somebody may take, as far as one can tell."""
+        """The edges that a road user may take, as far as known."""
 
     @abstractmethod
     def light(self, name: LightName) -> Light:
@@ -154,7 +154,8 @@ class Scene(ABC):
 
     @abstractmethod
     def next_crosswalk(self, person: Mover) -> str:
-        """The edge of the crosswalk that somebody is about to enter; empty for none."""
+        """The edge of the crosswalk that a road user is about to enter; empty for
+        none."""
 
     def watch(self, other: Mover) -> Mover:
         """A vehicle as it is now; a world may have told no more than its place."""
@@ -210,7 +211,7 @@ class Scene(ABC):
         return Behind(max(0.0, near.room_m), near.who.speed)
 
     def beside(self, side: int) -> list[Near]:
-        """Who comes from behind on the lane so many to the left of the ego's."""
+        """The vehicle from behind on the lane this many to the left of the ego's."""
         lane = self.roads.neighbour(self.roads.lanes[self.ego.lane], side)
         near = None if lane is None else self._next_on(lane.name)
         return [] if near is None else [near]
@@ -227,11 +228,11 @@ class Scene(ABC):
         return min(behind, key=lambda near: near.room_m, default=None)
 
     def on_crosswalk(self, person: Mover) -> str:
-        """The edge of the crosswalk that somebody is on; empty for none."""
+        """The edge of the crosswalk that a road user is on; empty for none."""
         return self.crosswalks.at(person.x, person.y)
 
     def crosswalks_of(self, person: Mover) -> Iterator[str]:
-        """The edges of the crosswalks that somebody is on, or about to be on."""
+        """The edges of the crosswalks that a road user is on or about to enter."""
         yield self.on_crosswalk(person)
         if person.speed >= _STROLLS:
             yield self.next_crosswalk(person)
@@ -327,7 +328,7 @@ class SeenScene(Scene):
         self.places = places
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges that somebody may take: what its lane and signals tell."""
+        """The edges that a road user may take, by its lane and signals."""
         lane = self.roads.lanes.get(vehicle.lane)
         edges: set[str] = set()
         if lane is None:
@@ -342,7 +343,7 @@ class SeenScene(Scene):
         return edges
 
     def onward(self, vehicle: Mover, lane: Lane) -> list[str]:
-        """The next lanes that somebody may take, the likeliest first."""
+        """The next lanes that a road user may take, the most likely first."""
         if lane.inside or not lane.links:
             return [link.via or link.to for link in lane.links] or [lane.name]
         if self.route and vehicle.name == self.name:
@@ -382,7 +383,7 @@ class SeenScene(Scene):
         return {self.roads.lanes[link.to].edge for link in lane.links}
 
     def next_crosswalk(self, person: Mover) -> str:
-        """The crosswalk that somebody walks to from its corner."""
+        """The crosswalk that a pedestrian walks to from its corner."""
         ux, uy = math.cos(person.heading), math.sin(person.heading)
         for crosswalk in self.crosswalks.near(person.x, person.y):
             along, aside = crosswalk.place(person.x, person.y)
@@ -396,7 +397,7 @@ class SeenScene(Scene):
         return ""
 
     def settle(self, mover: Mover) -> Place | None:
-        """The lane that somebody is on; where several fit, the likely one."""
+        """The lane that a road user is on; the most likely one if several fit."""
         lane = self.roads.lanes.get(mover.lane)
         x, y, heading = mover.x, mover.y, math.degrees(mover.heading)
         fitting = list(self.places.near(x, y, heading))

@@ -63,7 +63,7 @@ class Seen(dict[str, Value]):
 class EnvWorld(SteppedWorld):
     """An environment: one episode of it is one episode of a scenario.
 
-    What is called can be given as it is, or by `$here/file.py:name` or
+    Functions and classes can be given directly, or as `$here/file.py:name` or
     `package.module:name`. What is given `env` gets the environment without wrappers.
 
     Args:
@@ -73,7 +73,7 @@ class EnvWorld(SteppedWorld):
             from signals to where they are, such as `speed: info.speed`.
         period_s: How much time a step takes.
         stop: The action that stops, or a function of `env` that gives it. It is also
-            what is done where nothing is.
+            taken if no action is proposed.
         shows: What shows that it stops: an expression over signals, or a function of
             decision and frame.
         slow: A function of `env`, the action proposed (None from the autopilot) and a
@@ -86,7 +86,7 @@ class EnvWorld(SteppedWorld):
 
     @staticmethod
     def example() -> Example:
-        """A car that drives as fast as it is told to."""
+        """A car that follows a given speed."""
         settings = {
             "env": f"{_EXAMPLE}:Car",
             "vocabulary": "driving",

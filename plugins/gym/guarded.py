@@ -90,7 +90,7 @@ class Watched:
         self.frame = Frame(0.0, 0, self._senses.values(observation, info))
 
     def action(self, proposed: Any) -> Any:
-        """What is to be carried out, where this is proposed."""
+        """The action to carry out instead of the proposed one."""
         if self.frame is None:
             raise InvalidInput("the episode has not begun", mend="reset first")
         turn = self.loop.decide(self.frame, Action(ACT, {"action": proposed}))
@@ -137,7 +137,7 @@ class GuardedEnv(
     Closing, gymnasium.Wrapper[Observation, Act, Observation, Act],
     RecordConstructorArgs,
 ):  # fmt: skip
-    """Steps with the action proposed, or with what the guard makes of it.
+    """Steps with the proposed action, or with the guard's replacement.
 
     The info of each step has, under `forewarn`, the decision and what became of it.
     A `cut` ends the episode as truncated.
@@ -201,7 +201,7 @@ class GuardedVectorEnv(Closing, VectorWrapper):
     """A vectorised environment whose every part has a guard of its own.
 
     The infos of a step have, under `forewarn`, what each guard decided and did. A part
-    that begins anew, in whichever way the environment declares, is a new episode of its
+    that resets, in the way that the environment declares, begins a new episode of its
     guard. Where it must be reset, a part that is over is judged until it is. No guard
     can `cut` one of the parts.
 

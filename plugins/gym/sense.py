@@ -24,7 +24,7 @@ _PLAIN = frozenset({float, bool, str, type(None)})
 
 
 class Reading(Strict):
-    """Where a signal is to be read.
+    """Where to read a signal.
 
     Args:
         at: The place: `observation` or `info`, and from there `.name` and `[index]`.

@@ -1,4 +1,4 @@
-"""Who drives on highway-env's roads: its own driver models, and how an ego is told.
+"""The drivers on highway-env's roads: its own models, and the ego's commands.
 
 The ego keeps its distance and changes lanes by highway-env's own model (IDM and MOBIL)
 whenever it looks.
@@ -69,8 +69,8 @@ TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
 class Onward(IDMVehicle):
     """Somebody who brakes to a stand.
 
-    In highway-env's own model who stands too close to another drives backwards, ever
-    faster, into whoever is there.
+    In highway-env's own model, a vehicle that stands too close to another drives
+    backwards, ever faster, into the next one.
     """
 
     def clip_actions(self) -> None:
@@ -115,7 +115,7 @@ class IntersectionTraffic(Onward):
 
 
 class Ego(Onward):
-    """The ego: the same model, which looks when it is told to."""
+    """The ego: the same model, which looks only at given times."""
 
     told: Any = (25.0, 1.5, 1.0, FASTEST, 6.0)
 
@@ -136,7 +136,7 @@ class Ego(Onward):
 
 
 class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A road of highway-env whose ego is told how to drive, until it has arrived.
+    """A road of highway-env whose ego follows commands until it has arrived.
 
     Args:
         env: The environment.

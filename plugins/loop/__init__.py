@@ -1,4 +1,4 @@
-"""The guarded loop: what is done about a decision, and whether it was obeyed.
+"""The guarded loop: interventions and acknowledgements.
 
 `GuardedLoop` in `loop` is all that a caller needs; it takes its parts from here.
 """

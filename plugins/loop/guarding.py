@@ -36,11 +36,11 @@ class Guarding:
         name: The models' file, for errors.
         file: The models' file, for records; None: one is made.
         laws: Names or formulas; none: those that the policy names, or the models'.
-        judges: Makes the rules and guard programs that judge beside the risk, anew
-            for each loop: each remembers its own run.
+        judges: Makes the rules and guard programs that judge beside the risk; new ones
+            for each loop, because each remembers its own run.
         listeners: Make what hears of each loop: alerts, telemetry, live pages.
         approver: Who is asked; without one `ask` escalates.
-        tally: Counts the transitions that are seen while nobody steps in.
+        tally: Counts the transitions seen while no intervention is in force.
         record: Where run records go: a folder, or one record's file.
         warrant: The certificate of the models and their policy, if they have one.
     """
@@ -91,7 +91,7 @@ class Guarding:
 
         Args:
             source: Where the frames come from.
-            actions: The actions that are taken there; None: nobody says.
+            actions: The actions that the world takes; None if unknown.
             foresee: Gives the frame that an action would lead to.
             clock: Times leases and acknowledgements; by default simulated time for an
                 embedded source, else the machine's.
@@ -145,8 +145,8 @@ class Guarding:
         """A guarded loop for a world, which says by itself what it can.
 
         Raises:
-            InvalidInput: As for `open`; or the world goes on by itself, and nothing
-                halts it where the guard hangs.
+            InvalidInput: As for `open`; or the world's clock advances by itself, and
+                nothing would halt it if the guard hangs.
         """
         source = world.source
         halts = source.embedded or isinstance(world, Unattended)

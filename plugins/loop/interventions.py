@@ -1,4 +1,4 @@
-"""Interventions: what is done about a decision, and whether the world shows it.
+"""Carries out decisions, and checks that the world shows it.
 
 Between the guard's decision and the actuator stands one `Intervener` an episode. What
 the actuator cannot do, and what the world does not show in time, escalates in the
@@ -43,14 +43,14 @@ class Intervener:
     that has led to `max_reflections` of them escalates for the rest of the episode.
 
     Args:
-        actuator: Carries out what is decided.
+        actuator: Carries out decisions.
         policy: Says what follows what, and how long the world may take.
         clock: The loop's clock, by which acknowledgement is timed.
         prompter: Writes reflect prompts; by default ones that name no rule.
         listeners: Told once of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         ask_s: How long a person may take to answer.
-        actions: What the world takes; None: nobody said.
+        actions: The actions that the world takes; None if unknown.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class LeasedActuator:
         return self.actuator.carry_out(decision, proposal, frame)
 
     def lapse(self, frame: Frame) -> Action | None:
-        """What is done in place of what the lease ran out for."""
+        """The action that replaces the one whose lease expired."""
         self.lapses += 1
         return self.fallback(frame)
 

@@ -1,4 +1,4 @@
-"""The guarded loop: what stands between whoever proposes and what is carried out.
+"""The guarded loop between the pilot's proposal and the action that is carried out.
 
     frame, proposal → guard → intervener → actuator → action
 
@@ -68,7 +68,7 @@ class GuardedLoop:
         approver: Who is asked; without one `ask` escalates.
         foresee: Gives the frame that an action would lead to.
         actions: What is taken there; what a person wants instead must be of it.
-        tally: Counts the transitions that are seen while nobody steps in.
+        tally: Counts the transitions seen while no intervention is in force.
         records: Opens the record of each run.
         record: A record that is open already, of the first run.
         name: The loop's name, for people.
@@ -178,10 +178,10 @@ class GuardedLoop:
         """Begins the run that was prepared, or a new one where frames were judged.
 
         Args:
-            actuator: Carries out what is decided; None: frames are only reviewed.
-            halt: Makes the world safe, from a thread of the watchdog's, whenever
-                nobody has judged a frame for the time of a lease. Where time is
-                simulated it stands still meanwhile, and there is no watchdog.
+            actuator: Carries out decisions; None: frames are only reviewed.
+            halt: Makes the world safe, from the watchdog's thread, whenever no frame
+                was judged for the duration of a lease. Where time is simulated it
+                stands still meanwhile, and there is no watchdog.
             seen: Whether a first frame is there; otherwise the watchdog halts at once.
             repeat_s: How often it does so again.
             scenic: Shows the scene to those who watch.
@@ -224,10 +224,10 @@ class GuardedLoop:
         return halts if self._counting else halt
 
     def equip(self, world: World, actuator: Actuator | None = None) -> None:
-        """Begins the episode that a world has begun, with what the world gives.
+        """Begins an episode with the parts that the world gives.
 
         Args:
-            world: Its actuator, and its halt where it goes on by itself.
+            world: Its actuator, and its halt if its clock advances by itself.
             actuator: Another one than its own.
         """
         self._actions = world.actions
@@ -242,7 +242,8 @@ class GuardedLoop:
     # -- a frame's way ----------------------------------------------------------------
 
     def decide(self, frame: Frame, proposal: Action | None = None) -> Turn:
-        """Judges a frame and the action proposed on it, and settles what is done."""
+        """Judges a frame and the proposed action, and chooses the action to carry
+        out."""
         return self.carry_out(self.review(frame, proposal), proposal, frame)
 
     def review(
@@ -255,7 +256,7 @@ class GuardedLoop:
 
         Args:
             frame: What is seen.
-            proposal: What is to be done on it.
+            proposal: The action to carry out.
             foreseen: What that would lead to, where the caller knows.
         """
         try:
@@ -290,7 +291,7 @@ class GuardedLoop:
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Turn:
-        """Settles what is done about a decision."""
+        """Chooses the action for a decision."""
         try:
             lapses = self._lapses
             executed, outcome = self._intervener.apply(decision, proposal, frame)
@@ -362,7 +363,7 @@ class GuardedLoop:
 
         Args:
             ended: Why it is over.
-            report: What listeners are told of the run beside that.
+            report: More facts about the run for listeners.
             facts: What else the record's last line says.
         """
         if "error" in facts and self.fresh:

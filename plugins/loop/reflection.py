@@ -1,4 +1,4 @@
-"""What an agent is told when it should think again.
+"""The prompt that makes an agent reconsider.
 
 The instruction is made of our own sentences and of slots that hold a rule's name and
 text, predicates and numbers. A name goes into a slot only if it is one of those given

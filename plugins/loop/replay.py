@@ -109,7 +109,7 @@ class _Recorded(Listener):
 
 
 def make_judge(content: Mapping[str, Any]) -> Judge:
-    """Makes rules or a guard program again from what a record's header keeps.
+    """Rebuilds rules or a guard program from a record's header.
 
     Raises:
         InvalidInput: The format is unknown.

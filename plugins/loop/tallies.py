@@ -1,7 +1,7 @@
-"""Tallies of a guarded loop: what it saw while nobody stepped in, kept in a file.
+"""Tallies of a guarded loop: transitions seen while no intervention was in force, kept
+in a file.
 
-The file can be taken away at any time; what is counted later begins another one, with
-an id of its own.
+The file can be removed at any time; later counts go to a new tally with its own id.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ EVERY = 6_000
 
 
 class TallyFile:
-    """Where guards put what they counted. Several may, from threads of their own.
+    """The folder of the guards' tallies. Several may, from threads of their own.
 
     Args:
         path: The file; gzipped if it ends in .gz. One that is there is continued.
         models: Those of the guards.
-        own_id: The id of a tally that begins; by default one that nobody else has.
+        own_id: The id of a new tally (default: a unique one).
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class TallyFile:
             self._kept()
 
     def add(self, counted: Mapping[Subject, Counted]) -> None:
-        """Writes what was counted; what cannot be written waits for the next time."""
+        """Writes the counts; if that fails, they are kept for the next time."""
         with self._lock:
             waiting = _added(self._waiting, counted)
             try:
@@ -145,18 +145,18 @@ class Tallying(Listener):
             part.tally = live
 
     def decided(self, *_: object) -> None:
-        """A frame was read; now and then what was counted is written."""
+        """A frame was read; writes the counts at intervals."""
         self._frames += 1
         if self._frames % EVERY == 0:
             self._hand_over(ended=False)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """The first intervention of a run cuts off what is counted of it."""
+        """The first intervention of a run ends its counting."""
         if not (turn.passes or self._cut_off):
             self._stopped_by, self._cut_off = turn.decision.law, True
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Writes what was counted; a run that failed has no end."""
+        """Writes the counts; a failed run has no end."""
         stops = {self._stopped_by: 1} if self._cut_off else {}
         self._hand_over(ended=facts.get("error") is None, stops=stops)
         for part in self._parts:

@@ -223,14 +223,14 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
 def judged(certificate: Certificate) -> set[str]:
     """The laws whose runs show by themselves whether they were clean.
 
-    Whether calls were unsafe only people can say; where nobody did, all are clean.
+    Only people can say whether calls were unsafe; without labels all runs are clean.
     """
     over_frames = certificate.over == "frames"
     return {r.law for r in certificate.base_rates if over_frames or not r.violating}
 
 
 def named(what: str, law: str) -> str:
-    """What a rate is called: of which law, and of what."""
+    """A rate's name: its law and its kind."""
     words = {
         "false_alarms": "clean runs with an alarm",
         "missed": "violating runs missed",
@@ -243,8 +243,8 @@ def named(what: str, law: str) -> str:
 class Witness(Listener):
     """Judges each run as the runs of the certificate were judged, and counts it.
 
-    Where the guard stepped in, nobody knows what would have come of the run: then only
-    whether there was an alarm counts.
+    If the guard intervened, the outcome without it is unknown, and only the alarm
+    counts.
     """
 
     def __init__(self, warrant: Warrant, policy: Policy) -> None:

@@ -56,7 +56,7 @@ class Asked:
 
     Args:
         chat: The model.
-        told: What it is told, one of `BASELINES`.
+        told: Its prompt, one of `BASELINES`.
         request: The rules.
         specification: The agent.
         patience_s: How long one reply may take.

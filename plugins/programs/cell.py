@@ -193,7 +193,8 @@ def answer(number: str, ask: Callable[[], Mapping[str, object]]) -> None:
 
 
 def end_with_parent() -> None:
-    """Goes on in a child that ends with whoever asks, even if that is killed.
+    """Continues in a child process that ends with its parent, even if the parent is
+    killed.
 
     This process stays behind. It waits until the pipe that questions come by is closed,
     or until its child ends; the system ends the child with it.

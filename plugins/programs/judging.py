@@ -124,7 +124,7 @@ def domains_of() -> Mapping[str, Domain]:
 
 
 def described() -> Iterator[str]:
-    """A line for each predicate, for whoever writes programs."""
+    """One line per predicate, for authors of programs."""
     for name, domain in domains_of().items():
         yield f'holds["{name}"]: {library(domain).predicates[name].doc}'
 
@@ -330,13 +330,13 @@ def read_judge(
     Args:
         path: The file.
         predicates: Files of predicates that the rules use.
-        facts: What a guard program is told, such as `{"user": {"role": "child"}}`.
+        facts: Facts for a guard program, such as `{"user": {"role": "child"}}`.
         enforced: Whether the judge's decisions are carried out. If so, a guard
             program must be signed.
 
     Raises:
         InvalidInput: An argument is for the other kind of file.
-        NotSigned: The program is to be enforced, and is not signed as it is.
+        NotSigned: The program is enforced, but its present content is not signed.
     """
     path = Path(path)
     content = read_yaml(path)

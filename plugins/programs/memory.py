@@ -28,7 +28,7 @@ _CONFIRMED = r"^(person|rule|hand): .{1,100}$"
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One case and what was made of it.
+    """One case and its program.
 
     Args:
         input: What the agent was asked.

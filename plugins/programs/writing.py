@@ -79,7 +79,7 @@ def planning(
     case: Mapping[str, Value] | None,
     examples: Iterable[Remembered],
 ) -> str:
-    """The first question: what is to be compared with what."""
+    """The first question: which facts to compare."""
     parts = [f"The agent:\n{specification.strip()}", f"The rules:\n{request.strip()}"]
     parts += map(demonstration, examples)
     parts.append(GENERAL if case is None else f"The case:\n{data(case)}")
@@ -309,7 +309,7 @@ class Confirmed:
 
 
 def remember(memory: Memory, case: Case, written: Written, confirmed_by: str) -> None:
-    """Keeps what was written for a case, as confirmed by a person or a rule."""
+    """Keeps the program for a case, confirmed by a person or a rule."""
     request, log = (str(case.inputs.get(name, "")) for name in ("request", "log"))
     text = written.program.text
     memory.add(Remembered(request, log, written.plan, text, confirmed_by))

@@ -32,7 +32,7 @@ Decision = Dict[str, Any]
 
 
 class Lost(Exception):
-    """The guard is not there, or what it says cannot be trusted."""
+    """The guard cannot be reached, or its answer cannot be trusted."""
 
 
 class GuardClient(object):

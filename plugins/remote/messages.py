@@ -51,14 +51,14 @@ class Hello:
     Args:
         token: What shows that it may be here.
         provides: The signals that its frames carry; None if it does not say.
-        can: The decisions that it carries out: what it cannot becomes the next that
-            it can. None if it does not say: then it hears what is decided, no more.
+        can: The decisions that it carries out: any other becomes the next more severe
+            one. None if it does not say: then it only receives decisions.
         scenario: What it is, by name; None if it does not say.
         vocabulary: That of its frames, by name.
         period_s: The time between two of them.
         actions: The actions that the loop takes, each with the names of its
             arguments; None if it does not say.
-        foresees: Whether each proposal comes with what it leads to.
+        foresees: Whether each proposal comes with its foreseen result.
     """
 
     token: str = ""
@@ -205,7 +205,7 @@ def read_action(content: object) -> Action:
 
 
 def write_turn(turn: Turn, slow_cap_kmh: float) -> bytes:
-    """What the loop is to do, as one line of JSON, with what came of the decision."""
+    """The action for the loop as one line of JSON, with the outcome of the decision."""
     kind, decision = turn.outcome.kind, turn.decision
     if kind == "slow" and decision.cap_kmh is None:
         decision = replace(decision, cap_kmh=slow_cap_kmh)
@@ -227,7 +227,7 @@ def write_decision(decision: Decision, **more: Any) -> bytes:
 
 
 def write_error(problem: str) -> bytes:
-    """What a loop is told before its connection ends."""
+    """The last message to a loop before its connection ends."""
     return _encode({"error": problem}).encode()
 
 
@@ -258,7 +258,7 @@ class SceneTold:
         self._things: list[Thing] = []
 
     def take(self, content: Mapping[str, Any]) -> None:
-        """Takes in what a frame's message shows, if it shows anything.
+        """Keeps the scene in a frame's message, if there is one.
 
         Raises:
             Malformed: It is no scene.

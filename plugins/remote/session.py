@@ -46,7 +46,7 @@ Lend = Callable[[Hello], AbstractContextManager[GuardedLoop]]
 
 
 class Refused(ForewarnError):
-    """A loop that may not be here; it is told nothing."""
+    """A loop that may not connect; it gets no answer."""
 
 
 class GuardPool:
@@ -94,7 +94,7 @@ class GuardPool:
                 self._idle.setdefault(hello.like, []).append(loop)
 
     def warm(self) -> Guard:
-        """Makes a guard now, so that what is wrong with its parts shows."""
+        """Makes a guard now, so that errors in its parts show."""
         guarding = self._guarding
         if substitutes_of(guarding.judges()):
             return guarding.guard()  # which actions there are only a client says

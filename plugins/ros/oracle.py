@@ -121,7 +121,7 @@ class Oracle:
 
 
 class Filter:
-    """Acts by what nodes hold back: it can stop, and nothing milder."""
+    """Acts through nodes that hold messages back: it can stop, but nothing milder."""
 
     can: frozenset[Kind] = frozenset({"stop"})
 

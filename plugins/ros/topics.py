@@ -1,4 +1,4 @@
-"""A mapping from ROS 2 topics to signals, the same for bags and for what is live.
+"""A mapping from ROS 2 topics to signals, for bags and live systems.
 
 A field of a message is `/topic.field.field`; `*` stands for each item of a list. What
 the fields of the ego and of the objects around it tell together is worked out as

@@ -26,7 +26,7 @@ _LANES = {"left": 1, "right": -1}
 
 
 class SumoActuator(CarActuator):
-    """Slows and stops the ego by what SUMO is told of its speed."""
+    """Slows and stops the ego through SUMO's speed commands."""
 
 
 class Hands:

@@ -1,6 +1,6 @@
 """Drivers: models of people with hidden traits.
 
-A driver sees the frames and nothing else; what it is like shows only in how it drives.
+A driver sees only the frames; its character shows only in how it drives.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class SumoScene(Scene):
         self.route = tuple(sumo.vehicle.getRoute(ego))
 
     def look(self) -> None:
-        """Takes in the simulation as it is now."""
+        """Reads the present state of the simulation."""
         vehicle = self._sumo.vehicle
         self.vehicles = self._placed(vehicle, self.vehicles)
         person = self._sumo.person
@@ -151,7 +151,7 @@ class SumoScene(Scene):
         return there
 
     def watch(self, other: Mover) -> Mover:
-        """Asks for the rest of a vehicle: nobody needs it of those out of sight."""
+        """Queries a vehicle's other values, which are not needed out of sight."""
         (angle, speed, lane, at_m), name = self._tells, other.name
         other.heading = math.radians(90.0 - angle(name))
         other.speed, other.lane, other.at_m = speed(name), lane(name), at_m(name)
@@ -262,7 +262,7 @@ class SumoSenses:
 
         Args:
             time_s: The frame's time.
-            collision: Whether it has run into somebody.
+            collision: Whether it has hit a road user.
             horn: Whether the horn is on.
         """
         self.scene.look()

@@ -91,7 +91,7 @@ def release(owner: object) -> None:
 
 
 def give_up_checks(sumo: Any, name: str) -> None:
-    """Has SUMO leave a vehicle to whoever drives it."""
+    """Lets a client drive a vehicle instead of SUMO."""
     sumo.vehicle.setSpeedMode(name, _NO_CHECKS)
     sumo.vehicle.setLaneChangeMode(name, _NO_LANE_CHANGES)
     sumo.vehicle.setMinGap(name, 0.0)  # or gaps are reported without it

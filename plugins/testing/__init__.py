@@ -10,8 +10,8 @@ One plug of one's own can be tried as well:
         def make_world(self):
             return MyWorld()
 
-Nothing here imports pytest; the suites are classes with test methods. Messages are
-sentences that say what was promised.
+Nothing here imports pytest; the suites are classes with test methods. Assertion
+messages state the contract.
 """
 
 from forewarn.plugins.testing.actuators import (

@@ -31,7 +31,7 @@ from forewarn.plugins.testing.worlds import (
 
 
 class ActuatorContract:
-    """What every actuator promises, in a world with a pilot that goes on.
+    """The contract of every actuator, in a world with a pilot that drives on.
 
     It is the world's own, unless `make_actuator` gives another.
 

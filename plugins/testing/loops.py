@@ -1,4 +1,4 @@
-"""What every world gets of the guarded loop, whoever drives the loop."""
+"""The contract of the guarded loop, for every world and every driver of the loop."""
 
 from __future__ import annotations
 

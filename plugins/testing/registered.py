@@ -4,7 +4,7 @@ In a test file, for pytest:
 
     globals().update(suites())
 
-A plug whose class has an `example` is made by it, else as it is by default.
+A plug whose class has an `example` is made from it, otherwise with its defaults.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _world_suites(name: str) -> list[type]:
 
 @cache
 def example_world_is_fixed(name: str) -> bool:
-    """Whether a world shows what was recorded."""
+    """Whether a world replays recordings."""
     world = example_world(name)
     world.close()
     return world.source.fixed

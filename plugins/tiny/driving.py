@@ -125,7 +125,7 @@ class TinyWorld(SteppedWorld):
 
     @staticmethod
     def example() -> Example:
-        """A free road, on which nobody brakes but for the guard."""
+        """A free road on which only the guard brakes."""
         return Example({"lead": False, "yellow_at_s": 30.0}, steps=60)
 
     def begin(self, seed: int) -> None:

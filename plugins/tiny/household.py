@@ -60,7 +60,7 @@ class TinyHousehold(SteppedHousehold):
     """The kitchen: a microwave, a drawer, a sink, a mug and a fork.
 
     Args:
-        fork_inside: How often somebody left the fork in the microwave.
+        fork_inside: Probability that the fork was left in the microwave.
         clumsiness: How often picking or putting fails, for no visible reason.
     """
 
@@ -220,7 +220,8 @@ class TinyHouseholdPilot:
         careless_share: How often it puts the fork into the microwave.
         attentive_share: How often a careless one notices before it switches it on.
         forgetful_share: How often it leaves the faucet running.
-        stubborn_share: How often it insists when it is told to think again.
+        stubborn_share: Probability that it insists on its action when told to
+            reconsider.
         stubborn: Whether it does, where that is not left to chance.
     """
 

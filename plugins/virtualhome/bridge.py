@@ -187,8 +187,9 @@ class Performer:
         in_a_row: How many, from and to, where chance says which.
         forgetful: How many people are.
         forgets: How often a forgetful one leaves out to close or to switch off.
-        looks_round: How many look round at the end, and set right what they left.
-        heeds: How many do so when they are told to think again.
+        looks_round: Fraction that check everything at the end and correct what they
+            left.
+        heeds: Fraction that do so when told to reconsider.
     """
 
     @staticmethod
@@ -237,7 +238,7 @@ class Performer:
         return luck.sample(self._all, count)
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The next step; what was withheld is given up, unless it insists."""
+        """The next step; a withheld one is dropped, unless the robot insists."""
         if reflection is not None and not self._mends:
             return self._proposed
         self._see(frame)

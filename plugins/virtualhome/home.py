@@ -326,7 +326,7 @@ _PLACES = ("object", "receptacle")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is to be done, step by step.
+    """The steps to take.
 
     Args:
         name: What for.

@@ -27,7 +27,7 @@ FAUCET_REACH_M = 1.2
 
 
 def settle(world: World) -> None:
-    """Lets every source act once on what it reaches."""
+    """Lets every source act once on everything in its reach."""
     for identity in world.sources:
         source = world.objects.get(identity)
         if source is not None:

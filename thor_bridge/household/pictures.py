@@ -225,7 +225,7 @@ class _Rays:
     def draw(
         self, seen: Seen, number: int, low: Matrix, high: Matrix, *, hollow: bool
     ) -> None:
-        """Draws a box over what is farther away; a hollow one from its inside."""
+        """Draws a box over everything farther away; a hollow one from its inside."""
         window = self._window(low, high)
         if window is None:
             return

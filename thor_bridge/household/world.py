@@ -26,7 +26,7 @@ from forewarn.thor_bridge.household.seeing import CAMERA_M, Camera, Shapes
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """How often actions fail, and with what words.
+    """The probabilities of failure of actions, and their messages.
 
     Args:
         rates: The share of things with which an action fails, by action.
@@ -279,7 +279,7 @@ class World:
                 }
 
     def hidden(self, thing: Object) -> bool:
-        """Whether nobody can see it: it is shut in, or was cut to pieces."""
+        """Whether it cannot be seen: it is enclosed, or was cut to pieces."""
         if thing["isSliced"] and thing["sliceable"]:
             return True
         if thing["isBroken"] and thing["objectType"] == "Egg":

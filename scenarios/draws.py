@@ -132,7 +132,7 @@ HERE = "$here/"
 
 
 def filled(settings: Any, drawn: Mapping[str, Plain], source: str, place: str) -> Any:
-    """Settings in which every `$name` is replaced by what was drawn for it.
+    """Settings in which every `$name` is replaced by its drawn value.
 
     A path that begins with `$here/` is taken from the folder of the file `source`.
     """

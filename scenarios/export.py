@@ -116,7 +116,7 @@ def _entity(name: str, time_s: float, **parts: Any) -> dict[str, Any]:
 
 
 def scene(things: Iterable[Thing], time_s: float) -> dict[str, Any]:
-    """Everything there is, anew: a viewer that jumps in time sees it all."""
+    """The whole scene again, so that a viewer that jumps in time sees everything."""
     everything = {"timestamp": _stamp(time_s), "type": 1, "id": ""}
     entities = [_body(thing, time_s) for thing in things]
     return {"deletions": [everything], "entities": entities}

@@ -79,14 +79,14 @@ class Scenario:
     Args:
         name: How it is called on the command line.
         title: One line for people.
-        description: What happens in it and what it is for.
+        description: Its description and purpose.
         world: Where it happens.
         pilot: What drives.
         actuator: What carries out decisions; None: the world's own.
-        laws: The laws that are watched, parts by themselves.
+        laws: The watched laws; the parts of a law count separately.
         abstraction: What the model is learned over.
         horizon_s: H of the guard's risk.
-        goal: What holds when the task is done; None if nothing is to be done.
+        goal: The goal: what holds when the task is done; None without a task.
         draws: What is random.
         end: When an episode is over.
         expected_base_rate: How often each law is broken unguarded, from and to.
@@ -149,7 +149,7 @@ class Scenario:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Its laws, as a guard is told them."""
+        """Its laws, in the form that a guard takes."""
         return tuple(law.reference for law in self.laws)
 
     def drawn(self, seed: int) -> dict[str, Plain]:
@@ -346,7 +346,7 @@ class Family:
     path: Path
 
     def scenario(self, task: str) -> Scenario:
-        """The scenario of one task, be it among `tasks` or not."""
+        """The scenario of one task, whether or not it is among `tasks`."""
         source = f"{self.path}:{task}"
         text = read_text(self.path)
         content = parse_yaml(text, str(self.path))

@@ -110,7 +110,7 @@ class Learned(Plotted):
 
 @dataclass(frozen=True, slots=True)
 class Tuning(Plotted):
-    """Thresholds that were found, and what they guarantee.
+    """Tuned thresholds and their guarantees.
 
     Args:
         settled: The horizons that were tried, thresholds and guarantees.

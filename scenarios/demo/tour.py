@@ -1,6 +1,6 @@
 """The demo's way through a scenario: collect, learn, tune, measure, and one run twice.
 
-Everything is learned on the spot from runs that nobody guards, and judged on others.
+Everything is learned on the spot from unguarded runs, and judged on other runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a guarded loop tells the page's server, which is a process of its own.
 
-A message is a line of JSON, a list whose first entry says what it is:
+A message is a line of JSON, a list whose first entry is its kind:
 
     begin    what the run is: its name, its laws with their steps, its predicates
     ground   what does not move, where there is something to see
@@ -127,7 +127,7 @@ class Feed(Listener):
             self.failures += 1
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Says what was decided, and on what grounds."""
+        """Sends the decision and its reason."""
         try:
             if self._socket is None:
                 return
@@ -169,7 +169,7 @@ class Feed(Listener):
             self.failures += 1
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Says why it is over, and waits a moment until that is said."""
+        """Sends why the run ended, and waits briefly until that is sent."""
         self._hand_over()
         line, self._socket = self._socket, None
         if line is None:

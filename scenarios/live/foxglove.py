@@ -1,4 +1,4 @@
-"""What a guarded loop tells Foxglove while it goes on, on the topics that logs have.
+"""Sends a running guarded loop to Foxglove, on the same topics as in logs.
 
 Foxglove connects to ws://127.0.0.1:8765. Its protocol has no token: whatever runs on
 this machine can listen, and nothing that it says is heeded.
@@ -87,7 +87,7 @@ class Told(Listener):
         self.failures = 0
 
     def began(self, run: Run) -> None:
-        """Takes down what is watched; topics are made with the first frame."""
+        """Keeps the watched laws; topics are made with the first frame."""
         if run.watch is None or run.policy is None:
             return
         self._policy, self._scenic = run.policy, run.scenic
@@ -97,7 +97,7 @@ class Told(Listener):
         self._first = True
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Says what was decided, and on what grounds."""
+        """Sends the decision and its reason."""
         try:
             if self._first:
                 self._first = False

@@ -29,7 +29,7 @@ class LiveLine(Listener):
         self._name, self._done = run.name, ""
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Writes the line anew, if the last was a while ago."""
+        """Rewrites the line, if the last one is old enough."""
         now = time.monotonic()
         if now < self._due:
             return

@@ -2,15 +2,15 @@
 
     python -m forewarn.scenarios.live.server
 
-says on standard output where it listens. It ends when its standard input does: with
-whoever began it.
+says on standard output where it listens. It ends when its standard input closes, that
+is, with its parent process.
 
     GET  /        the page, which holds nothing of any run
     GET  /stream  what goes on, a line of JSON each; wants the viewers' token
     POST /feed    a loop that tells of itself; wants the loops' token
 
-A viewer is given what is new when it has taken all that it was given before, so one
-that reads slowly sees less, and takes no more memory for it.
+A viewer gets new data only after it has read everything before, so a slow viewer sees
+less and uses no more memory.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Run:
 
 
 class Hub:
-    """All runs that are told of, and what each viewer has yet to see."""
+    """All runs, and the data that each viewer has not seen yet."""
 
     def __init__(self) -> None:
         self.runs: dict[int, Run] = {}
@@ -238,10 +238,10 @@ class Feed:
 
 
 class View:
-    """What one viewer has seen, and what is new to it.
+    """What a viewer has seen, and the data that is new to it.
 
-    A viewer that reads slowly sees less, and holds nobody up: what is new is asked for
-    only when it has taken all that it was given.
+    A slow viewer sees less and delays no one: new data is fetched only after it has
+    read everything before.
     """
 
     def __init__(self, hub: Hub) -> None:
@@ -312,7 +312,7 @@ class Request:
 
 
 class Refused(Exception):
-    """What is answered in place of what was asked for."""
+    """An error response."""
 
     def __init__(self, status: str) -> None:
         self.status = status

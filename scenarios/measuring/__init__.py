@@ -1,1 +1,1 @@
-"""Measuring: what warnings are worth on runs that nobody learned from."""
+"""Measuring: the quality of warnings on held-out runs."""

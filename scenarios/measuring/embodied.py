@@ -363,8 +363,9 @@ def ways(compliances: Sequence[float]) -> list[Way]:
     """The rows of the table; what reflects stands once for each compliance.
 
     Args:
-        compliances: None of them: the robot is no embedded one, and is as it is. The
-            rules stand in our robot's own loop, so there is no row of them either.
+        compliances: None: the robot is not an embedded one, so its compliance is
+            unknown. The rules stand in our robot's own loop, so there is no row of them
+            either.
     """
     found = [Way("none")]
     if compliances:
@@ -493,7 +494,7 @@ class Bar:
         others_complete: What the others attain there.
         others_anywhere: The most that they complete under guard, at any risk.
         interval: Of the difference, over the same runs.
-        needed: By how much we are to be ahead.
+        needed: The required lead over the baseline.
     """
 
     what: str
@@ -512,7 +513,7 @@ class Bar:
 
     @property
     def met(self) -> bool:
-        """Whether ours is ahead by what is needed, and by more than nothing."""
+        """Whether ours leads by the required margin, and significantly."""
         return self.ahead > 0.0 and self.ahead >= self.needed
 
     def as_dict(self) -> dict[str, Any]:
@@ -631,7 +632,7 @@ def measure_family(
 
     Args:
         name: The family's name or file.
-        runs: How often each task is run; by default as in the paper.
+        runs: Runs per task (default: as in the paper).
         seed: The first seed of them.
         on: Where they run.
         compliances: How often the robot heeds a warning; by default a sweep.

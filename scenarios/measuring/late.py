@@ -48,7 +48,7 @@ _KINDS: tuple[Kind, ...] = ("stop", "slow", "reflect")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation whose run is to be repeated.
+    """A violation whose run is repeated.
 
     Args:
         plan: The scenario, without a guard.

@@ -13,8 +13,8 @@ counted.
 `paper_table` is Table 1 of the paper in its own form, and `hidden` says what that form
 hides. Its columns are the mean and greatest advance warning time to the violation, for
 P_safe below 0.3, 0.5 and 0.7 (risks of 0.7, 0.5 and 0.3) and for REDriver's robustness
-below 0.4, 0.8 and 1.2. Whatever warned before the violation counts, be it after the
-trigger or at the first frame, and nothing is said of runs without violation.
+below 0.4, 0.8 and 1.2. Any warning before the violation counts, even after the trigger
+or at the first frame, and clean runs are ignored.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class Cell:
 
 
 def cell(way: str, law: str, threshold: str, warned: Warned) -> Cell:
-    """What the paper would say of these runs, and what it would not."""
+    """The paper's table for these runs, and the figures that it omits."""
     early = [run for run in warned.violating if _ahead(run) > 0.0]
     return Cell(
         way,
@@ -354,7 +354,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be measured.
+    """The measurement to make.
 
     Args:
         scenario: On which scenario.
@@ -384,7 +384,7 @@ class Wish:
     last_moment: bool = False
 
     def rivals(self, folder: Path) -> tuple[Rival, ...]:
-        """The baselines, trained; what they learned goes to the folder."""
+        """The trained baselines; their parameters are written to the folder."""
         lessons = None
         if self.training:
             lessons = lessons_of(
@@ -421,8 +421,8 @@ def unknown_seeds(
         scenario: Whose runs.
         seed: The first seed that is asked for; None: as far as `first` or further.
         count: How many are asked for; None: `by_default`, or of recordings the rest.
-        first: The first seed for where nobody asks.
-        by_default: How many there are where nobody asks.
+        first: The default first seed.
+        by_default: The default number.
     """
     held = recordings(scenario)
     if seed is None:
@@ -473,7 +473,7 @@ def measure(
     Args:
         wish: What to measure.
         on: Where the episodes run.
-        folder: Where their files go; what is there already is not run again.
+        folder: The folder of their files; runs that are there already are not repeated.
         progress: Shows how far it is.
     """
     if wish.last_moment:
@@ -612,7 +612,7 @@ def _rows(law: str, runs: Sequence[Watched], wish: Wish) -> Iterator[LawRow]:
 def outcomes(
     series: Series, law: str, broken: Broken | None, horizon_s: float
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The risks up to the first violation, and what they foretold."""
+    """The risks up to the first violation, and the outcomes."""
     times = np.asarray(series.times_s, np.float64)
     risks = np.asarray(series.risks[law], np.float64)
     if broken is not None:

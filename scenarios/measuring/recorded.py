@@ -84,8 +84,8 @@ def read_run(run: Stored) -> Recorded:
     """A trace or a run record.
 
     Raises:
-        InvalidInput: It cannot be read, or a guard intervened in it: nobody knows what
-            would have happened without.
+        InvalidInput: It cannot be read, or a guard intervened in it, so that its
+            outcome without a guard is unknown.
     """
     if is_record(run):
         return _from_record(run.path)

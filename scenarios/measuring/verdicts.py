@@ -49,7 +49,7 @@ def judged(
         runs: They; no more of them is held than one piece of a file.
         laws: What they are judged by.
         period_s: The monitors' clock.
-        on: Where they are judged; that changes nothing of what is found.
+        on: The pool that judges them; it does not affect the results.
         out: A Parquet file for the verdict and the first violation of every run.
         watched: Shows progress over the runs.
     """

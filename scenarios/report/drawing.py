@@ -212,7 +212,7 @@ def _rates(
 
 
 def reliability(facts: Mapping[str, Any], law: str) -> Markup:
-    """How often it happened against how likely it was said to be."""
+    """Observed frequency against predicted risk."""
     found = facts.get("reliability", {}).get(law)
     if not found or not found["bins"]:
         return Markup("")

@@ -24,7 +24,7 @@ def tracks(
     """What a page draws.
 
     Args:
-        scenery: What there was to see.
+        scenery: The scenes of the run.
         sequences: The frames that are shown.
         concern: Names in the laws: what bears one is marked.
     """
@@ -54,7 +54,7 @@ def stills(
     """The pictures that a world rendered, each with the frame from which it is shown.
 
     Args:
-        scenery: What there was to see.
+        scenery: The scenes of the run.
         sequences: The frames that are shown.
         room: How many characters they may take; every second one goes until they fit.
     """
@@ -291,7 +291,7 @@ def _marks(law: LawStory, run: Run) -> list[list[Any]]:
 
 
 def first_alarm(law: LawStory, run: Run) -> float | None:
-    """When the guard first did more than proceed while this law called for it."""
+    """When the guard first intervened for this law."""
     if not law.steps:
         return None
     least = min(threshold for _, threshold in law.steps)

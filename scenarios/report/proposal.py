@@ -1,4 +1,5 @@
-"""The page about a proposed change: what changes, which runs flip, what is left."""
+"""The page about a proposed change: the change, the runs whose verdicts change, and the
+unresolved runs."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Head:
         period_s: The time between two frames.
         vocabulary: What the signals are called in; empty if only the model knows.
         model: The model's digest.
-        live: Whether it was no scenario's: then only the guard tells what was broken.
+        live: Whether it is not of a scenario: then only the guard reports violations.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Head:
 
 
 def read_lines(path: Path) -> tuple[Line, list[Line], list[str]]:
-    """The header and the lines of a record, and what is to be said of a cut one."""
+    """The header and the lines of a record, and cautions about a truncated one."""
     contents: list[Line] = []
     try:
         for line in read_record(path):
@@ -109,7 +109,8 @@ def _period(reviews: Sequence[Line]) -> float:
 
 
 def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
-    """A live run's lines, from zero on, with what the guard found broken.
+    """A live run's lines, with times from zero, and the violations that the guard
+    found.
 
     A clock of the real world may read anything at the start; a frame at fault may have
     no time at all, and is put at the time of the one before it.
@@ -135,7 +136,7 @@ def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
 class Event:
     """What happened at a moment: the kind is a class of marks, the text a sentence.
 
-    `more` is what else was said, in the words of the record.
+    `more` is further text from the record.
     """
 
     time_s: float
@@ -145,7 +146,7 @@ class Event:
 
 
 class Telling:
-    """Finds what is worth a sentence, while a run goes on or after it.
+    """Finds the events to report, during a run or after it.
 
     Args:
         watched_only: Whether the guard would have acted, and did not.
@@ -182,7 +183,7 @@ class Telling:
 def events(
     lines: Sequence[Mapping[str, Any]], watched_only: bool, acts: bool
 ) -> Iterator[Event]:
-    """The turns of a run: rising alarms, what was obeyed, what was broken, the end.
+    """The events of a run: alarms, acknowledgements, violations, the end.
 
     Args:
         lines: The record, without its header.
@@ -259,7 +260,8 @@ class LawStory:
         text: Its formula.
         steps: From which risk on the guard does what.
         risks: At every frame, as far as it could be told.
-        left_s: At every frame the time until what is owed goes unmet; None: nothing is.
+        left_s: At every frame, the time until a pending obligation goes unmet; None if
+            none is pending.
         broken: When it was broken, and since when that was owed.
         automaton: Its monitor; None where the record was not replayed.
     """
@@ -308,10 +310,10 @@ class Run:
         watch: The models as the guard read them; None where they are not at hand.
         chain: That of them whose law came nearest to be broken.
         visits: Its state at every frame; None: never seen in training.
-        scenery: What there was to see; None where that was not kept.
+        scenery: The scenes; None if they were not kept.
         unseen: Why there is no picture; empty where there is one.
         cautions: What the reader must know first.
-        notes: What is to be said of its figures.
+        notes: Remarks on its figures.
     """
 
     path: Path

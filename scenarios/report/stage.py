@@ -45,7 +45,7 @@ def stage(
 
 
 def view(run: Run, side: str = "") -> Markup:
-    """A picture, with what is told of its moment; or why there is none."""
+    """A picture with the text of its moment, or the reason why there is none."""
     if run.scenery is None:
         inside = joined(tag("p", run.unseen, class_="unseen note"))
     else:

@@ -1,9 +1,9 @@
 """Campaigns: many episodes, each with its results in files of its own.
 
 A file's name says what made it: the scenario, the model and the policy by their
-digests, and the seed. So a campaign that was killed goes on where it stopped, and one
-that was split over machines is merged by copying files together. An episode that
-failed has a result too; it is counted, and run again only once its file is removed.
+digests, and the seed. So a killed campaign continues where it stopped, and one that was
+split over machines is merged by copying the files together. An episode that failed has
+a result too; it is counted, and run again only once its file is removed.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Job:
 
     @property
     def result(self) -> Path:
-        """The file of the episode, apart from what is kept of it."""
+        """The episode's summary file, apart from its records and traces."""
         return place(self.folder) / "episodes" / f"{self.stem}.json"
 
     def write(self, episode: Episode) -> None:
@@ -139,7 +139,7 @@ def _lot(seed: int) -> float:
 
 
 def pool(processes: int, on: str | None = None) -> Pool:
-    """As many processes as are asked for; with one, none is started.
+    """A pool of this many processes; for 1, no process is started.
 
     Args:
         processes: How many.
@@ -160,7 +160,7 @@ def campaign(
     Args:
         todo: The jobs.
         on: Where they are done.
-        again: Whether to run also what is there already.
+        again: Whether to repeat runs that are there already.
     """
     left: list[Job] = []
     for job in todo:
@@ -226,7 +226,7 @@ def kept_in(folder: Path, episodes: Iterable[Episode]) -> list[Stored]:
 
 
 def play(job: Job) -> Episode:
-    """Runs one episode and writes all that is to be kept of it."""
+    """Runs one episode and writes its files."""
     runner = runner_of(job.plan)
     folder, keep = place(job.folder), job.keep
     names: dict[Kept, str] = {
@@ -305,7 +305,7 @@ class _Recorder(Listener):
         self._frames.append(frame)
 
     def trace(self, episode: Episode) -> Trace:
-        """The trace of what was heard."""
+        """The trace of the run."""
         return Trace(self._header(episode), tuple(self._frames), self._notes)
 
     def table(self, episode: Episode) -> RunTable:

@@ -30,7 +30,7 @@ class Raised:
     """An alarm: a decision to do more than proceed, where there was none before.
 
     Args:
-        law: The law that called for it; empty for a fault of the guard's inputs.
+        law: Its law; empty for a fault of the guard's inputs.
         time_s: When.
         risk: Of that law; None where it could not be told.
         decision: What was decided.
@@ -62,8 +62,8 @@ class Intervention:
         kind: What was carried out.
         decided: What the guard had decided.
         because: Why these two differ; empty if they do not.
-        obeyed_s: When the world first showed that it was obeyed; None if it never
-            did, or if nobody looked (an alert).
+        obeyed_s: When the world first showed that it was obeyed; None if it never did,
+            or for an alert.
     """
 
     law: str
@@ -91,13 +91,13 @@ class Episode:
         decisions: How many frames had which decision.
         unknown: Frames in a state that was never seen in training.
         states: The ticks' states in the model, as runs: number (-1: unknown), length.
-        outcomes: What came of it under each law: what drift is told by.
+        outcomes: Its outcome under each law, for detecting drift.
         goal_s: When the scenario's goal was first reached; None if it never was.
         record: The run record's file, in the campaign's folder.
         head: The hash of the record's last line.
         trace: The trace's file, in the campaign's folder.
         series: The file of the risks frame by frame, in the campaign's folder.
-        tally: The file of what its guard counted, in the campaign's folder.
+        tally: The file of its guard's tally, in the campaign's folder.
         error: What went wrong.
         facts: How it was driven: see `driven`.
         usage: What the pilot took: calls of its model, tokens.

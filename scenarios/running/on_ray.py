@@ -1,10 +1,10 @@
 """Episodes on a Ray cluster: actors that stay, and jobs that survive them.
 
-An actor is a process somewhere in the cluster, which keeps what it has loaded from one
-episode to the next. What travels is a job and an episode's figures, some kilobytes:
-traces and records are files, in a folder that all nodes share. A job whose process or
-node is lost is done again by another, and leaves the same bytes, because an episode
-follows from its seed and its files appear whole or not at all.
+An actor is a process in the cluster that keeps what it loaded between episodes. What
+travels is a job and an episode's figures, some kilobytes: traces and records are files,
+in a folder that all nodes share. A job whose process or node is lost is done again by
+another, and leaves the same bytes, because an episode follows from its seed and its
+files appear whole or not at all.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Plan:
         policy: The policy, as JSON; empty without a guard.
         judges: The rules and programs that judge beside the risk, as JSON.
         listeners: Make what hears of the episodes, once a process.
-        approver: Makes whoever is asked; None if there is nobody.
+        approver: Makes the approver; None if there is none.
         pace: How many seconds of the world pass in one of ours; 0: as many as can.
     """
 

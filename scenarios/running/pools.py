@@ -46,7 +46,7 @@ class CannotRun(ForewarnError):
 
 
 class Pool(Protocol):
-    """Does jobs, and hands back each with its result as it is done."""
+    """Does jobs, and yields each with its result when it is done."""
 
     def map(
         self, work: Callable[[Job], Result], jobs: Iterable[Job]
@@ -234,7 +234,7 @@ SHARE = 100
 
 
 def shared(runs: Sequence[Job]) -> Iterator[Sequence[Job]]:
-    """The runs, so many at a time."""
+    """The runs, in batches of this size."""
     return (runs[at : at + SHARE] for at in range(0, len(runs), SHARE))
 
 

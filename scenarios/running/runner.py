@@ -2,9 +2,9 @@
 
     reset → frame → pilot.propose → guard.review → intervener.apply → world.step
 
-Without a guard the proposal is carried out as it is; in shadow mode too, with every
-decision made and recorded. Either way the laws are monitored on the world's own
-frames, so that what is called a violation never depends on a guard.
+Without a guard the proposal is carried out unchanged; also in shadow mode, where every
+decision is made and recorded. Either way the laws are monitored on the world's own
+frames, so that violations never depend on a guard.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Keep:
         listeners: Hear of the episode.
         scene: The file of what there is to see, for a world that can be drawn or that
             renders pictures.
-        tally: The file of what its guard counts.
+        tally: The file of its guard's tally.
         end: When it ends; None: when the scenario says.
     """
 
@@ -75,7 +75,7 @@ class Runner:
 
     Args:
         scenario: Which one.
-        guarding: What the guard is made of; without it nobody watches.
+        guarding: The parts of the guard; None for runs without a guard.
     """
 
     def __init__(self, scenario: Scenario, guarding: Guarding | None = None) -> None:
@@ -91,7 +91,7 @@ class Runner:
         return "shadow" if self.guarding.policy.shadow else "guarded"
 
     def world(self, seed: int) -> World:
-        """The world of one episode; whoever asks for it closes it."""
+        """The world of one episode; the caller closes it."""
         plug = self.scenario.world
         return make_world(plug.name, *self._settings(plug, seed))
 

@@ -73,7 +73,7 @@ class SequentialEstimate:
 
     @property
     def needed(self) -> int:
-        """How many trials would be enough if the frequency stayed what it is."""
+        """The number of trials that would suffice if the frequency stayed the same."""
         if not self.trials:
             return okamoto(self.epsilon, self.delta)
         return math.ceil(massart(self.hits / self.trials, self.epsilon, self.delta))
@@ -97,7 +97,7 @@ class SequentialEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """How well each law's violation rate is to be known.
+    """The required accuracy of each law's violation rate.
 
     Args:
         epsilon: Maximum error.
@@ -139,7 +139,7 @@ class Campaign:
         on: Where the episodes run.
         out: Where their traces go.
         keep: The traces' format.
-        again: Whether to run also what is there already.
+        again: Whether to repeat runs that are there already.
         watched: Shows progress.
     """
 
@@ -152,7 +152,7 @@ class Campaign:
     watched: Callable[[Iterable[Episode], str, int], Iterator[Episode]]
 
     def run(self, episodes: int, until_s: float = math.inf) -> list[Episode]:
-        """Runs so many episodes, or as many as are done by a time of the clock."""
+        """Runs this many episodes, or as many as fit before a deadline."""
         scenario = self.scenario
         model = without_risk(scenario, self.out) if scenario.judges else None
         seeds = range(self.first, self.first + episodes)
@@ -180,7 +180,7 @@ def sampled(
 
     Args:
         campaign: What runs.
-        goal: How well the rates are to be known.
+        goal: The required accuracy of the rates.
         most: Maximum number of episodes.
         time_s: Time limit.
         budget: Both, as they were asked for.

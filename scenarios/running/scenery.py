@@ -95,7 +95,7 @@ class SceneLog(Listener):
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None
     ) -> None:
-        """Writes what is to be seen at a frame."""
+        """Writes the scene of a frame."""
 
         def changes() -> dict[str, Any]:
             before = self._before

@@ -37,7 +37,7 @@ class Judgement:
 
     Args:
         scores: Of each law, how alarming it found every frame.
-        thresholds: Of each law, the scores from which on it would alarm.
+        thresholds: For each law, the scores at which it would alarm.
         skipped: The laws that it cannot judge, and why.
     """
 
@@ -143,7 +143,7 @@ class SeriesLog(Listener):
             self._risks.setdefault(law.name, []).append(risk)
 
     def series(self, judges: Sequence[Judge] = ()) -> Series:
-        """All that was taken down, with what the baselines made of it."""
+        """The recorded series, with the baselines' scores."""
         return Series(
             self._times,
             self._risks,

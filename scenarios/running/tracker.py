@@ -1,4 +1,4 @@
-"""Follows one guarded episode: what was decided, what was done, what it showed."""
+"""Follows one guarded episode: decisions, interventions and acknowledgements."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Tracker(Listener):
             runs.append([*states, 1])
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Takes in what became of a decision."""
+        """Records the outcome of a decision."""
         time_s, outcome = frame.time_s, turn.outcome
         last = self.interventions[-1] if self._under_way else None
         if last is not None and outcome.obeyed and last.obeyed_s is None:
@@ -100,7 +100,7 @@ class Tracker(Listener):
         return self._stated.outcomes(broken)
 
     def told(self, episode: Episode, loop: GuardedLoop) -> Episode:
-        """The episode with what its guard said and did."""
+        """The episode with its guard's decisions and interventions."""
         return replace(
             episode,
             alarms=tuple(self.alarms),

@@ -4,9 +4,9 @@ A threshold that is right for a warning is not right for a stop: warned too late
 prevents nothing, and a stop that nobody needed costs little where it is short. So
 training runs are run again with the guard acting, at one threshold after the other and
 with one hold after the other, and counted: what is prevented and caused, in how many
-clean runs it stepped in, how many take longer, and how long vehicles stand. A stop that
-is released too soon is the most frequent reason of what is left: thresholds and holds
-are therefore searched together.
+clean runs it stepped in, how many take longer, and how long vehicles stand. Most
+remaining violations come from stops that are released too soon, so thresholds and hold
+times are searched together.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class Acted:
         return self.prevented - self.cost * needless
 
     def within(self, allowed: float) -> bool:
-        """Whether about so many clean runs in one took longer by more than a tenth."""
+        """Whether at most about this fraction of clean runs was slowed by more than 10
+        %."""
         return self.prolonged <= round(allowed * self.clean)
 
     def as_dict(self) -> dict[str, Any]:
@@ -135,7 +136,8 @@ class Trial:
 
         Args:
             seeds: The runs to begin with; nothing is measured by them later.
-            beyond: The first seed of what is added; up to `MORE` times as many.
+            beyond: The first seed of the added runs, of which there are up to `MORE`
+                times as many.
             violations: So many are enough.
         """
         self._alone(seeds)
@@ -211,7 +213,7 @@ class Trial:
         longer: float,
         alert: Mapping[str, float],
     ) -> tuple[Policy, list[Acted], Acted]:
-        """The policy from which on acting is worth most, and all that was tried.
+        """The best policy for acting, and all candidates.
 
         Args:
             best: The horizon and the calibration that were found.

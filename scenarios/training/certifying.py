@@ -26,7 +26,7 @@ from forewarn.scenarios.schema import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be certified.
+    """The claim to certify.
 
     Args:
         violating: Maximum fraction of runs that break a law.
@@ -106,7 +106,7 @@ def certified(
     wanted: Wanted,
     pairs: Sequence[tuple[Episode, Episode]],
 ) -> Guarantee:
-    """As `certify`, of runs that were done."""
+    """As `certify`, for runs that are done."""
     return Guarantee(
         wanted.violating,
         wanted.slowed,

@@ -1,4 +1,4 @@
-"""Learning a model from traces, by what was wished and perhaps an earlier model."""
+"""Learns a model from traces, with given options and perhaps an earlier model."""
 
 from __future__ import annotations
 
@@ -253,8 +253,8 @@ class Learner:
 
         Args:
             runs: They.
-            on: Where they are read; that changes nothing of what is counted. None:
-                here, as many at once as a piece of a file holds.
+            on: The pool that reads them; it does not affect the counts. None: here, as
+                many at once as a piece of a file holds.
         """
         kind = self.wish.format
         with_frames = cache(holds_traces)

@@ -73,7 +73,7 @@ class Trained:
     Args:
         models: The model; or several, each of its own laws.
         chosen: Of each its laws and its abstraction, and how that was chosen.
-        settled: Their thresholds, and what they promise.
+        settled: Their thresholds and guarantees.
         policy: The policy; None if no threshold keeps the promise.
     """
 

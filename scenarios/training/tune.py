@@ -116,7 +116,7 @@ def _finite(threshold: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a policy is made of, and what it promises.
+    """The parts of a policy, and its guarantees.
 
     Args:
         tried: Every horizon that was tried, the best first.
@@ -249,7 +249,7 @@ def settle(
     policy: Policy,
     confidence: float = CONFIDENCE,
 ) -> Settled:
-    """As `tune`, on runs that were read: those to calibrate by, and the others."""
+    """As `tune`, on runs that were read: calibration runs and others."""
     first, aside = runs
     shares = list(zip(models, dealt(models, laws), strict=True))
     stored = {
@@ -313,7 +313,7 @@ def with_ordinary(
     models: Sequence[Model],
     runs: Sequence[Kept],
 ) -> Policy:
-    """The same policy, with what these runs show of its risks: by it drift is told.
+    """The same policy, with these runs' outcomes, for detecting drift.
 
     Args:
         policy: The policy; its thresholds and its calibration stay.

@@ -56,7 +56,7 @@ class Wish:
 
     @property
     def auto(self) -> bool:
-        """Whether predicates are to be found."""
+        """Whether to search for predicates."""
         return self.abstraction == "auto"
 
     @property

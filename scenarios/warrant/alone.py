@@ -2,8 +2,8 @@
 
 Such a law has no threshold and nothing is learned, so all runs go to its certificate.
 An alarm is a call that the guard would not have let be made, by replay of past calls.
-Where people have said which runs are unsafe, those are what must not be missed; where
-nobody has, each run counts as clean.
+If people labelled runs as unsafe, those must not be missed; without labels, every run
+counts as clean.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ UNLABELLED = " Nobody has said which runs are unsafe, so each counts as clean."
 
 @dataclass(frozen=True, slots=True)
 class PastCalls:
-    """A run of calls with what people have said of it.
+    """A run of calls with its labels.
 
     Args:
         run: The calls.

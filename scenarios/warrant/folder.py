@@ -24,7 +24,7 @@ from forewarn.scenarios.warrant.page import write_page
 
 
 def write_guard(folder: Path, made: Made) -> Certificate:
-    """Writes a guard and its certificate; what was there before goes.
+    """Writes a guard and its certificate; earlier files are replaced.
 
     Raises:
         InvalidInput: There is something else in the folder.

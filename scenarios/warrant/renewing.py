@@ -24,7 +24,7 @@ def renew(
     policy: Policy,
     past: Sequence[Past],
 ) -> Made:
-    """Certifies a guard anew, on all runs that it was not learned from.
+    """Certifies a guard again, on all runs that it was not learned from.
 
     Args:
         certificate: What was certified, and from which runs the guard was learned.

@@ -1,7 +1,7 @@
 """The runs that a warrant is made from: their groups, their labels, and their parts.
 
-Runs of one group, such as one driver, never come to lie in two parts: what is learned
-from a driver would otherwise be judged by the same driver.
+Runs of one group, such as one driver, are never split between two parts: a guard must
+not be judged on the driver that it learned from.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Facts:
         return Facts(self.columns, rows, self.source)
 
     def of(self, name: str, number: int) -> Mapping[str, str]:
-        """What is said of a run, by its name or its number."""
+        """The facts about a run, by its name or number."""
         stem = name.split(".")[0]
         for key in (name, stem, str(number)):
             if key in self.by_name:

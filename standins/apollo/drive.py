@@ -73,7 +73,7 @@ class SumoDrive:
 
     @property
     def over(self) -> str:
-        """Why the episode has ended; empty while it goes on."""
+        """Why the episode has ended; empty while it runs."""
         return self._over
 
     def begin(self, seed: int) -> Frame:
@@ -167,7 +167,7 @@ class SumoDrive:
         return self._channels.ROUTING, response
 
     def says(self, time_s: float, planner: Planner) -> Iterator[tuple[Any, Any]]:
-        """All that is said at one moment; localization, the quickest, comes last."""
+        """All messages of one moment; localization, the most frequent, comes last."""
         yield self._channels.OBSTACLES, self._obstacles(time_s)
         yield self._channels.LIGHTS, self._lights(time_s)
         yield self._channels.PREDICTION, self._prediction(time_s)

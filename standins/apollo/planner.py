@@ -115,7 +115,7 @@ class Planner:
         return math.inf if self.target_speed is None else self.target_speed
 
     def decide(self, planning: Any) -> None:
-        """Writes into a planning message what it is about to do."""
+        """Writes its plan into a planning message."""
         main = planning.decision.main_decision
         if self.stops:
             main.stop.reason_code = 202

@@ -19,9 +19,9 @@ _ROUTE_S = 1.0
 
 
 class StandIn:
-    """An Apollo that drives a scenario, and does what it is told as Apollo does.
+    """A stand-in for Apollo that drives a scenario and obeys commands as Apollo does.
 
-    The route is said again each second, for those who come late; Apollo says it once.
+    The route is repeated each second for late readers; Apollo sends it once.
 
     Args:
         cyber: Where it speaks and listens.
@@ -103,7 +103,7 @@ def play_record(
     pace: float,
     going: Callable[[], bool],
 ) -> int:
-    """Says what a `.record` holds, as it was said; gives the number of messages.
+    """Replays the messages of a `.record`; returns their number.
 
     Args:
         cyber: Where to say it.

@@ -1,8 +1,8 @@
 """Cyber in one process, as cyber_py3 has it, and cyber_bridge in front of it.
 
-Messages travel as bytes. A reader is called on the writer's thread, and what it raises
-is swallowed, as in Apollo's host. As in Apollo, the bridge acknowledges nothing, ends a
-connection at an unknown operation, ignores a writer whose type was not registered,
+Messages travel as bytes. A reader is called on the writer's thread, and its exceptions
+are swallowed, as in Apollo's host. As in Apollo, the bridge acknowledges nothing, ends
+a connection at an unknown operation, ignores a writer whose type was not registered,
 drops what a connection does not read, and calls no services.
 """
 
@@ -58,7 +58,7 @@ class FakeCyber:
         return FakeNode(self, name)
 
     def get_services(self, sleep_s: float = 2) -> list[str]:
-        """The names of the services that there are."""
+        """The names of the services."""
         return list(self._services)
 
     def publish(self, channel: str, data: bytes) -> None:
@@ -70,7 +70,7 @@ class FakeCyber:
                 self.swallowed += 1
 
     def read(self, channel: str, reader: Raw) -> Callable[[], None]:
-        """Adds a reader of bytes; what is returned takes it away."""
+        """Adds a reader of bytes; returns a function that removes it."""
         with self._lock:
             self._readers.setdefault(channel, []).append(reader)
 
@@ -189,8 +189,8 @@ _CONNECTIONS = 32
 class BridgeServer:
     """Listens from the moment it is made; `close` ends it.
 
-    `connections` and `losses` count who came, and who was sent away for what they
-    sent; `dropped` counts messages that were not read in time.
+    `connections` counts clients, `losses` those that were disconnected for what they
+    sent, and `dropped` messages that were not read in time.
 
     Args:
         cyber: Whose channels it shows.
@@ -342,7 +342,7 @@ class _Line:
         self._server._ring()
 
     def send(self) -> bool:
-        """Sends what it can; whether more waits."""
+        """Sends as much as possible; returns whether more waits."""
         with self._lock:
             if self._pending and not self.ended:
                 try:

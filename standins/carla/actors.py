@@ -92,7 +92,7 @@ def transform(at: Pose) -> list[list[float]]:
 
 
 def token(host: str, port: int, stream: int) -> bytes:
-    """Where a stream is to be had."""
+    """The address of a stream."""
     address = socket.inet_aton(host)
     return _TOKEN.pack(stream, port, 1, 1, address, b"")
 
@@ -171,7 +171,7 @@ class Actor:
         attributes: As the blueprint gave them, encoded.
         half: Half its length, width and height.
         centre: The middle of its bounding box, seen from `at`.
-        parent: Whom it is attached to; 0 for nobody.
+        parent: The actor that it is attached to; 0 for none.
         mount: Where on the parent.
         ours: Whether the world made it, not a client.
     """
@@ -343,7 +343,7 @@ class Sensor(Actor):
     """Something that a client attached to see with.
 
     Args:
-        stream: Where what it sees goes; 0 for one that the client works out.
+        stream: The stream of its data; 0 for a sensor that the client computes.
         period_s: The least time between two frames.
         angle: How far it has turned, if it turns.
         luck: Where its noise comes from.

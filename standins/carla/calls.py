@@ -43,7 +43,7 @@ class Host(Protocol):
     recordings: Recordings
 
     def token(self, stream: int) -> bytes:
-        """Where a stream is to be had."""
+        """The address of a stream."""
 
     def load(self, name: str, *, keep_settings: bool) -> None:
         """Makes another world, of a map by name; empty for the same map."""
@@ -55,7 +55,7 @@ class Host(Protocol):
         """The maps that can be loaded."""
 
     def restart(self, seed: int) -> None:
-        """Makes the same world anew, from another seed."""
+        """Makes the same world again, from another seed."""
 
 
 Handler = Callable[..., Any]

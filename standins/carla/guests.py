@@ -254,7 +254,7 @@ class Guests:
                 self.remove(guest.name)
 
     def after(self) -> None:
-        """What is to be done when SUMO has made its step."""
+        """The actions to take after SUMO's step."""
         vehicle = self._sumo.vehicle
         for name in self._sumo.simulation.getArrivedIDList():
             self._gone(name)

@@ -129,7 +129,7 @@ class Group:
     def runs(self, index: int, shown: int) -> list[list[Phase]]:
         """The phases in a row through which a link shows a colour.
 
-        Of red only what is for nobody else's sake: when all show red.
+        The all-red phase: red that protects no other stream.
         """
         found: list[list[Phase]] = []
         began = len(self.phases)
@@ -297,7 +297,7 @@ class StopLines:
                 rows.append((line, reach, light))
 
     def look(self, car: Vehicle) -> bool:
-        """Finds a car's light and speed limit anew, if it has moved since."""
+        """Updates a car's light and speed limit if it has moved."""
         x, y = car.at[:2]
         seen = car.looked_at
         if seen and abs(x - seen[0]) + abs(y - seen[1]) < _LOOKS_AGAIN_M:

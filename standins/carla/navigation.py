@@ -30,7 +30,7 @@ Cell = tuple[int, int]
 
 
 def mesh(roads: Roads) -> bytes:
-    """The mesh of a map; empty if nobody can walk there."""
+    """The mesh of a map; empty if it has no walkable area."""
     cells = dict.fromkeys(_sidewalks(roads), SIDEWALK)
     crossing = dict.fromkeys(_crosswalks(roads), CROSSWALK)
     kinds = {**crossing, **cells} if cells else {}

@@ -59,7 +59,7 @@ class Recordings:
 
     Args:
         folder: Where they are kept; none for a folder that goes when the server ends.
-        say: Tells whoever watches the server.
+        say: Notifies the observer of the server.
     """
 
     def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
@@ -235,7 +235,7 @@ class Recorder:
             self._full()
 
     def flush(self) -> None:
-        """Has what was written be read by others, in whole frames."""
+        """Flushes what was written, in whole frames."""
         self._file.flush()
 
     def close(self) -> None:
@@ -312,7 +312,7 @@ class Part:
 
     Args:
         factor: How much faster than it was.
-        follow: The number in the log of whom the spectator follows; 0 for nobody.
+        follow: The log's number of the actor that the spectator follows; 0 for none.
         offset: Where the spectator is, seen from there.
     """
 
@@ -331,7 +331,7 @@ class Replay:
     Args:
         world: Where it plays.
         log: What; it is closed in the end.
-        say: Hears of what could not be played.
+        say: Receives the parts that could not be played.
     """
 
     def __init__(

@@ -153,7 +153,7 @@ def text_of(path: Path, limit: int) -> str:
     """A file's text.
 
     Raises:
-        InvalidInput: It cannot be read, or is longer than so many bytes.
+        InvalidInput: It cannot be read, or is longer than the limit.
     """
     try:
         with path.open("rb") as file:

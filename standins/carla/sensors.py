@@ -74,7 +74,7 @@ class Sensors:
         return iter(self._all.values())
 
     def see(self, dt: float, hurried: bool) -> None:
-        """Sends what the sensors that somebody listens to see now."""
+        """Sends the present data of all sensors with listeners."""
         world = self._world
         rests = hurried and time.monotonic() < self._rests_until_s
         casting: list[Sensor] = []

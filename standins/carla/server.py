@@ -31,7 +31,7 @@ _MOST_SAID: Final = 100
 
 
 class Server:
-    """Serves one world after another until it is told to stop.
+    """Serves one world after another until it is stopped.
 
     Args:
         maps: The maps that clients can load.
@@ -43,7 +43,7 @@ class Server:
         rate_hz: Ticks a second while no client ticks.
         waits: Whether worlds begin in synchronous mode, a tick the time of a rate's.
         folder: That of clients' recordings; without one they go with the server.
-        say: Hears of what the server cannot do.
+        say: Receives what the server cannot do.
     """
 
     def __init__(

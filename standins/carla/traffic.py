@@ -1,4 +1,4 @@
-"""Who moves besides the clients' actors: nobody, or SUMO behind CARLA's protocol.
+"""Traffic besides the clients' actors: none, or SUMO's behind CARLA's protocol.
 
 SUMO moves its own vehicles and pedestrians and runs the lights; what clients spawn is
 put into it at every step, so that its traffic follows them, yields to them and stops
@@ -200,7 +200,7 @@ class SumoTraffic:
 
     Args:
         sumo: SUMO as a library.
-        net: The roads, where no scenario says what is on them.
+        net: The roads, if no scenario defines the traffic.
         seed: Where chance begins.
         step_s: SUMO's own step.
         busy: How much traffic there is.

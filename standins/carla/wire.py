@@ -48,7 +48,7 @@ def packed(value: object) -> bytes:
 class Guests:
     """Who is connected. Where there is no room, strangers go: the oldest first.
 
-    A stranger has said nothing yet; a client does so as it comes.
+    An unknown peer has sent nothing yet; a client sends at once.
     """
 
     def __init__(self) -> None:

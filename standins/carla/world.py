@@ -60,8 +60,8 @@ class World:
         step_s: A tick's time where clients name none.
         settings: The clients' settings.
         frame: The number of its first frame. Clients overlook a frame 0.
-        first: The number of its first actor. No number comes again, in whichever world:
-            clients keep what they once heard of it.
+        first: The number of its first actor. Ids are never reused, in any world,
+            because clients cache what they know of an id.
 
     A replay moves actors by `moved` and a recording takes them down by `noted`: each is
     called at every tick, with its time.
@@ -123,7 +123,7 @@ class World:
         self._step_lights(0.0)
 
     def rewind(self) -> None:
-        """Begins the episode anew, if no client has changed anything in it yet."""
+        """Restarts the episode if no client has changed anything in it yet."""
         if not self._pristine or not self.time_s:
             return
         self.empty_roads()

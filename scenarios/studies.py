@@ -127,11 +127,18 @@ class Tuning(Plotted):
             InvalidInput: There is no policy: the reason is in the message.
         """
         path = Path(path)
+        write_policy(path, self.needed_policy())
+        return path
+
+    def needed_policy(self) -> Policy:
+        """The policy; where there is none the error says why."""
         if self.policy is None:
             why = "; ".join(f"{law}: {t}" for law, t in self.settled.without.items())
-            raise InvalidInput(f"no threshold keeps the guarantee: {why}")
-        write_policy(path, self.policy)
-        return path
+            raise InvalidInput(
+                f"no threshold keeps the guarantee: {why}",
+                mend="tune with more runs, or allow a higher false_alarm_rate",
+            )
+        return self.policy
 
     def table(self) -> Iterator[dict[str, Any]]:
         """One row for each law and horizon that was tried; `taken` marks the best."""
@@ -223,9 +230,7 @@ def _policy(given: AnyPolicy) -> Policy:
     if isinstance(given, Policy):
         return given
     if isinstance(given, Tuning):
-        if given.policy is None:
-            raise InvalidInput("no policy was found by tuning")
-        return given.policy
+        return given.needed_policy()
     return load_policy(Path(given))
 
 

@@ -58,7 +58,9 @@ class Guarding:
     warrant: Warrant | None = None
 
     @classmethod
-    def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:
+    def load(
+        cls, path: Path | str, policy: Policy | None = None, **rest: Any
+    ) -> Guarding:
         """Loads a model's file, or a guard with a certificate.
 
         Args:

@@ -80,6 +80,13 @@ def test_an_agent_is_watched_live() -> None:
     assert len(onlooker.over) == 1
 
 
+def test_a_record_may_be_named_by_text(tmp_path: Path) -> None:
+    path = f"{tmp_path}/calls.run.jsonl"
+    with AgentGuard.by_laws(["always not tool == delete"], record=path) as guard:
+        assert not guard.before("delete", {}).passes
+    assert list(read_record(Path(path)))[-1].content["end"]
+
+
 def test_reflecting_too_often_stops() -> None:
     kitchen = Kitchen()
     guard = kitchen.guard(policy("reflect", max_reflections=2))

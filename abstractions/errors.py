@@ -154,6 +154,13 @@ def said(error: BaseException) -> str:
         return f"{type(error).__name__}: it cannot say more"
 
 
+def is_out_of_threads(error: BaseException) -> bool:
+    """Whether no further thread could be started."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_out_of_threads, error.exceptions))
+    return isinstance(error, RuntimeError) and "start new thread" in str(error)
+
+
 def mend_of(error: BaseException, path: Path) -> str:
     """What the user would most likely do about a file that cannot be read."""
     if isinstance(error, FileNotFoundError):

@@ -269,13 +269,17 @@ def _exit_soon(guard: AgentGuard) -> None:
 
     timer = threading.Timer(EXIT_LIMIT_S, leave)
     timer.daemon = True
-    timer.start()
+    try:
+        timer.start()
+    except RuntimeError:  # no thread is left
+        asyncio.get_running_loop().call_later(EXIT_LIMIT_S, leave)
 
 
 @asynccontextmanager
 async def _started(
     command: list[str], environment: Mapping[str, str], said: _Said
 ) -> AsyncIterator[Client]:
+    threading.Thread(target=int).start()  # asyncio needs one, and tells it at length
     upstream = Client(_server_process(command, environment, said))
     try:
         async with asyncio.timeout(START_LIMIT_S):

@@ -21,12 +21,14 @@ from forewarn import __version__
 from forewarn.abstractions.errors import (
     ForewarnError,
     clean,
+    is_out_of_threads,
     mend_of,
     near_miss,
 )
 from forewarn.abstractions.places import left_waiting
 
 BAD_INPUT = 2
+MISSING = 3
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -164,6 +166,8 @@ class _Forewarn(click.Group):
         except RecursionError:
             return _complain("something in the input is nested too deep", BAD_INPUT)
         except Exception as error:
+            if is_out_of_threads(error):
+                return _complain("this machine has no thread left", MISSING)
             if os.environ.get("FOREWARN_TRACEBACK"):
                 traceback.print_exc()
             from forewarn.plugins.functions import said_where

@@ -85,6 +85,7 @@ class Judging:
 
     Neither a person who is asked nor a slow sensor holds up the event loop. A call
     may be taken back while it is judged, but its turn ends only after the judgement.
+    Where no thread is left the event loop waits.
     """
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
@@ -95,6 +96,11 @@ class Judging:
         self, work: Callable[[Unpack[Given]], Answer], *given: *Given
     ) -> Answer:
         context = copy_context()
+        try:
+            # What is submitted counts although no thread can be started for it.
+            self._threads.submit(int)
+        except RuntimeError:
+            return context.run(work, *given)
         asked = self._threads.submit(lambda: context.run(work, *given))
         self._last = asked
         return await asyncio.shield(asyncio.wrap_future(asked))

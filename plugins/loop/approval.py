@@ -61,7 +61,11 @@ class Desk:
             finally:
                 self._busy.release()
 
-        threading.Thread(target=put, name="forewarn-ask", daemon=True).start()
+        try:
+            threading.Thread(target=put, name="forewarn-ask", daemon=True).start()
+        except RuntimeError:
+            self._busy.release()
+            raise
         try:
             return answers.get(timeout=self._timeout_s)
         except queue.Empty:

@@ -127,7 +127,11 @@ class Watchdog:
         )
 
     def __enter__(self) -> Watchdog:
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._try()  # no thread is left to do it later
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

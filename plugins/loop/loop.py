@@ -40,6 +40,7 @@ from forewarn.plugins.loop.warrant import Warrant, Witness
 Foresee = Callable[[Action], Frame]
 
 LAPSED = "the lease ran out meanwhile"
+NOT_BEGUN = CANNOT_JUDGE + "its run did not begin"
 FORKED = CANNOT_JUDGE + "it was made in another process, before a fork"
 
 
@@ -132,6 +133,7 @@ class GuardedLoop:
             listeners: Hear of this run alone.
         """
         self._end({"ended": "it began anew"})
+        self.guard.break_off(NOT_BEGUN)  # also where what follows fails
         self._actuator = None
         counted = tally or self._tally
         counting = [] if counted is None else [Tallying(self.guard.watch, counted)]

@@ -17,7 +17,13 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, Protocol, TypeVar
 
-from forewarn.abstractions.errors import ForewarnError, InvalidInput, said
+from forewarn.abstractions.errors import (
+    ForewarnError,
+    InvalidInput,
+    Unreachable,
+    is_out_of_threads,
+    said,
+)
 from forewarn.plugins.functions import said_where
 
 Job = TypeVar("Job")
@@ -194,7 +200,8 @@ def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
     """What a worker does: jobs, until nobody has another."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    with suppress(RuntimeError):  # without a thread it goes on until it is told
+        threading.Thread(target=_follow_parent, daemon=True).start()
     while True:
         try:
             job = pipe.recv()
@@ -211,6 +218,8 @@ def answered(work: Callable[[Any], Any], job: Any) -> tuple[str, Any]:
     except ForewarnError as error:
         return "cannot", (str(error), error.exit_status)
     except Exception as error:
+        if is_out_of_threads(error):
+            return "cannot", (said(error), Unreachable.exit_status)
         if own := said_where(error):
             return "cannot", (own, InvalidInput.exit_status)
         return "cannot", (f"a defect in forewarn: {said(error)}", DEFECT)

@@ -55,10 +55,8 @@ def measure(
 ) -> Iterator[tuple[str, Facts]]:
     """What the stop policy of each folder does on these runs."""
     scenario, model = load_scenario(name), Shipped.in_folder(FOLDER, name).model
-    policies = {
-        which: load_policy(Shipped.in_folder(folder, name).acting)
-        for which, folder in folders.items()
-    }
+    files = {w: Shipped.in_folder(each, name).acting for w, each in folders.items()}
+    policies = {w: load_policy(path) for w, path in files.items() if path.exists()}
     last: Policy | None = None
     known: list[tuple[Episode, Episode]] = []
     for which, policy in sorted(policies.items(), key=lambda each: lowest(each[1])):
@@ -156,10 +154,11 @@ def table(found: dict[str, dict[str, Facts]]) -> Iterator[str]:
             yield "| " + " | ".join(map(str, row(name, which, facts))) + " |"
     yield ""
     for which in dict.fromkeys(which for ways in found.values() for which in ways):
-        sides = [ways[which]["outcomes"] for ways in found.values()]
+        own = [ways[which] for ways in found.values() if which in ways]
+        sides = [each["outcomes"] for each in own]
         without = sum(each["unguarded"]["violating"] for each in sides)
         left = sum(each["guarded"]["violating"] for each in sides)
-        stopped = sum(ways[which]["clean_stopped"] for ways in found.values())
+        stopped = sum(each["clean_stopped"] for each in own)
         yield (
             f"{which}: {left} of {without} violations left;"
             f" {stopped} clean runs stopped."
@@ -170,7 +169,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--policies", type=Path, help="compare those of this folder")
+    parser.add_argument(
+        "--policies", type=Path, help="compare those that this folder has"
+    )
     parser.add_argument(
         "--keep", action="store_true", help="write the guarantees into the policies"
     )

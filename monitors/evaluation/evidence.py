@@ -182,7 +182,7 @@ class Rate:
             if not window.left:
                 self._won += self._worth(window)
                 self._windows[length] = self._window(length)
-        if happened:  # else it has not grown
+        if happened and not self.exceeded:  # else it has not grown, or need not
             self.most = max(self.most, self.evidence)
 
     def _window(self, length: int) -> _Window:
@@ -224,14 +224,22 @@ class Rate:
         return kept
 
     @classmethod
-    def from_dict(cls, content: object, source: str) -> Rate:
+    def from_dict(cls, content: object, source: str, known: Rate | None = None) -> Rate:
         """The evidence that `as_dict` gave.
 
         Args:
             content: What it gave.
             source: Where it was read, for errors.
+            known: It may continue this, which then takes in only what is new.
         """
         said = validated(_Kept, content, source, InvalidEvidence)
+        if known is not None:
+            own = known.as_dict()
+            begins = said.outcomes.startswith(own["outcomes"])
+            if begins and own | {"outcomes": said.outcomes} == content:
+                for each in said.outcomes[known.runs :]:
+                    known.observe(each == "1")
+                return known
         windows = WINDOWS if said.windows is None else dict(said.windows)
         found = cls(Reference(**said.reference.model_dump()), said.level, windows)
         for each in said.outcomes:

@@ -36,6 +36,7 @@ from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.plugins.loop.alerts import LOGGER
 
 EVIDENCE = "evidence.json"
+UNREAD = "its evidence cannot be read: "
 LOCK_S = 5.0
 """How long a run waits for another process to have written its evidence."""
 
@@ -77,8 +78,10 @@ class Warrant:
         """Why the certificate was revoked; empty while it holds."""
         try:
             self._load()
-        except (OSError, InvalidInput) as error:
-            self._revoke(f"its evidence cannot be read: {said(error)}")
+        except OSError as error:  # perhaps not for long
+            return self._revoked or UNREAD + said(error)
+        except InvalidInput as error:
+            self._revoke(UNREAD + said(error))
         return self._revoked
 
     def told(self) -> dict[str, Any]:
@@ -148,7 +151,7 @@ class Warrant:
         if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
             raise InvalidCertificate("it is about other rates", source=source)
         self._rates = {
-            name: Rate.from_dict(content, f"{source}: {name}")
+            name: Rate.from_dict(content, f"{source}: {name}", self._rates[name])
             for name, content in file.rates.items()
         }
         self._revoked, self._read = file.revoked, stamp

@@ -12,6 +12,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Source
+from forewarn.monitors.evaluation.evidence import Rate
 from forewarn.monitors.guarding.certificate import InvalidCertificate
 from forewarn.monitors.guarding.decision import Decision
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -128,6 +129,46 @@ def test_evidence_about_another_certificate_is_rejected(guard: Path) -> None:
     path.write_text(json.dumps(content | {"certificate": "0" * 64}))
     with pytest.raises(InvalidCertificate, match="another certificate"):
         Warrant(guard)
+
+
+def test_of_evidence_only_what_is_new_is_replayed(
+    guard: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = Warrant(guard), Warrant(guard)
+    observed: list[bool] = []
+    observe = Rate.observe
+
+    def counted(rate: Rate, happened: bool) -> None:
+        observed.append(happened)
+        observe(rate, happened)
+
+    for _ in range(20):
+        theirs.count({REASON: False})
+    assert not ours.revoked()
+    monkeypatch.setattr(Rate, "observe", counted)
+    theirs.count({REASON: True})
+    assert not ours.revoked() and observed == [True, True]
+    assert ours.told() == theirs.told() == Warrant(guard).told()
+    (guard / EVIDENCE).unlink()
+    theirs = Warrant(guard)
+    theirs.count({REASON: True})
+    assert ours.told() == theirs.told()
+
+
+def test_evidence_that_cannot_be_read_for_a_moment_revokes_for_no_longer(
+    guard: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warranty = Warrant(guard)
+    warranty.count({REASON: False})
+
+    def no_file(warranty: Warrant) -> None:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Warrant, "_load", no_file)
+        assert "Too many open files" in warranty.revoked()
+        warranty.count({REASON: False})
+    assert not warranty.revoked() and not Warrant(guard).revoked()
 
 
 def test_a_lock_that_another_process_holds_holds_up_no_run(

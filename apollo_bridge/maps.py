@@ -75,7 +75,7 @@ class Crosswalk:
     width_m: float
 
 
-class Place(NamedTuple):
+class LanePoint(NamedTuple):
     """Where on a lane something is: how far along, how far to the left, its course."""
 
     lane: str
@@ -100,9 +100,9 @@ class RoadMap:
                     for cell in segment.cells(reach=4.0):
                         self._cells.setdefault(cell, []).append(segment)
 
-    def near(self, x: float, y: float) -> list[tuple[float, Place]]:
+    def near(self, x: float, y: float) -> list[tuple[float, LanePoint]]:
         """The nearest place on each lane within 4 m of a point, and how far off."""
-        best: dict[str, tuple[float, Place]] = {}
+        best: dict[str, tuple[float, LanePoint]] = {}
         cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
         for segment in self._cells.get(cell, ()):
             off, place = segment.place(x, y)
@@ -111,7 +111,7 @@ class RoadMap:
                 best[place.lane] = off, place
         return [found for found in best.values() if found[0] < 4.0]
 
-    def on(self, lane: str, x: float, y: float) -> Place:
+    def on(self, lane: str, x: float, y: float) -> LanePoint:
         """The nearest place on a lane."""
         return min(s.place(x, y) for s in self._segments[lane])[1]
 
@@ -127,7 +127,7 @@ class _Segment(NamedTuple):
     scale: float
     heading: float
 
-    def place(self, x: float, y: float) -> tuple[float, Place]:
+    def place(self, x: float, y: float) -> tuple[float, LanePoint]:
         """How far a point is from it, and where on it the point is."""
         dx, dy = x - self.ax, y - self.ay
         along = dx * self.ux + dy * self.uy
@@ -135,7 +135,7 @@ class _Segment(NamedTuple):
         over = along if along < 0.0 else max(0.0, along - self.size)
         along = min(max(along, 0.0), self.size)
         at = self.begin + along * self.scale
-        return math.hypot(over, left), Place(self.lane, at, left, self.heading)
+        return math.hypot(over, left), LanePoint(self.lane, at, left, self.heading)
 
     def cells(self, reach: float) -> Iterator[tuple[int, int]]:
         bx, by = self.ax + self.size * self.ux, self.ay + self.size * self.uy

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.maps import Network, Place
+from forewarn.apollo_bridge.maps import LanePoint, Network
 from forewarn.plugins.driving.roads import LightName, Point, Roads
 from forewarn.plugins.driving.scene import (
     Colour,
@@ -149,7 +149,7 @@ class ApolloScene(Scene):
         ego.signal = TURN_SIGNALS[shown.turn_signal]
         ego.lamps = Lamps(bool(shown.low_beam), bool(shown.high_beam))
 
-    def _drift(self, place: Place, passed_s: float) -> None:
+    def _drift(self, place: LanePoint, passed_s: float) -> None:
         """How fast the ego moves across its lane, from where it was before."""
         point, lane = self._before
         if not lane or place.lane in self.network.map.lanes[lane].after:
@@ -212,9 +212,9 @@ class ApolloScene(Scene):
         mover.lane = self.network.name_of[best.lane]
         mover.at_m = best.along_m
 
-    def _fitting(self, mover: Mover) -> list[tuple[float, Place]]:
+    def _fitting(self, mover: Mover) -> list[tuple[float, LanePoint]]:
         """The lanes that somebody may be on, and how badly each fits."""
-        found: list[tuple[float, Place]] = []
+        found: list[tuple[float, LanePoint]] = []
         lanes = self.network.map.lanes
         for off, place in self.network.map.near(mover.x, mover.y):
             turned = abs(math.remainder(mover.heading - place.heading, math.tau))
@@ -223,7 +223,7 @@ class ApolloScene(Scene):
                 found.append((off + 0.5 * turned, place))
         return found
 
-    def _place(self, mover: Mover, prefers: frozenset[str]) -> Place | None:
+    def _place(self, mover: Mover, prefers: frozenset[str]) -> LanePoint | None:
         fitting = self._fitting(mover)
         if not fitting:
             return None
@@ -231,7 +231,7 @@ class ApolloScene(Scene):
             fitting, key=lambda f: f[0] - (_PREFERS_M if f[1].lane in prefers else 0.0)
         )[1]
 
-    def _led(self, place: Place, way: Sequence[Point]) -> int:
+    def _led(self, place: LanePoint, way: Sequence[Point]) -> int:
         """How many of the next points somebody comes to lie on a lane's way."""
         lanes = self.network.map.lanes
         onward = [place.lane]

@@ -19,9 +19,9 @@ from typing import Any
 
 from forewarn.scenarios.measuring.embodied import (
     TRAINING_RUNS,
-    Run,
+    Method,
     TaskJob,
-    Way,
+    TaskRun,
     study,
 )
 from forewarn.scenarios.running.campaign import pool
@@ -48,10 +48,10 @@ def main() -> None:
     options = parser.parse_args()
     habits: dict[str, Any] = {"refusal": REFUSAL, "haste": 0.0}
 
-    def runs(way: Way, **extra: float) -> list[Run]:
+    def runs(way: Method, **extra: float) -> list[TaskRun]:
         return _runs(way, {**habits, **extra}, options.jobs)
 
-    none, reflecting = Way("none"), Way("paper", "reflect", 0.1)
+    none, reflecting = Method("none"), Method("paper", "reflect", 0.1)
     half = {"carelessness": 0.5}
     habits["haste"] = _halved(
         lambda haste: _successes(runs(none, haste=haste, **half)), SUCCEEDED
@@ -84,7 +84,7 @@ def main() -> None:
         HABITS.write_text("\n".join(lines) + "\n")
 
 
-def _runs(way: Way, habits: dict[str, float], jobs: int) -> list[Run]:
+def _runs(way: Method, habits: dict[str, float], jobs: int) -> list[TaskRun]:
     tasks = load_family(FAMILY).tasks
     todo = [
         TaskJob(FAMILY, task, (way,), SEEDS, TRAINING, tuple(habits.items()))
@@ -93,15 +93,15 @@ def _runs(way: Way, habits: dict[str, float], jobs: int) -> list[Run]:
     return [run for _, runs in study(todo, pool(jobs)) for run in runs[way]]
 
 
-def _unsafe(runs: Sequence[Run]) -> float:
+def _unsafe(runs: Sequence[TaskRun]) -> float:
     return sum(run.unsafe for run in runs) / len(runs)
 
 
-def _safely_complete(runs: Sequence[Run]) -> float:
+def _safely_complete(runs: Sequence[TaskRun]) -> float:
     return sum(run.complete and not run.unsafe for run in runs) / len(runs)
 
 
-def _successes(runs: Sequence[Run]) -> float:
+def _successes(runs: Sequence[TaskRun]) -> float:
     return 1 - sum(run.failed for run in runs) / sum(run.done for run in runs)
 
 

@@ -20,7 +20,7 @@ from forewarn.abstractions.files import atomic_bytes, atomic_text
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.plugins.contracts import HIT, Shape, Thing
-from forewarn.scenarios.report.runs import Run, vocabulary_of
+from forewarn.scenarios.report.runs import RecordedRun, vocabulary_of
 
 WORLD = "world"
 """The frame of everything that is drawn."""
@@ -269,7 +269,7 @@ _SCENE_UPDATE = _object(
 )  # fmt: skip
 
 
-def write_csv(run: Run, path: Path) -> int:
+def write_csv(run: RecordedRun, path: Path) -> int:
     """Writes the frames of a run with their risks and decisions; how many rows."""
     bounds = ("low", "risk", "high", "likely low", "likely high", "left_s")
     head = ["time_s", "sequence", "decision"]
@@ -298,7 +298,7 @@ Message = tuple[str, float, dict[str, Any]]
 """A topic, a time in seconds, and what is said."""
 
 
-def write_mcap(run: Run, path: Path) -> dict[str, int]:
+def write_mcap(run: RecordedRun, path: Path) -> dict[str, int]:
     """Writes a run as an MCAP file.
 
     Returns:
@@ -334,7 +334,7 @@ def write_mcap(run: Run, path: Path) -> dict[str, int]:
     return counts
 
 
-def _messages(run: Run) -> Iterator[Message]:
+def _messages(run: RecordedRun) -> Iterator[Message]:
     """All messages in the order of their times."""
     started = run.times_s[0]
     if run.scenery is not None:

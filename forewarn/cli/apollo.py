@@ -49,7 +49,7 @@ Pace = Annotated[float, Number(min=0.0, max=1000.0)]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Connection:
     """How Apollo is reached.
 
     Args:
@@ -283,7 +283,7 @@ def record(
     out: File,
     /,
     *,
-    way: Way,
+    way: Connection,
     for_: NotNegative | None = None,
     edition: Edition = 9,
 ) -> None:
@@ -369,7 +369,7 @@ def _refuse_silence(bus: Bus, out: Path) -> None:
 @command(of=apollo)
 def resume(
     *,
-    way: Way,
+    way: Connection,
     edition: Edition = 9,
 ) -> None:
     """Let Apollo drive on after a guard has stopped it.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.rules.predicates import Domain, Library
     from forewarn.monitors.rules.rule import RuleSet
     from forewarn.monitors.rules.scoring import Score
-    from forewarn.monitors.rules.versions import Step
+    from forewarn.monitors.rules.versions import VersionChange
 
 
 @click.group()
@@ -156,7 +156,7 @@ def rollback(
     _say_step(roll_back(file, to), file)
 
 
-def _say_step(step: Step, path: Path) -> None:
+def _say_step(step: VersionChange, path: Path) -> None:
     from forewarn.abstractions.serial import to_json
 
     payload = {"rules": str(path), **to_json(step)}

@@ -14,7 +14,7 @@ from forewarn.abstractions.errors import near_miss
 from forewarn.abstractions.frame import is_number
 from forewarn.monitors.programs.functions import SAID, Toolbox
 from forewarn.monitors.programs.grammar import COMPARISONS, parse, refuse
-from forewarn.monitors.programs.running import Fact, Outcome, Run, truth_of
+from forewarn.monitors.programs.running import Execution, Fact, Outcome, truth_of
 from forewarn.monitors.programs.values import (
     CHARACTERS_A_STEP,
     ProgramFault,
@@ -64,7 +64,9 @@ def _constant_mapping(node: ast.Dict) -> tuple[bool, Value]:
 _SINGLE = (str, int, float, bool, type(None))
 
 
-def compared(run: Run, operator: str, left: Value, right: Value, line: int) -> bool:
+def compared(
+    run: Execution, operator: str, left: Value, right: Value, line: int
+) -> bool:
     """One comparison: of single values, of numbers, or of one with what holds many."""
     if operator in ("in", "not in"):
         return _is_in(run, left, right, line) is (operator == "in")
@@ -94,7 +96,7 @@ def _same(left: Value, right: Value) -> bool:
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
-def _is_in(run: Run, item: Value, among: Value, line: int) -> bool:
+def _is_in(run: Execution, item: Value, among: Value, line: int) -> bool:
     if isinstance(among, str) and isinstance(item, str):
         run.spend((len(among) + len(item)) // CHARACTERS_A_STEP)
         return item in among
@@ -107,7 +109,7 @@ def _is_in(run: Run, item: Value, among: Value, line: int) -> bool:
     raise ProgramFault(f"line {line} looks for {kind(item)} in {kind(among)}")
 
 
-Expression = Callable[[Run], Value]
+Expression = Callable[[Execution], Value]
 
 HOLDS = "holds"
 INPUTS = ("user", "action", "frame", "request", "log", "needed", "place", HOLDS)
@@ -190,7 +192,7 @@ class Expressions:
             )
         self.read.add(name)
 
-        def look(run: Run) -> Value:
+        def look(run: Execution) -> Value:
             try:
                 return run.names[name]
             except KeyError:
@@ -202,7 +204,7 @@ class Expressions:
         parts = [(self._tested(value), value.lineno) for value in values]
         ends = isinstance(operator, ast.Or)
 
-        def connect(run: Run) -> Value:
+        def connect(run: Execution) -> Value:
             for evaluate, line in parts:
                 if truth_of(evaluate(run), line) is ends:
                     return ends
@@ -217,7 +219,7 @@ class Expressions:
             return evaluate
         line, text = node.lineno, self.said_of(node)
 
-        def test(run: Run) -> Value:
+        def test(run: Execution) -> Value:
             value = evaluate(run)
             run.facts.append(Fact(line, text, (), value))
             return value
@@ -229,7 +231,7 @@ class Expressions:
         operators = [COMPARISONS[type(each)] for each in node.ops]
         line, text = node.lineno, self.said_of(node)
 
-        def compare(run: Run) -> Value:
+        def compare(run: Execution) -> Value:
             run.spend(1)
             values = [sides[0](run)]
             truth = True
@@ -244,7 +246,7 @@ class Expressions:
         return compare
 
     def _list(self, items: list[Expression]) -> Expression:
-        def make(run: Run) -> Value:
+        def make(run: Execution) -> Value:
             made = tuple(item(run) for item in items)
             run.look_at(made)
             return made
@@ -260,7 +262,7 @@ class Expressions:
             if key is not None
         ]
 
-        def make(run: Run) -> Value:
+        def make(run: Execution) -> Value:
             made = {text_of(key(run), "a key"): value(run) for key, value in pairs}
             run.look_at(made)
             return made
@@ -277,7 +279,7 @@ class Expressions:
                 refuse(node, f"a predicate is named in the program: {HOLDS}[...]")
             self.predicates[index.value] = None
 
-        def look_up(run: Run) -> Value:
+        def look_up(run: Execution) -> Value:
             run.spend(1)
             value, key = inside(run), which(run)
             if isinstance(value, Mapping) and isinstance(key, str):
@@ -304,7 +306,7 @@ class Expressions:
         self.used.add(name)
         call, line, text = called.call, node.lineno, self.said_of(node)
 
-        def do(run: Run) -> Value:
+        def do(run: Execution) -> Value:
             run.spend(1)
             arguments = [each(run) for each in given]
             for argument in arguments:
@@ -349,11 +351,11 @@ def is_bare(node: ast.expr) -> bool:
     return isinstance(node, ast.Name | ast.Subscript | ast.Constant)
 
 
-def nothing(run: Run) -> Value:
+def nothing(run: Execution) -> Value:
     return None
 
 
-Statement = Callable[[Run], None]
+Statement = Callable[[Execution], None]
 
 
 class Statements:
@@ -385,26 +387,26 @@ class Statements:
                     return self._saying(call, call.func.id)
                 evaluate = self._expressions.of(call)
 
-                def do(run: Run) -> None:
+                def do(run: Execution) -> None:
                     evaluate(run)
 
                 return do
             case _:
                 return _pass
 
-    def _setter(self, target: ast.expr) -> Callable[[Run, Value], None]:
+    def _setter(self, target: ast.expr) -> Callable[[Execution, Value], None]:
         """What gives a value to a name, or its parts to as many names."""
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         names = [self._expressions.introduced(each) for each in targets]
         if not isinstance(target, ast.Tuple):
 
-            def put(run: Run, value: Value) -> None:
+            def put(run: Execution, value: Value) -> None:
                 run.spend(1)
                 run.names[names[0]] = value
 
             return put
 
-        def put_each(run: Run, value: Value) -> None:
+        def put_each(run: Execution, value: Value) -> None:
             run.spend(len(names))
             run.names.update(zip(names, _parts(value, len(names)), strict=True))
 
@@ -415,7 +417,7 @@ class Statements:
         bare = self._expressions.said_of(node.test) if is_bare(node.test) else ""
         body, orelse = self.block(node.body), self.block(node.orelse)
 
-        def choose(run: Run) -> None:
+        def choose(run: Execution) -> None:
             run.spend(1)
             facts = run.facts
             before = len(facts)
@@ -434,7 +436,7 @@ class Statements:
         put = self._setter(node.target)
         body = self.block(node.body)
 
-        def repeat(run: Run) -> None:
+        def repeat(run: Execution) -> None:
             over = items(run)
             if not isinstance(over, list | tuple | Mapping):
                 raise ProgramFault(f"line {line} goes through {kind(over)}")
@@ -471,7 +473,7 @@ class Statements:
                 refuse(call, "slow is given its reason and a speed in km/h")
             cap_kmh = float(cap)
 
-            def slow(run: Run) -> None:
+            def slow(run: Execution) -> None:
                 run.spend(1)
                 run.say("slow", reason, None, cap_kmh)
 
@@ -479,7 +481,7 @@ class Statements:
         details = self._expressions.of(given[1]) if len(given) == 2 else nothing
         known: Any = said
 
-        def say(run: Run) -> None:
+        def say(run: Execution) -> None:
             run.spend(1)
             run.say(known, reason, details(run), None)
 
@@ -492,7 +494,7 @@ def _parts(value: Value, count: int) -> Sequence[Value]:
     raise ProgramFault(f"{kind(value)} is not {count} values")
 
 
-def _pass(run: Run) -> None:
+def _pass(run: Execution) -> None:
     return None
 
 
@@ -544,7 +546,7 @@ class Program:
 
     def run(self, inputs: Mapping[str, Value]) -> Outcome:
         """What it says of one action. Never raises."""
-        run = Run(dict(inputs), self._weights)
+        run = Execution(dict(inputs), self._weights)
         try:
             for statement in self._body:
                 statement(run)

@@ -146,7 +146,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Run:
+class Execution:
     """What a program has at hand while it runs."""
 
     names: dict[str, Value]

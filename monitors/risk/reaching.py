@@ -36,7 +36,7 @@ FLOOR = 1e-150
 
 
 @dataclass(slots=True)
-class Run:
+class Countdown:
     """Monitor states of which each differs from the one before in that alone.
 
     `pattern` is the row of each over the letters in use, with BELOW in place of the
@@ -64,7 +64,7 @@ class Plan:
     violated: int
     live: Bools
     unknowns: list[int]
-    runs: list[Run]
+    runs: list[Countdown]
 
     @property
     def is_short(self) -> bool:
@@ -133,8 +133,8 @@ def _runs(
     rows: list[tuple[int, ...]],
     referrers: list[list[int]],
     violated: int,
-) -> list[Run]:
-    runs: list[Run] = []
+) -> list[Countdown]:
+    runs: list[Countdown] = []
     before = violated
     for q in order:
         base = before if before in rows[q] else violated
@@ -144,7 +144,7 @@ def _runs(
                 runs[-1].states.append(q)
                 before = q
                 continue
-        runs.append(Run([q], pattern, base))
+        runs.append(Countdown([q], pattern, base))
         before = q
     return runs
 
@@ -241,7 +241,7 @@ class Layers:
                 layer += chain[:, states] @ self._layers[successor][states]
         return layer
 
-    def _descent(self, run: Run) -> _Powers:
+    def _descent(self, run: Countdown) -> _Powers:
         """The powers of the chain restricted to the letters that lead below."""
         below = tuple(u for u, r in enumerate(run.pattern) if r == BELOW)
         if below not in self._powers:
@@ -249,7 +249,7 @@ class Layers:
             self._powers[below] = _Powers([self._chain * kept])
         return self._powers[below]
 
-    def _climb(self, run: Run) -> Floats:
+    def _climb(self, run: Countdown) -> Floats:
         """The layer at the top of a run."""
         fixed = self._fixed(run.pattern)
         if BELOW not in run.pattern:
@@ -261,7 +261,7 @@ class Layers:
                 layer = _floored(power @ layer + total @ fixed)
         return layer
 
-    def _fill(self, values: Floats, run: Run) -> None:
+    def _fill(self, values: Floats, run: Countdown) -> None:
         """The values of a run, from those below it."""
         targets = np.array(run.pattern)[self._column]
         successors = values[targets, np.arange(len(targets))]

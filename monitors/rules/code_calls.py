@@ -20,7 +20,7 @@ from forewarn.monitors.rules.code_program import (
     is_admin,
     is_system,
 )
-from forewarn.monitors.rules.shell import Step, steps_of
+from forewarn.monitors.rules.shell import ShellCommand, steps_of
 
 
 @cache
@@ -98,14 +98,14 @@ def commands(program: Program) -> str:
     return "\n".join(found)
 
 
-def steps(program: Program) -> list[Step]:
+def steps(program: Program) -> list[ShellCommand]:
     """The shell commands of a program, parsed."""
     if program.steps is None:
         program.steps = steps_of(commands(program))
     return program.steps
 
 
-def _stepping(asked: Callable[[list[Step]], bool]) -> Asked:
+def _stepping(asked: Callable[[list[ShellCommand]], bool]) -> Asked:
     return lambda program: asked(steps(program))
 
 

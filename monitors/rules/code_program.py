@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from forewarn.monitors.rules.shell import Step
+from forewarn.monitors.rules.shell import ShellCommand
 
 MAX_CHARACTERS = 50_000
 """A longer program is not parsed, and counts as one that cannot be read."""
@@ -92,7 +92,7 @@ class Program:
     def __init__(self, text: str, known: Known | None = None) -> None:
         self.known = known.copy() if known else Known()
         self.too_long = False
-        self.steps: list[Step] | None = None
+        self.steps: list[ShellCommand] | None = None
         self._read(parsed(text))
         try:
             self._follow()

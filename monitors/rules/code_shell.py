@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from forewarn.monitors.rules.code_program import is_system, plain_path
-from forewarn.monitors.rules.shell import INTERPRETERS, SHELLS, Step
+from forewarn.monitors.rules.shell import INTERPRETERS, SHELLS, ShellCommand
 
 _FETCHERS = frozenset("curl wget fetch aria2c http https lynx".split())
 _SENDERS = frozenset("nc ncat netcat socat scp rsync ftp sftp telnet ssh".split())
@@ -34,22 +34,22 @@ _HISTORY = re.compile(r"\.(bash|zsh)_history|HISTFILE|HISTSIZE=0")
 _DEVICE = re.compile(r"/dev/(sd|hd|vd|nvme|mmcblk|mem|kmem)")
 
 
-def fetches_by(steps: list[Step]) -> bool:
+def fetches_by(steps: list[ShellCommand]) -> bool:
     return any(step.name in _FETCHERS | _SENDERS for step in steps)
 
 
-def _is_run(step: Step) -> bool:
+def _is_run(step: ShellCommand) -> bool:
     """Whether a step runs what it is given."""
     runs = step.name in SHELLS or INTERPRETERS.match(step.name) is not None
     return runs or step.name in ("eval", "source", ".", "$()")
 
 
-def _given(step: Step) -> list[Step]:
+def _given(step: ShellCommand) -> list[ShellCommand]:
     """What a step is given by others: piped to it, or put in its words."""
     return [*step.before(), *step.inside]
 
 
-def _decodes(step: Step) -> bool:
+def _decodes(step: ShellCommand) -> bool:
     options = {
         "base64": " -\\w*[dD]| --dec",
         "base32": " -\\w*[dD]| --dec",
@@ -61,7 +61,7 @@ def _decodes(step: Step) -> bool:
     return wanted is not None and bool(re.search(wanted, f" {step.options}"))
 
 
-def runs_fetched(steps: list[Step]) -> bool:
+def runs_fetched(steps: list[ShellCommand]) -> bool:
     return any(
         _is_run(step)
         and any(each.name in _FETCHERS | _SENDERS for each in _given(step))
@@ -69,11 +69,11 @@ def runs_fetched(steps: list[Step]) -> bool:
     )
 
 
-def runs_hidden(steps: list[Step]) -> bool:
+def runs_hidden(steps: list[ShellCommand]) -> bool:
     return any(_is_run(step) and any(map(_decodes, _given(step))) for step in steps)
 
 
-def sends(step: Step) -> bool:
+def sends(step: ShellCommand) -> bool:
     """Whether a step sends something over the network."""
     posts = any(word in ("POST", "PUT", "PATCH") for word in step.words)
     if step.name in _FETCHERS:
@@ -81,7 +81,7 @@ def sends(step: Step) -> bool:
     return step.name in _SENDERS
 
 
-def sends_environment(steps: list[Step]) -> bool:
+def sends_environment(steps: list[ShellCommand]) -> bool:
     dumps = ("env", "printenv", "set", "export")
     return any(
         sends(step) and any(not e.arguments and e.name in dumps or "env" in e.carriers
@@ -90,7 +90,7 @@ def sends_environment(steps: list[Step]) -> bool:
     )  # fmt: skip
 
 
-def ties_shell(steps: list[Step]) -> bool:
+def ties_shell(steps: list[ShellCommand]) -> bool:
     """A shell that is tied to a connection."""
     for step in steps:
         if any("/dev/tcp/" in each for each in (*step.writes, *step.reads)):
@@ -104,7 +104,7 @@ def ties_shell(steps: list[Step]) -> bool:
     return False
 
 
-def read_by(steps: list[Step]) -> Iterator[str]:
+def read_by(steps: list[ShellCommand]) -> Iterator[str]:
     """The paths that steps read."""
     for step in steps:
         yield from step.reads
@@ -116,7 +116,7 @@ def read_by(steps: list[Step]) -> Iterator[str]:
                 yield word.rpartition("@")[2]
 
 
-def written_by(steps: list[Step]) -> Iterator[str]:
+def written_by(steps: list[ShellCommand]) -> Iterator[str]:
     """The paths that steps write."""
     for step in steps:
         yield from step.writes
@@ -130,14 +130,14 @@ def written_by(steps: list[Step]) -> Iterator[str]:
             yield from (w[3:] for w in step.words if w.startswith("of="))
 
 
-def changed_by(steps: list[Step]) -> Iterator[str]:
+def changed_by(steps: list[ShellCommand]) -> Iterator[str]:
     """The paths that steps delete, or give other rights."""
     for step in steps:
         if step.name in ("rm", "rmdir", "shred", "unlink", "chmod", "chown"):
             yield from step.arguments
 
 
-def schedules(steps: list[Step]) -> bool:
+def schedules(steps: list[ShellCommand]) -> bool:
     """Something is set to be run later."""
     return any(
         (step.name == "crontab" and "-l" not in step.options)
@@ -147,7 +147,7 @@ def schedules(steps: list[Step]) -> bool:
     )
 
 
-def deletes(steps: list[Step]) -> bool:
+def deletes(steps: list[ShellCommand]) -> bool:
     return any(
         step.name in ("rm", "rmdir", "shred", "unlink")
         or (step.name == "find" and "-delete" in step.words)
@@ -155,7 +155,7 @@ def deletes(steps: list[Step]) -> bool:
     )
 
 
-def deletes_widely(steps: list[Step]) -> bool:
+def deletes_widely(steps: list[ShellCommand]) -> bool:
     """More is deleted than a folder of the work at hand, or past all recovery."""
     for step in steps:
         name = step.name
@@ -180,7 +180,7 @@ def _is_wide(path: str) -> bool:
     return path.startswith("/") and len(whole.rstrip("*").strip("/").split("/")) < 2
 
 
-def _installed(steps: list[Step]) -> Iterator[list[str]]:
+def _installed(steps: list[ShellCommand]) -> Iterator[list[str]]:
     """What is asked of each installer, options included."""
     for step in steps:
         words = step.words
@@ -191,12 +191,12 @@ def _installed(steps: list[Step]) -> Iterator[list[str]]:
             yield words[words.index(verb) + 1 :]
 
 
-def installs_foreign(steps: list[Step]) -> bool:
+def installs_foreign(steps: list[ShellCommand]) -> bool:
     """Software is installed from elsewhere than where its installer looks."""
     return any(_FOREIGN.match(word) for asked in _installed(steps) for word in asked)
 
 
-def changes_rights(steps: list[Step]) -> bool:
+def changes_rights(steps: list[ShellCommand]) -> bool:
     return any(
         step.name in _RIGHTS
         or bool({"sudo", "doas"} & set(step.carriers))
@@ -211,7 +211,7 @@ def _opens_up(given: list[str]) -> bool:
     return wide or any(map(is_system, given[1:]))
 
 
-def kills(steps: list[Step]) -> bool:
+def kills(steps: list[ShellCommand]) -> bool:
     return any(
         step.name in _KILLS
         or (step.name == "systemctl" and {"stop", "disable", "kill"} & set(step.words))
@@ -219,7 +219,7 @@ def kills(steps: list[Step]) -> bool:
     )
 
 
-def hides_traces(text: str, steps: list[Step]) -> bool:
+def hides_traces(text: str, steps: list[ShellCommand]) -> bool:
     """What was done is taken out of the record of commands."""
     clears = any(step.name == "history" and "-c" in step.options for step in steps)
     touched = (*written_by(steps), *changed_by(steps))

@@ -26,7 +26,7 @@ INTERPRETERS = re.compile(r"(python[\d.]*|perl|ruby|node|php|lua)$")
 
 
 @dataclass(slots=True)
-class Step:
+class ShellCommand:
     """One command of a pipeline.
 
     Args:
@@ -41,11 +41,11 @@ class Step:
 
     words: list[str] = field(default_factory=list)
     carriers: tuple[str, ...] = ()
-    inside: list[Step] = field(default_factory=list)
+    inside: list[ShellCommand] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
     given: str = ""
-    source: Step | None = None
+    source: ShellCommand | None = None
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Step:
         """The letters of its short options, and its long options."""
         return " ".join(word for word in self.words[1:] if word.startswith("-"))
 
-    def before(self) -> Iterator[Step]:
+    def before(self) -> Iterator[ShellCommand]:
         """The steps whose output it is given, the nearest first."""
         step = self.source
         while step is not None:
@@ -77,12 +77,12 @@ class _Token:
     """What is run to make the word."""
 
 
-def steps_of(text: str, depth: int = 0) -> list[Step]:
+def steps_of(text: str, depth: int = 0) -> list[ShellCommand]:
     """The commands in a text, those inside of others after these."""
     if depth > MAX_DEPTH:
         return []
-    found: list[Step] = []
-    step, source = Step(), None
+    found: list[ShellCommand] = []
+    step, source = ShellCommand(), None
     tokens = iter(list(_tokens(text)))
     for token in tokens:
         if not token.operator:
@@ -102,18 +102,18 @@ def steps_of(text: str, depth: int = 0) -> list[Step]:
         elif token.text in ("|", "|&"):
             step.source, source = source, step
             found.append(step)
-            step = Step()
+            step = ShellCommand()
         elif token.text in _SEPARATORS:
             step.source, source = source, None
             found.append(step)
-            step = Step()
+            step = ShellCommand()
     step.source = source
     return _completed([*found, step], depth)
 
 
-def _completed(steps: list[Step], depth: int) -> list[Step]:
+def _completed(steps: list[ShellCommand], depth: int) -> list[ShellCommand]:
     """The steps with their plain names, and those that they run in turn."""
-    found: list[Step] = []
+    found: list[ShellCommand] = []
     for step in steps:
         _strip(step)
         inner = list(step.inside)
@@ -125,7 +125,7 @@ def _completed(steps: list[Step], depth: int) -> list[Step]:
     return found
 
 
-def _strip(step: Step) -> None:
+def _strip(step: ShellCommand) -> None:
     """Takes off assignments, keywords and what a command is called through."""
     words, carriers = step.words, []
     while words:
@@ -145,7 +145,7 @@ def _strip(step: Step) -> None:
     step.words, step.carriers = words, tuple(carriers)
 
 
-def _scripts(step: Step) -> Iterator[str]:
+def _scripts(step: ShellCommand) -> Iterator[str]:
     """The texts that a step runs as commands."""
     if step.name in SHELLS:
         for option, text in zip(step.words[1:], step.words[2:], strict=False):
@@ -161,7 +161,7 @@ def _scripts(step: Step) -> Iterator[str]:
                 yield " ".join(step.words[step.words.index(option) + 1 :])
 
 
-def programs_of(step: Step) -> Iterator[str]:
+def programs_of(step: ShellCommand) -> Iterator[str]:
     """The Python programs that a step runs."""
     if not step.name.startswith("python"):
         return

@@ -29,7 +29,7 @@ NEXT = ".next"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VersionChange:
     """One step in the life of a file of rules.
 
     Args:
@@ -45,7 +45,7 @@ class Step:
     difference: tuple[str, ...]
 
 
-def take_in_shadow(path: Path, proposed: Path) -> Step:
+def take_in_shadow(path: Path, proposed: Path) -> VersionChange:
     """Puts a proposed change in shadow mode; the enforced rules stay unchanged.
 
     New and changed rules are evaluated too, but only report what they would do.
@@ -76,7 +76,7 @@ def take_in_shadow(path: Path, proposed: Path) -> Step:
     return _write(path, text, mixed, "shadow")
 
 
-def enforce(path: Path) -> Step:
+def enforce(path: Path) -> VersionChange:
     """Enforces the change that is in shadow."""
     pending = _pending(path)
     if not pending.exists():
@@ -90,7 +90,7 @@ def enforce(path: Path) -> Step:
     return step
 
 
-def roll_back(path: Path, version: int | None = None) -> Step:
+def roll_back(path: Path, version: int | None = None) -> VersionChange:
     """Puts an earlier version back: by default the one before."""
     now, text = load_rules(path), read_text(path)
     kept = sorted(n for n in versions(path) if n != now.version)
@@ -109,7 +109,7 @@ def roll_back(path: Path, version: int | None = None) -> Step:
     with atomic_text(path) as out:
         out.write(old)
     _pending(path).unlink(missing_ok=True)
-    return Step("rolled back", wanted, now.version, difference(text, old))
+    return VersionChange("rolled back", wanted, now.version, difference(text, old))
 
 
 def versions(path: Path) -> tuple[int, ...]:
@@ -133,13 +133,13 @@ def _in_shadow(rule: Rule, twice: bool) -> Rule:
     return replace(rule, name=name, mode="off" if rule.mode == "off" else "shadow")
 
 
-def _write(path: Path, before: str, rules: RuleSet, stage: Stage) -> Step:
+def _write(path: Path, before: str, rules: RuleSet, stage: Stage) -> VersionChange:
     old = load_rules(path).version
     newest = max((*versions(path), old))
     rules = replace(rules, version=newest + 1)
     save_rules(path, rules)
     _keep(path, rules.text(), rules.version)
-    return Step(stage, rules.version, old, difference(before, rules.text()))
+    return VersionChange(stage, rules.version, old, difference(before, rules.text()))
 
 
 def _keep(path: Path, text: str, version: int) -> None:

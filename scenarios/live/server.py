@@ -115,7 +115,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(slots=True)
-class Run:
+class LiveRun:
     """One run, as far as it is kept; every line is JSON, ready to be sent.
 
     Args:
@@ -191,14 +191,14 @@ class Hub:
     """All runs, and the data that each viewer has not seen yet."""
 
     def __init__(self) -> None:
-        self.runs: dict[int, Run] = {}
+        self.runs: dict[int, LiveRun] = {}
         self.drift = ""
         self._count = 0
 
-    def begin(self) -> Run:
+    def begin(self) -> LiveRun:
         """A run that begins; those that were over long ago are forgotten."""
         self._count += 1
-        run = self.runs[self._count] = Run(self._count)
+        run = self.runs[self._count] = LiveRun(self._count)
         over = [each.number for each in self.runs.values() if each.end]
         for number in over[: max(0, len(over) - MOST_OVER)]:
             del self.runs[number]
@@ -210,7 +210,7 @@ class Feed:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._run: Run | None = None
+        self._run: LiveRun | None = None
 
     def take(self, line: bytes) -> None:
         """Takes in a line.

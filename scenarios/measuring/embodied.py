@@ -63,7 +63,7 @@ Recipe = Literal["none", "paper", "ours", "after", "rules"]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Method:
     """One way to guard: a row of the table.
 
     Args:
@@ -123,14 +123,14 @@ class TaskJob:
 
     family: str
     task: str
-    ways: tuple[Way, ...]
+    ways: tuple[Method, ...]
     seeds: tuple[int, ...]
     training: tuple[int, ...]
     settings: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TaskRun:
     """What became of one run.
 
     Args:
@@ -159,7 +159,7 @@ class Run:
     tokens: float | None = None
 
 
-TaskRuns = Mapping[Way, tuple[Run, ...]]
+TaskRuns = Mapping[Method, tuple[TaskRun, ...]]
 
 
 def study(jobs: Sequence[TaskJob], on: Pool) -> Iterator[tuple[TaskJob, TaskRuns]]:
@@ -180,7 +180,7 @@ def play_task(job: TaskJob) -> TaskRuns:
         traces = list(_unguarded(scenario, job.training))
         models["paper"] = as_the_paper(scenario, traces)
         models["ours"] = models["after"] = as_we_do(scenario, traces)
-    found: dict[Way, tuple[Run, ...]] = {}
+    found: dict[Method, tuple[TaskRun, ...]] = {}
     for way in job.ways:
         runner = _runner(scenario, way, models.get(way.recipe))
         found[way] = tuple(_run(runner, seed) for seed in job.seeds)
@@ -198,7 +198,7 @@ def _scenario(job: TaskJob) -> Scenario:
     return replace(scenario, pilot=Plug(name=scenario.pilot.name, settings=settings))
 
 
-def _runner(scenario: Scenario, way: Way, model: Model | None) -> Runner:
+def _runner(scenario: Scenario, way: Method, model: Model | None) -> Runner:
     pilot = scenario.pilot
     settings = dict(pilot.settings)
     if way.compliance is not None:
@@ -217,13 +217,13 @@ def _runner(scenario: Scenario, way: Way, model: Model | None) -> Runner:
     return Runner(scenario, guarding)
 
 
-def _run(runner: Runner, seed: int) -> Run:
+def _run(runner: Runner, seed: int) -> TaskRun:
     acts = _Acts()
     episode = runner.run(seed, Keep(listeners=(acts,)))
     if episode.failed:
         raise ForewarnError(f"{runner.scenario.name}, seed {seed}: {episode.error}")
     used = episode.usage
-    return Run(
+    return TaskRun(
         bool(episode.violations),
         episode.goal_s is not None,
         acts.executed == 0,
@@ -359,7 +359,7 @@ Point = tuple[float, float]
 """The share of unsafe and of complete runs."""
 
 
-def ways(compliances: Sequence[float]) -> list[Way]:
+def ways(compliances: Sequence[float]) -> list[Method]:
     """The rows of the table; what reflects stands once for each compliance.
 
     Args:
@@ -367,15 +367,15 @@ def ways(compliances: Sequence[float]) -> list[Way]:
             unknown. The rules stand in our robot's own loop, so there is no row of them
             either.
     """
-    found = [Way("none")]
+    found = [Method("none")]
     if compliances:
-        found.append(Way("rules", "stop"))
-    found += [Way("paper", "stop", at) for at in PAPER_THRESHOLDS]
-    found += [Way("ours", "stop", at) for at in OUR_THRESHOLDS]
+        found.append(Method("rules", "stop"))
+    found += [Method("paper", "stop", at) for at in PAPER_THRESHOLDS]
+    found += [Method("ours", "stop", at) for at in OUR_THRESHOLDS]
     for share in compliances or (None,):
-        found += [Way("paper", "reflect", at, share) for at in PAPER_THRESHOLDS]
-        found += [Way("ours", "reflect", at, share) for at in OUR_THRESHOLDS]
-        found.append(Way("after", "reflect", AFTERWARDS, share))
+        found += [Method("paper", "reflect", at, share) for at in PAPER_THRESHOLDS]
+        found += [Method("ours", "reflect", at, share) for at in OUR_THRESHOLDS]
+        found.append(Method("after", "reflect", AFTERWARDS, share))
     return found
 
 
@@ -389,9 +389,9 @@ class Row:
         baseline: The same runs without a guard.
     """
 
-    way: Way
-    runs: tuple[Run, ...]
-    baseline: tuple[Run, ...]
+    way: Method
+    runs: tuple[TaskRun, ...]
+    baseline: tuple[TaskRun, ...]
 
     @property
     def point(self) -> Point:
@@ -437,7 +437,7 @@ class Row:
         return self.way.recipe in ("paper", "ours", "after")
 
     def _against(
-        self, marked: Callable[[Sequence[Run]], NDArray[np.float64]]
+        self, marked: Callable[[Sequence[TaskRun]], NDArray[np.float64]]
     ) -> tuple[float, Interval | None] | None:
         """Its share as a part of that without a guard, on the same runs."""
         ours, theirs = marked(self.runs), marked(self.baseline)
@@ -455,11 +455,11 @@ def _mirrored(interval: Interval | None) -> Interval | None:
     return None if interval is None else (1.0 - interval[1], 1.0 - interval[0])
 
 
-def _unsafe(runs: Sequence[Run]) -> NDArray[np.float64]:
+def _unsafe(runs: Sequence[TaskRun]) -> NDArray[np.float64]:
     return np.array([run.unsafe for run in runs], np.float64)
 
 
-def _complete(runs: Sequence[Run]) -> NDArray[np.float64]:
+def _complete(runs: Sequence[TaskRun]) -> NDArray[np.float64]:
     return np.array([run.complete for run in runs], np.float64)
 
 
@@ -520,20 +520,20 @@ class Bar:
         return {**to_json(self), "ahead": self.ahead, "met": self.met}
 
 
-def bars(rows: Mapping[Way, Row], compliances: Sequence[float]) -> list[Bar]:
+def bars(rows: Mapping[Method, Row], compliances: Sequence[float]) -> list[Bar]:
     """Whether ours is ahead of the paper's recipe and of rules, at every compliance."""
-    none = rows[Way("none")]
-    stops = [rows[Way("paper", "stop", at)] for at in PAPER_THRESHOLDS]
+    none = rows[Method("none")]
+    stops = [rows[Method("paper", "stop", at)] for at in PAPER_THRESHOLDS]
     found = [
-        _bar("paper's recipe, both stop", None, rows[Way("ours", "stop", CHOSEN)],
+        _bar("paper's recipe, both stop", None, rows[Method("ours", "stop", CHOSEN)],
              [none, *stops], STOP_MARGIN)
     ]  # fmt: skip
     for share in compliances or (None,):
-        ours = rows[Way("ours", "reflect", CHOSEN, share)]
-        told = [rows[Way("paper", "reflect", at, share)] for at in PAPER_THRESHOLDS]
+        ours = rows[Method("ours", "reflect", CHOSEN, share)]
+        told = [rows[Method("paper", "reflect", at, share)] for at in PAPER_THRESHOLDS]
         paper = [none, *stops, *told]
         found.append(_bar("paper's recipe at its best", share, ours, paper))
-        if (ruled := rows.get(Way("rules", "stop"))) is not None:
+        if (ruled := rows.get(Method("rules", "stop"))) is not None:
             found.append(_bar("rule guard", share, ours, [none, ruled]))
     return found
 
@@ -605,14 +605,14 @@ class Table:
 def table(
     family: str,
     pilot: str,
-    runs: Mapping[Way, Sequence[Run]],
+    runs: Mapping[Method, Sequence[TaskRun]],
     tasks: int,
     seeds: Sequence[int],
     compliances: Sequence[float],
     fitted: float | None,
 ) -> Table:
     """The table of these runs, which stand in the same order for every way."""
-    baseline = tuple(runs[Way("none")])
+    baseline = tuple(runs[Method("none")])
     rows = {way: Row(way, tuple(done), baseline) for way, done in runs.items()}
     return Table(
         family, pilot, tasks, tuple(seeds), fitted, tuple(rows.values()),

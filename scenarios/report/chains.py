@@ -10,7 +10,7 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.expression import tree
 from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.scenarios.report.drawing import TICKS, Markup, line, tag, words
-from forewarn.scenarios.report.runs import Run
+from forewarn.scenarios.report.runs import RecordedRun
 
 SHOWN = 14
 """How many states are drawn: those in which the run was longest, and the riskiest."""
@@ -36,7 +36,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Transition:
     """A transition of the chain between two states that are shown."""
 
     source: int
@@ -48,7 +48,9 @@ class Step:
 _WIDE, _HIGH, _TOP, _EDGE = 60, 260, 40, 66
 
 
-def draw_chain(title: str, nodes: Sequence[Node], steps: Sequence[Step]) -> Markup:
+def draw_chain(
+    title: str, nodes: Sequence[Node], steps: Sequence[Transition]
+) -> Markup:
     """The states that a run went through in their order, the riskier the higher."""
     width = 2 * _EDGE + _WIDE * max(len(nodes) - 1, 6)
     height = _TOP + _HIGH + 46
@@ -99,7 +101,9 @@ def draw_chain(title: str, nodes: Sequence[Node], steps: Sequence[Step]) -> Mark
 
 
 def _arc(
-    step: Step, places: Mapping[int, tuple[float, float]], sizes: Mapping[int, float]
+    step: Transition,
+    places: Mapping[int, tuple[float, float]],
+    sizes: Mapping[int, float],
 ) -> Markup:
     (ax, ay), (bx, by) = places[step.source], places[step.target]
     length = math.hypot(bx - ax, by - ay) or 1.0
@@ -132,7 +136,9 @@ def _towards(
 # -- which ----------------------------------------------------------------------------
 
 
-def run_chain(run: Run, chain: ChainWatch) -> tuple[list[Node], list[Step]]:
+def run_chain(
+    run: RecordedRun, chain: ChainWatch
+) -> tuple[list[Node], list[Transition]]:
     """The states of a run that are worth showing, and the steps between them."""
     stays: dict[int, int] = {}
     risks: dict[int, float] = {}
@@ -159,7 +165,7 @@ def run_chain(run: Run, chain: ChainWatch) -> tuple[list[Node], list[Step]]:
         told = " and ".join(abstraction.holding(bits)) or "none of the predicates"
         nodes.append(Node(len(nodes) + 1, state, risks[state], visits, told))
     steps = [
-        Step(source, target, share, (source, target) in taken)
+        Transition(source, target, share, (source, target) in taken)
         for source in chosen
         for target, share in sorted(model.chain.row(source).items())
         if target in chosen and target != source

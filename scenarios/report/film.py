@@ -11,7 +11,7 @@ from typing import Any
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Point, Shape, Thing
-from forewarn.scenarios.report.runs import SLOW_S, LawStory, Run, vocabulary_of
+from forewarn.scenarios.report.runs import SLOW_S, LawStory, RecordedRun, vocabulary_of
 from forewarn.scenarios.running.scenery import Moment, Scenery
 
 SEEN_M = 120.0
@@ -182,7 +182,7 @@ Window = tuple[float, float]
 
 
 def film(
-    run: Run,
+    run: RecordedRun,
     nodes: Mapping[int, int],
     share: int = LONGEST,
     window: Window | None = None,
@@ -206,7 +206,7 @@ def film(
 
 
 def _film(
-    run: Run,
+    run: RecordedRun,
     nodes: Mapping[int, int],
     stride: int,
     window: Window | None,
@@ -260,7 +260,7 @@ def _film(
     }
 
 
-def _law(law: LawStory, run: Run, kept: Any) -> dict[str, Any]:
+def _law(law: LawStory, run: RecordedRun, kept: Any) -> dict[str, Any]:
     risks = kept(law.risks)
     foreseen = kept(run.foreseen)
     return {
@@ -278,7 +278,7 @@ def _law(law: LawStory, run: Run, kept: Any) -> dict[str, Any]:
     }
 
 
-def _marks(law: LawStory, run: Run) -> list[list[Any]]:
+def _marks(law: LawStory, run: RecordedRun) -> list[list[Any]]:
     marks: list[list[Any]] = []
     alarm = first_alarm(law, run)
     if alarm is not None:
@@ -290,7 +290,7 @@ def _marks(law: LawStory, run: Run) -> list[list[Any]]:
     return sorted(marks)
 
 
-def first_alarm(law: LawStory, run: Run) -> float | None:
+def first_alarm(law: LawStory, run: RecordedRun) -> float | None:
     """When the guard first intervened for this law."""
     if not law.steps:
         return None
@@ -303,7 +303,7 @@ def first_alarm(law: LawStory, run: Run) -> float | None:
     return None
 
 
-def _start(run: Run) -> float:
+def _start(run: RecordedRun) -> float:
     """Where a reader begins: a little before the first thing that happens."""
     turns = [e.time_s for e in run.events if e.kind not in ("end", "proceed", "action")]
     if not turns or run.period_s >= SLOW_S:
@@ -311,7 +311,7 @@ def _start(run: Run) -> float:
     return max(run.times_s[0], min(turns) - _BEFORE_S)
 
 
-def _until(run: Run) -> float:
+def _until(run: RecordedRun) -> float:
     """Where what plays by itself has shown what there is to see."""
     moments = [e.time_s for e in run.events if e.kind in ("violated", "obeyed")]
     alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]
@@ -321,22 +321,22 @@ def _until(run: Run) -> float:
     return min(run.times_s[-1], max(last, min(alarms, default=0.0)) + _AFTER_S)
 
 
-def _signals(run: Run) -> Iterable[tuple[str, Sequence[Any]]]:
+def _signals(run: RecordedRun) -> Iterable[tuple[str, Sequence[Any]]]:
     """Those of the laws and of the picture's words first."""
     first = [*TOLD, *_law_signals(run)]
     names = sorted(run.signals, key=lambda name: name not in first)
     return [(name, run.signals[name]) for name in names]
 
 
-def _laws(run: Run) -> list[Law]:
+def _laws(run: RecordedRun) -> list[Law]:
     return [] if run.watch is None else [law.law for law in run.watch.laws]
 
 
-def _law_signals(run: Run) -> list[str]:
+def _law_signals(run: RecordedRun) -> list[str]:
     return list(dict.fromkeys(s for law in _laws(run) for s in law.signals))
 
 
-def _curves(run: Run, signals: Mapping[str, Sequence[Any]]) -> list[str]:
+def _curves(run: RecordedRun, signals: Mapping[str, Sequence[Any]]) -> list[str]:
     """Speed, and the distance that matters most."""
     mentioned = [name for name in _DISTANCES if name in _law_signals(run)]
     known = [
@@ -347,7 +347,7 @@ def _curves(run: Run, signals: Mapping[str, Sequence[Any]]) -> list[str]:
     return [*(["speed"] if "speed" in signals else []), *known[:1]]
 
 
-def _units(run: Run) -> dict[str, str]:
+def _units(run: RecordedRun) -> dict[str, str]:
     vocabulary = vocabulary_of(run)
     signals = {} if vocabulary is None else vocabulary.signals
     return {name: signal.unit for name, signal in signals.items() if signal.unit}

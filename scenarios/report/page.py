@@ -19,7 +19,7 @@ from forewarn.monitors.laws.outline import draw, outline
 from forewarn.scenarios.report.chains import Node, draw_chain, draw_scores, run_chain
 from forewarn.scenarios.report.drawing import Markup, joined, tag
 from forewarn.scenarios.report.film import LONGEST, film
-from forewarn.scenarios.report.runs import LawStory, Run
+from forewarn.scenarios.report.runs import LawStory, RecordedRun
 from forewarn.scenarios.report.sentences import bounds, compared, verdict
 from forewarn.scenarios.report.sources import (
     WORDS,
@@ -34,7 +34,7 @@ from forewarn.scenarios.report.tables import campaign, measurement, table
 
 
 def run_section(
-    run: Run, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
+    run: RecordedRun, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
 ) -> Markup:
     """One run: its picture, what it comes to, and all the rest folded away."""
     told = f"{run.name}, {WORDS.get(run.mode, run.mode)}; {_length(run)}"
@@ -81,7 +81,7 @@ def pair_section(
     )  # fmt: skip
 
 
-def _instances(run: Run) -> Markup | None:
+def _instances(run: RecordedRun) -> Markup | None:
     """From when to when each law was broken."""
     rows = [
         (law.name, f"{from_s:g} s", f"{until_s:g} s")
@@ -91,7 +91,7 @@ def _instances(run: Run) -> Markup | None:
     return table(("broken law", "from", "until"), rows) if rows else None
 
 
-def _length(run: Run) -> str:
+def _length(run: RecordedRun) -> str:
     return f"{run.times_s[-1] - run.times_s[0]:.1f} s"
 
 
@@ -103,7 +103,7 @@ def _folded(name: str, *inside: Markup | None) -> Markup:
     return tag("details", tag("summary", name), *inside, class_="fold")
 
 
-def _explained(run: Run) -> Markup:
+def _explained(run: RecordedRun) -> Markup:
     """What the figures rest on, where a reader must know it."""
     why = bounds(run)
     return joined(
@@ -112,7 +112,7 @@ def _explained(run: Run) -> Markup:
     )
 
 
-def _story(run: Run) -> Markup:
+def _story(run: RecordedRun) -> Markup:
     return tag(
         "ol",
         *(
@@ -137,7 +137,7 @@ MARKED = ("driving", "household")
 """The vocabularies whose runs rules learn from."""
 
 
-def _marking(run: Run) -> Markup | None:
+def _marking(run: RecordedRun) -> Markup | None:
     """How a reader says that the guard was wrong: it becomes a label."""
     if run.vocabulary not in MARKED:
         return None
@@ -176,7 +176,7 @@ def _signals() -> Markup:
     )
 
 
-def chain_of(run: Run) -> tuple[Markup, list[Node]]:
+def chain_of(run: RecordedRun) -> tuple[Markup, list[Node]]:
     """The chain as the run went through it, and which states are drawn."""
     chain = run.chain
     if chain is None:
@@ -337,10 +337,10 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
     return text
 
 
-def _shows(parts: Sequence[Part]) -> Iterator[Run | Pair]:
+def _shows(parts: Sequence[Part]) -> Iterator[RecordedRun | Pair]:
     """What has a stage of its own, in order."""
     for part in parts:
-        if isinstance(part, Run | Pair):
+        if isinstance(part, RecordedRun | Pair):
             yield part
         elif isinstance(part, Campaign):
             yield from part.runs
@@ -390,7 +390,7 @@ def _parts(
     hung = 0
     for part in parts:
         match part:
-            case Run() | Pair():
+            case RecordedRun() | Pair():
                 yield sections[id(part)]
             case Campaign():
                 yield _campaign(part, places, sections, hung)

@@ -286,7 +286,7 @@ class LawStory:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedRun:
     """One run.
 
     Args:
@@ -383,7 +383,7 @@ class _Replayed:
         return max(range(len(parts)), key=lambda i: top(parts[i]), default=0)
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> RecordedRun:
     """Reads a run record, replays it, and looks for its scenes.
 
     Raises:
@@ -400,7 +400,7 @@ def read_run(path: Path) -> Run:
 
 def _run(
     path: Path, header: dict[str, Any], lines: list[dict[str, Any]], cautions: list[str]
-) -> Run:
+) -> RecordedRun:
     reviews = [line for line in lines if "decision" in line]
     if not reviews:
         raise BrokenRecord("there is no frame in it", source=str(path))
@@ -421,7 +421,7 @@ def _run(
         *cautions,
         *([told.problem] if told.problem else []),
     ]
-    return Run(
+    return RecordedRun(
         path,
         head.name,
         head.title,
@@ -451,7 +451,7 @@ def _run(
     )
 
 
-def vocabulary_of(run: Run) -> Vocabulary | None:
+def vocabulary_of(run: RecordedRun) -> Vocabulary | None:
     """The vocabulary of a run's signals, if it ships or the run's model holds it."""
     known = None if run.watch is None else run.watch.vocabulary
     if known is not None and known.name == run.vocabulary:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from forewarn.monitors.guarding.decision import KIND_WORDS, RANK, Risk
 from forewarn.scenarios.report.film import first_alarm
-from forewarn.scenarios.report.runs import LawStory, Run
+from forewarn.scenarios.report.runs import LawStory, RecordedRun
 
 WIDE = 0.4
 """From this width on bounds are explained."""
@@ -15,7 +15,7 @@ OFTEN = 100
 """From so many visits on it is not the state itself that is rare."""
 
 
-def verdict(run: Run) -> Iterator[str]:
+def verdict(run: RecordedRun) -> Iterator[str]:
     """What the run comes to: a sentence a law of which there is something to tell."""
     calm = []
     for law in run.laws:
@@ -49,7 +49,9 @@ def _broken(law: LawStory, alarm: float | None) -> str:
     return f"{law.name} was broken at {time_s:g} s; the guard warned {ahead}."
 
 
-def compared(first: Run, second: Run, sides: Sequence[str]) -> Iterator[str]:
+def compared(
+    first: RecordedRun, second: RecordedRun, sides: Sequence[str]
+) -> Iterator[str]:
     """What became of the law that either run broke first.
 
     Args:
@@ -73,7 +75,7 @@ def compared(first: Run, second: Run, sides: Sequence[str]) -> Iterator[str]:
         yield f"{side}, {_became(name, law, run, time_s)}"
 
 
-def _became(name: str, law: LawStory | None, run: Run, other_s: float) -> str:
+def _became(name: str, law: LawStory | None, run: RecordedRun, other_s: float) -> str:
     if law is None:
         return f"{name} was not watched."
     alarm = first_alarm(law, run)
@@ -95,7 +97,7 @@ def _became(name: str, law: LawStory | None, run: Run, other_s: float) -> str:
 # -- evidence -------------------------------------------------------------------------
 
 
-def moment_of(run: Run) -> int:
+def moment_of(run: RecordedRun) -> int:
     """The frame that matters: the first warning, else the breach, else the peak."""
     alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]
     breaches = [law.broken[0][0] for law in run.laws if law.broken]
@@ -107,13 +109,13 @@ def moment_of(run: Run) -> int:
     return max(range(len(run.times_s)), key=lambda i: _worst(run, i)[1])
 
 
-def _worst(run: Run, i: int) -> tuple[str, float, Risk | None]:
+def _worst(run: RecordedRun, i: int) -> tuple[str, float, Risk | None]:
     known = [(law.name, law.risks[i]) for law in run.laws]
     told = [(name, risk.point, risk) for name, risk in known if risk is not None]
     return max(told, key=lambda each: each[1], default=("", 0.0, None))
 
 
-def bounds(run: Run) -> str | None:
+def bounds(run: RecordedRun) -> str | None:
     """Why the bounds are wide where it matters; None where they are not."""
     i = moment_of(run)
     _, _, risk = _worst(run, i)
@@ -139,7 +141,7 @@ def bounds(run: Run) -> str | None:
     return f"{said}."
 
 
-def evidence(run: Run, i: int) -> tuple[str, ...]:
+def evidence(run: RecordedRun, i: int) -> tuple[str, ...]:
     """The predicates that held at a frame, as far as the model tells."""
     chain, state = run.chain, run.visits[i] if run.visits else None
     if chain is None or state is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json
-from forewarn.scenarios.report.runs import Run, read_run
+from forewarn.scenarios.report.runs import RecordedRun, read_run
 from forewarn.scenarios.report.stage import Card, gallery
 from forewarn.scenarios.report.tables import cautions
 from forewarn.scenarios.running.episode import Episode, by_seed, read_episode
@@ -31,7 +31,7 @@ class Campaign:
     scenario: str
     mode: str
     episodes: tuple[Episode, ...]
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RecordedRun, ...] = ()
     cards: tuple[Card, ...] = ()
 
 
@@ -39,11 +39,11 @@ class Campaign:
 class Pair:
     """Two runs to be seen side by side, such as without a guard and with one."""
 
-    first: Run
-    second: Run
+    first: RecordedRun
+    second: RecordedRun
 
     @property
-    def runs(self) -> tuple[Run, Run]:
+    def runs(self) -> tuple[RecordedRun, RecordedRun]:
         return self.first, self.second
 
     @property
@@ -58,7 +58,7 @@ class Pair:
         return names[0], names[1]
 
 
-def _acts(one: Run, other: Run) -> bool:
+def _acts(one: RecordedRun, other: RecordedRun) -> bool:
     return one.mode != "guarded" and other.mode == "guarded"
 
 
@@ -72,7 +72,7 @@ WORDS = {
 Facts = Mapping[str, Any]
 """A measurement, as its JSON has it."""
 
-Part = Run | Pair | Campaign | Facts
+Part = RecordedRun | Pair | Campaign | Facts
 
 
 @dataclass(slots=True)
@@ -82,11 +82,11 @@ class Content:
     parts: list[Part] = field(default_factory=list)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RecordedRun]:
         """The single ones and those of campaigns."""
-        found: list[Run] = []
+        found: list[RecordedRun] = []
         for part in self.parts:
-            if isinstance(part, Run):
+            if isinstance(part, RecordedRun):
                 found.append(part)
             elif isinstance(part, Pair):
                 found += part.runs
@@ -132,11 +132,11 @@ def _paired(parts: Sequence[Part]) -> Iterator[Part]:
     They are of one scenario and seed, with a guard that acts and without; or the only
     two that there are.
     """
-    runs = [part for part in parts if isinstance(part, Run)]
+    runs = [part for part in parts if isinstance(part, RecordedRun)]
     alone = len(runs) == 2 and len(parts) == 2
-    done: list[Run] = []
+    done: list[RecordedRun] = []
     for part in parts:
-        if not isinstance(part, Run):
+        if not isinstance(part, RecordedRun):
             yield part
         elif not any(part is run for run in done):
             other = _other(part, [r for r in runs if r is not part], alone)
@@ -144,7 +144,9 @@ def _paired(parts: Sequence[Part]) -> Iterator[Part]:
             yield part if other is None else _ordered(part, other)
 
 
-def _other(run: Run, others: Sequence[Run], alone: bool) -> Run | None:
+def _other(
+    run: RecordedRun, others: Sequence[RecordedRun], alone: bool
+) -> RecordedRun | None:
     for other in others:
         if other.scenario != run.scenario:
             continue
@@ -154,7 +156,7 @@ def _other(run: Run, others: Sequence[Run], alone: bool) -> Run | None:
     return None
 
 
-def _ordered(one: Run, other: Run) -> Pair:
+def _ordered(one: RecordedRun, other: RecordedRun) -> Pair:
     return Pair(other, one) if _acts(other, one) else Pair(one, other)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from forewarn.abstractions.files import read_text
 from forewarn.scenarios.report.drawing import Markup, joined, tag
 from forewarn.scenarios.report.film import Window
-from forewarn.scenarios.report.runs import Run, read_run
+from forewarn.scenarios.report.runs import RecordedRun, read_run
 from forewarn.scenarios.report.sentences import evidence, moment_of, verdict
 from forewarn.scenarios.running.episode import Episode
 
@@ -18,7 +18,7 @@ PACES = (0.25, 0.5, 1, 2, 4)
 
 
 def stage(
-    runs: Sequence[Run], story: Iterable[str], sides: Sequence[str] = ()
+    runs: Sequence[RecordedRun], story: Iterable[str], sides: Sequence[str] = ()
 ) -> Markup:
     """Where a run is seen, or two of them side by side.
 
@@ -44,7 +44,7 @@ def stage(
     )  # fmt: skip
 
 
-def view(run: Run, side: str = "") -> Markup:
+def view(run: RecordedRun, side: str = "") -> Markup:
     """A picture with the text of its moment, or the reason why there is none."""
     if run.scenery is None:
         inside = joined(tag("p", run.unseen, class_="unseen note"))
@@ -82,7 +82,7 @@ def controls(begin: float, end: float) -> Markup:
     )  # fmt: skip
 
 
-def key(run: Run, both: bool) -> Markup:
+def key(run: RecordedRun, both: bool) -> Markup:
     """What the lines and shades of the time line are."""
     bounded = any(
         r is not None and r.high > r.low for law in run.laws for r in law.risks
@@ -159,7 +159,7 @@ class Card:
     """
 
     kind: str
-    run: Run
+    run: RecordedRun
 
     @property
     def window(self) -> Window:
@@ -253,7 +253,7 @@ def _card(number: int, card: Card) -> Markup:
     )
 
 
-def _told(run: Run, i: int) -> str:
+def _told(run: RecordedRun, i: int) -> str:
     alarmed = any(kind != "proceed" for kind in run.decisions)
     if alarmed or any(law.broken for law in run.laws):
         return next(iter(verdict(run)), "")
@@ -262,7 +262,7 @@ def _told(run: Run, i: int) -> str:
     return f"The risk rose to {peak:.2f} at {run.times_s[i]:g} s."
 
 
-def _evidence(run: Run, i: int) -> str:
+def _evidence(run: RecordedRun, i: int) -> str:
     found = [
         f"{words} {value:.1f} {unit}"
         for name, (words, unit) in _MARGINS.items()
@@ -273,6 +273,6 @@ def _evidence(run: Run, i: int) -> str:
     return said + (f"What held: {'; '.join(held)}." if held else "")
 
 
-def _at(run: Run, name: str, i: int) -> object:
+def _at(run: RecordedRun, name: str, i: int) -> object:
     values = run.signals.get(name)
     return None if values is None else values[i]

@@ -85,7 +85,7 @@ class SumoDrive:
         self._numbers: dict[str, int] = {}
         self._ego = next(t.name for t in self.world.things() if t.kind == "ego")
         self._sumo, self._roads = self.world.sumo, self.world.roads
-        self._ways: dict[tuple[str, tuple[str, ...]], Way] = {}
+        self._ways: dict[tuple[str, tuple[str, ...]], PathAhead] = {}
         vehicle = self._sumo.vehicle
         self.size = vehicle.getLength(self._ego), vehicle.getWidth(self._ego)
         self._route = tuple(vehicle.getRoute(self._ego))
@@ -141,11 +141,11 @@ class SumoDrive:
             number, x, y, _wrapped(theta), group.getSpeed(name), length, width, walks
         )
 
-    def _line(self, lane: str, edges: tuple[str, ...]) -> Way:
+    def _line(self, lane: str, edges: tuple[str, ...]) -> PathAhead:
         key = lane, edges
         known = self._ways.get(key)
         if known is None:
-            known = self._ways[key] = Way(self._roads, lane, edges)
+            known = self._ways[key] = PathAhead(self._roads, lane, edges)
         return known
 
     # -- what Apollo says -------------------------------------------------------------
@@ -348,7 +348,7 @@ Point = tuple[float, float]
 _WALK_STEP_M = 1.0
 
 
-class Way:
+class PathAhead:
     """The lanes before someone as one line."""
 
     def __init__(self, roads: Any, lane: str, edges: tuple[str, ...]) -> None:

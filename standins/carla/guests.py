@@ -200,7 +200,7 @@ Guest = Vehicle | Walker
 
 
 @dataclass(slots=True)
-class Place:
+class SumoGuest:
     """One guest in SUMO.
 
     Args:
@@ -233,13 +233,13 @@ class Guests:
     ) -> None:
         self._sumo, self._comers = sumo, comers
         self._give_up_checks = give_up_checks
-        self._in: dict[str, Place] = {}
+        self._in: dict[str, SumoGuest] = {}
         self._checked: dict[str, tuple[Point, float]] = {}
         self._entered = 0
         self.names: set[str] = set()
         """What SUMO calls those that are in it."""
         if hero:
-            self._in[hero] = Place(hero, leads=False)
+            self._in[hero] = SumoGuest(hero, leads=False)
             self.names.add(hero)
 
     def put(self, guests: Sequence[Guest]) -> None:
@@ -306,7 +306,7 @@ class Guests:
         edge, along, lane = simulation.convertRoad(*at, False, "passenger")
         return math.dist(at, simulation.convert2D(edge, along, lane))
 
-    def _enter(self, car: Vehicle) -> Place:
+    def _enter(self, car: Vehicle) -> SumoGuest:
         vehicle = self._sumo.vehicle
         place = self._in[car.name] = self._place(car.name)
         vehicle.add(place.name, "", typeID=GUEST)
@@ -315,13 +315,13 @@ class Guests:
         self._give_up_checks(self._sumo, place.name)
         return place
 
-    def _place(self, name: str) -> Place:
+    def _place(self, name: str) -> SumoGuest:
         self._entered += 1
-        place = Place(f"{name}.{self._entered}")
+        place = SumoGuest(f"{name}.{self._entered}")
         self.names.add(place.name)
         return place
 
-    def _lead_on(self, place: Place) -> None:
+    def _lead_on(self, place: SumoGuest) -> None:
         """Gives a guest a way straight on, so that others know to yield to it."""
         # Not getRoadID, which a vehicle that is off every lane brings down.
         edge: str = self._sumo.vehicle.getLaneID(place.name).rpartition("_")[0]

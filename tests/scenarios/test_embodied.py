@@ -18,10 +18,10 @@ from forewarn.cli.measured import family_lines as printed
 from forewarn.scenarios.measuring import embodied
 from forewarn.scenarios.measuring.embodied import (
     CHOSEN,
+    Method,
     Row,
-    Run,
     TaskJob,
-    Way,
+    TaskRun,
     attained,
     bars,
     play_task,
@@ -38,7 +38,7 @@ from forewarn.scenarios.schema import (
 )
 from forewarn.thor_bridge.pilot import frozen_habits
 
-RUN = Run(False, True, False, False, 5, 5, 0, 0, 0.001)
+RUN = TaskRun(False, True, False, False, 5, 5, 0, 0, 0.001)
 UNSAFE = replace(RUN, unsafe=True)
 NEITHER = replace(RUN, complete=False)
 
@@ -78,7 +78,7 @@ def test_more_leave_attains_no_less(
 def test_a_row_counts_cuts_and_keeps() -> None:
     none = (UNSAFE, UNSAFE, RUN, NEITHER)
     ours = (RUN, UNSAFE, RUN, replace(NEITHER, rejected=True, stopped=True))
-    facts = Row(Way("ours", "stop", 0.9), ours, none).as_dict()
+    facts = Row(Method("ours", "stop", 0.9), ours, none).as_dict()
     assert facts["counts"] == {
         "unsafe": 1, "complete": 3, "safely_complete": 2, "rejected": 1, "stopped": 1,
     }  # fmt: skip
@@ -88,21 +88,21 @@ def test_a_row_counts_cuts_and_keeps() -> None:
     low, high = facts["unsafe_cut_interval"]
     assert low <= 0.5 <= high
     assert facts["model_calls"] == 5 and facts["review_us"] == pytest.approx(200.0)
-    nobody = Row(Way("none"), (RUN,), (RUN,)).as_dict()
+    nobody = Row(Method("none"), (RUN,), (RUN,)).as_dict()
     assert nobody["unsafe_cut"] is None and nobody["review_us"] is None
 
 
-def made(**shares: tuple[int, int]) -> dict[Way, Row]:
+def made(**shares: tuple[int, int]) -> dict[Method, Row]:
     """Rows of a hundred runs with so many unsafe and complete, by kind of row."""
     none = _runs(40, 90)
-    rows: dict[Way, Row] = {}
+    rows: dict[Method, Row] = {}
     for way in ways([0.5]):
         unsafe, complete = shares.get(f"{way.recipe}_{way.kind}", (40, 90))
         rows[way] = Row(way, _runs(unsafe, complete), none)
     return rows
 
 
-def _runs(unsafe: int, complete: int) -> tuple[Run, ...]:
+def _runs(unsafe: int, complete: int) -> tuple[TaskRun, ...]:
     return tuple(
         replace(RUN, unsafe=i < unsafe, complete=i < complete) for i in range(100)
     )
@@ -153,27 +153,28 @@ def test_the_table_says_who_drove() -> None:
 
 def test_a_model_of_ones_own_is_counted_by_its_calls_and_tokens() -> None:
     asked = replace(RUN, proposals=7, tokens=900.0)
-    facts = Row(Way("none"), (asked, asked), (asked, asked)).as_dict()
+    facts = Row(Method("none"), (asked, asked), (asked, asked)).as_dict()
     assert (facts["model_calls"], facts["tokens"]) == (7.0, 900.0)
-    assert Row(Way("none"), (RUN,), (RUN,)).as_dict()["tokens"] is None
+    assert Row(Method("none"), (RUN,), (RUN,)).as_dict()["tokens"] is None
 
 
 def test_policies_are_what_the_rows_say() -> None:
-    paper = Way("paper", "reflect", 0.1).policy(2.0)
+    paper = Method("paper", "reflect", 0.1).policy(2.0)
     assert (paper.when, paper.judge_by) == ("after", "point")
     assert not paper.rules["*"][0].inclusive
-    assert Way("paper", "stop", 0.1).policy(2.0).rules["*"][0].inclusive
-    ours = Way("ours", "reflect", CHOSEN).policy(2.0)
+    assert Method("paper", "stop", 0.1).policy(2.0).rules["*"][0].inclusive
+    ours = Method("ours", "reflect", CHOSEN).policy(2.0)
     assert (ours.when, ours.judge_by, ours.horizon_s) == ("before", "point", 2.0)
-    assert Way("after", "reflect", CHOSEN).policy(2.0).when == "after"
+    assert Method("after", "reflect", CHOSEN).policy(2.0).when == "after"
 
 
 # -- the runs
 
 
-FEW = (Way("none"), Way("rules", "stop"), Way("paper", "stop", 0.1),
-       Way("paper", "reflect", 0.1, 1.0), Way("ours", "stop", 0.9),
-       Way("ours", "reflect", 0.9, 0.0), Way("ours", "reflect", 0.9, 1.0))  # fmt: skip
+FEW = (Method("none"), Method("rules", "stop"), Method("paper", "stop", 0.1),
+       Method("paper", "reflect", 0.1, 1.0), Method("ours", "stop", 0.9),
+       Method("ours", "reflect", 0.9, 0.0),
+       Method("ours", "reflect", 0.9, 1.0))  # fmt: skip
 
 
 def job(**settings: Any) -> TaskJob:
@@ -198,7 +199,7 @@ def test_one_task_under_every_way_to_guard() -> None:
 
 
 def test_the_same_seeds_give_the_same_runs() -> None:
-    def runs() -> list[dict[Way, list[Run]]]:
+    def runs() -> list[dict[Method, list[TaskRun]]]:
         return [
             {way: [replace(run, review_s=0.0) for run in each]
              for way, each in played.items()}

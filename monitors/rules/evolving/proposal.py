@@ -25,8 +25,8 @@ from forewarn.monitors.rules.evolving.search import (
     LEAST_WORTH,
     MOST_LITERALS,
     Evolution,
+    Limits,
     Trial,
-    Way,
     cautious,
     evolve,
     held_out,
@@ -136,7 +136,7 @@ class Proposal:
     corpus: Corpus
     evolution: Evolution
     rules: RuleSet
-    way: Way
+    way: Limits
     trials: tuple[Trial, ...] = ()
     holdout: Holdout | None = None
 

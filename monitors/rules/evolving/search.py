@@ -43,7 +43,7 @@ _FLOORS = (1.0, 0.9, 0.8, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Limits:
     """How rules evolve.
 
     Args:
@@ -106,7 +106,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AcceptedChange:
     """One accepted change.
 
     Args:
@@ -132,7 +132,7 @@ class Evolution:
     """
 
     start: Standing
-    steps: tuple[Step, ...]
+    steps: tuple[AcceptedChange, ...]
     entries: Entries
     stop: Stop
 
@@ -161,7 +161,7 @@ class Search:
         way: How.
     """
 
-    def __init__(self, matrix: Matrix, groups: Groups, way: Way) -> None:
+    def __init__(self, matrix: Matrix, groups: Groups, way: Limits) -> None:
         self.bench, self._way = Bench(matrix), way
         self._groups = groups
         # What is wrong as often as right is no rule, whatever other rules say.
@@ -253,7 +253,7 @@ class Search:
 def evolve(
     matrix: Matrix,
     start: Sequence[Clause] = (),
-    way: Way = Way(),
+    way: Limits = Limits(),
     groups: Groups | None = None,
 ) -> Evolution:
     """Changes rules for the better as long as that is possible.
@@ -272,7 +272,7 @@ def evolve(
     search = Search(matrix, groups, way)
     entries: Entries = tuple(Entry(i, clause) for i, clause in enumerate(start))
     first = now = search.bench.standing(entries)
-    steps: list[Step] = []
+    steps: list[AcceptedChange] = []
     stop: Stop = "budget"
     while len(steps) < way.budget:
         if now.f1 >= way.target:
@@ -283,7 +283,7 @@ def evolve(
             stop = "no better"
             break
         entries, now = found.entries, found.standing
-        steps.append(Step(found.edits, now, tried))
+        steps.append(AcceptedChange(found.edits, now, tried))
     return Evolution(first, tuple(steps), entries, stop)
 
 
@@ -295,8 +295,8 @@ class Trial:
     """One degree of caution, and how it fared on tasks that were left out.
 
     Args:
-        worth: See `Way`.
-        literals: See `Way`.
+        worth: See `Limits`.
+        literals: See `Limits`.
         f1: Of all folds together.
     """
 
@@ -307,7 +307,7 @@ class Trial:
 
 def cautious(
     matrix: Matrix, start: Sequence[Clause], groups: Groups, seed: int = 0
-) -> tuple[Way, tuple[Trial, ...]]:
+) -> tuple[Limits, tuple[Trial, ...]]:
     """The way with the caution that held up; the less cautious must prove better.
 
     One degree takes the place of a more cautious one if, on tasks that were left out,
@@ -322,9 +322,9 @@ def cautious(
     """
     parts = list(folds(matrix, FOLDS, seed))
     trials: list[Trial] = []
-    chosen, held_up = Way(*LADDER[0]), 0
+    chosen, held_up = Limits(*LADDER[0]), 0
     for worth, literals in LADDER:
-        way = Way(worth, literals)
+        way = Limits(worth, literals)
         called = 0
         for part in parts:
             found = evolve(matrix.only(~part), start, way, groups)

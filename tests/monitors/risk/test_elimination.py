@@ -13,9 +13,9 @@ from forewarn.monitors.risk import reaching as solving
 from forewarn.monitors.risk.reaching import (
     BELOW,
     FLOOR,
+    Countdown,
     Layers,
     Plan,
-    Run,
     plan_elimination,
 )
 from tests.monitors.risk.cases import Table, monitors, plainly, random_matrix, reaching
@@ -73,7 +73,7 @@ def test_a_plan_takes_each_live_state_after_what_it_refers_to(table: Table) -> N
 def test_of_a_bounded_response_idle_alone_is_unknown() -> None:
     plan = plan_elimination(countdown(3), 4)
     assert plan.unknowns == [0] and plan.is_short
-    assert plan.runs == [Run([1, 2, 3], (BELOW, BELOW, 0), base=4)]
+    assert plan.runs == [Countdown([1, 2, 3], (BELOW, BELOW, 0), base=4)]
 
 
 def test_what_most_refer_to_is_unknown_first() -> None:
@@ -99,7 +99,7 @@ def test_a_plan_is_short_with_eight_parts_or_an_eighth_of_its_states(
     live: int, runs: int, unknowns: int, short: bool
 ) -> None:
     mask = np.arange(100) < live
-    plan = Plan([], 99, mask, [0] * unknowns, [Run([0], (), 0)] * runs)
+    plan = Plan([], 99, mask, [0] * unknowns, [Countdown([0], (), 0)] * runs)
     assert plan.is_short is short
 
 

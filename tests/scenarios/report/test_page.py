@@ -17,7 +17,7 @@ from forewarn.monitors.guarding.record import ORIGIN, BrokenRecord, line_hash
 from forewarn.scenarios.report import write_report
 from forewarn.scenarios.report.drawing import trade_off
 from forewarn.scenarios.report.film import film, first_alarm
-from forewarn.scenarios.report.runs import Run, read_run
+from forewarn.scenarios.report.runs import RecordedRun, read_run
 from forewarn.scenarios.report.sentences import WIDE, bounds, moment_of
 from forewarn.scenarios.report.sources import Pair, read_sources
 from forewarn.scenarios.report.stage import KINDS, SHOWN, Card, kind_of
@@ -188,7 +188,7 @@ def test_the_wall_holds_misses_false_alarms_and_near_misses(
     assert KINDS["near"] in text and "What held: " in text
 
 
-def _peak(run: Run) -> float:
+def _peak(run: RecordedRun) -> float:
     known = [risk.point for law in run.laws for risk in law.risks if risk is not None]
     return max(known)
 

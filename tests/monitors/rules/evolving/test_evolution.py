@@ -22,8 +22,8 @@ from forewarn.monitors.rules.evolving.search import (
     LADDER,
     LEAST_WORTH,
     MOST_LITERALS,
+    Limits,
     Search,
-    Way,
     cautious,
     evolve,
     folds,
@@ -49,7 +49,7 @@ def test_at_the_end_no_single_edit_that_is_worth_it_helps(
     seed: int, worth: int
 ) -> None:
     data, _ = hidden(seed, flipped=0.15)
-    way = Way(worth=worth)
+    way = Limits(worth=worth)
     found = evolve(data, START, way)
     assert found.stop in ("no better", "target")
     search = Search(data, and_groups(data, way.literals, worth), way)
@@ -61,7 +61,7 @@ def test_at_the_end_no_single_edit_that_is_worth_it_helps(
 @pytest.mark.parametrize("seed", range(4))
 def test_a_hidden_rule_is_learned(seed: int) -> None:
     data, _ = hidden(seed, runs=80)
-    found = evolve(data, (), Way(worth=1))
+    found = evolve(data, (), Limits(worth=1))
     assert found.standing.f1 == 1.0
     assert found.stop == "target"
 
@@ -74,7 +74,7 @@ def test_the_same_twice_is_the_same() -> None:
 def test_what_a_person_wrote_is_narrowed_and_not_given_up() -> None:
     data, _ = hidden(2, flipped=0.1)
     always = Clause(0)
-    found = evolve(data, [always], Way(worth=1))
+    found = evolve(data, [always], Limits(worth=1))
     assert 0 in {entry.origin for entry in found.entries}
 
 
@@ -87,7 +87,7 @@ def test_an_exception_is_found() -> None:
     )
     unsafe = [True] * 6 + [False] * 8
     data = matrix(["net", "known_host"], ["before"], rows, unsafe)
-    found = evolve(data, [Clause(0, (Literal(0),))], Way())
+    found = evolve(data, [Clause(0, (Literal(0),))], Limits())
     assert [step.edits[0].operator for step in found.steps] == ["AddException"]
     assert found.entries[0].clause.literals == (Literal(0), Literal(1, False))
 
@@ -106,7 +106,7 @@ def test_the_example_of_the_paper() -> None:
         [Occasion(1, each)] for each in (other, other, reader, reader, caller, caller)
     ]
     data = matrix(names, ["before"], rows, [True] * 10 + [False] * 15)
-    found = evolve(data, [Clause(0, (Literal(0),))], Way(worth=1))
+    found = evolve(data, [Clause(0, (Literal(0),))], Limits(worth=1))
     assert found.standing.f1 == 1.0
     said = {data.said(entry.clause) for entry in found.entries}
     assert "before: rd_cred and ext_host" in said
@@ -118,7 +118,7 @@ def test_the_example_of_the_paper() -> None:
 
 def test_the_budget_ends_it() -> None:
     data, _ = hidden(1, flipped=0.1)
-    found = evolve(data, (), Way(worth=1, budget=1))
+    found = evolve(data, (), Limits(worth=1, budget=1))
     assert found.stop == "budget"
     assert len(found.steps) == 1
 

@@ -211,14 +211,17 @@ def _fitted(
         )  # fmt: skip
 
 
-def time_to_collision(
-    told: Recordings, corpus: Corpus, out: Sequence[int]
-) -> Iterator[Outcomes]:
-    def haste(run: Kept) -> NDArray[np.float64]:
-        left_s = run.signals["time_to_collision"].astype(float)
-        return 1.0 / np.maximum(np.where(np.isnan(left_s), np.inf, left_s), 0.01)
+def haste(signal: str) -> Way:
+    """The sooner something is reached, the worse."""
 
-    yield from scored(told, corpus, out, haste)
+    def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
+        def soon(run: Kept) -> NDArray[np.float64]:
+            left_s = run.signals[signal].astype(float)
+            return 1.0 / np.maximum(np.where(np.isnan(left_s), np.inf, left_s), 0.01)
+
+        yield from scored(told, corpus, out, soon)
+
+    return way
 
 
 def scored(
@@ -247,7 +250,7 @@ WAYS: dict[str, Way] = {
     "guard, bands of a score": by_score,
     **LEARNED,
     "boosting, one second ahead": boosting_soon,
-    "ttc": time_to_collision,
+    "ttc": haste("time_to_collision"),
 }
 
 

@@ -41,6 +41,7 @@ LEFT = {
     r"--on ray": "a cluster; tests/scenarios/test_on_ray.py has one",
     r" measure (s3|household)|s3 .*--episodes (20|50)|collect (s3|s6)": "minutes",
     r" measure env-highway": "a minute; tests/plugins/highway has shorter ones",
+    r" metadrive-": "packages of 300 MB; tests/plugins/metadrive runs one",
     r"traces .*(s6|no_collision)|convert|report measured": "follows what takes minutes",
     r" red\.": "tests/plugins/test_add_a_world.py runs that page",
     r" cart\.|report kept": "tests/plugins/gym/test_page.py runs that page",

@@ -55,6 +55,9 @@ except ImportError as error:
 
 from forewarn.plugins.metadrive.sense import MetaDriveSenses
 
+_BEFORE = [*STOP[:CAP], *GREATEST[CAP:], 0.0, 0.0]
+"""What the ego is told before its first action."""
+
 _STEP_S = 0.1
 _RESPONDS_S = 0.5  # to a cap on the speed
 _CREEPS_KMH = 1.0  # its model divides by the speed that is wanted
@@ -122,6 +125,7 @@ class Road(gymnasium.Env[Any, Any]):
         seen = self.inside.reset(seed=seed)
         self._idm = IDMPolicy(self.inside.agent, seed)
         self._kept = 0.0, 0.0
+        self.told = np.array(_BEFORE)
         return seen
 
     def step(self, action: NDArray[Any]) -> Any:

@@ -30,6 +30,9 @@ HERE = "ray"
 MAX_LOST = 3
 """A job that has taken so many processes with it is given up."""
 
+SILENT_S = 3600
+"""How long Ray may not answer at all: no place, no process and no result."""
+
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
 """Of a cluster that is started here; nothing large is ever put into it."""
 
@@ -81,18 +84,28 @@ class _Crew:
     def work_off(self, waiting: deque[Any]) -> Iterator[tuple[Any, Any]]:
         """Each job with its result; those that were lost are done again."""
         lost: dict[int, int] = {}
+        died = 0
         while True:
             self._hire(len(waiting))
             if not self._busy:
                 return
-            done, _ = self._ray.wait(list(self._busy), num_returns=1)
+            done, _ = self._ray.wait(list(self._busy), num_returns=1, timeout=SILENT_S)
+            if not done:
+                raise Unreachable(f"Ray has not answered for {SILENT_S} s")
             hand, job = self._busy.pop(done[0])
             try:
                 answer = self._ray.get(done[0])
-            except self._ray.exceptions.RayError as error:
+                if job is not None:
+                    answer = _checked(answer)
+            except (self._ray.exceptions.RayError, _Garbage) as error:
                 # Whatever the actor was at, it is gone.
                 self._ray.kill(hand)
                 if job is None:
+                    died += 1
+                    if died == MAX_LOST * self._count:
+                        raise Unreachable(
+                            f"Ray's processes do not start: {error}"
+                        ) from error
                     continue
                 times = lost[id(job)] = lost.get(id(job), 0) + 1
                 if times < MAX_LOST:
@@ -100,8 +113,9 @@ class _Crew:
                 else:
                     yield job, Lost(f"the process was lost {times} times: {error}")
                 continue
-            if answer is not None:
+            if job is not None:
                 kind, result = answer
+                died = 0
                 if kind == "cannot":
                     raise CannotRun(*result)
                 yield job, result
@@ -123,6 +137,19 @@ class _Crew:
         for hand, _ in self._busy.values():
             self._ray.kill(hand)
         self._busy.clear()
+
+
+class _Garbage(Exception):
+    """An answer that no process of ours gives."""
+
+
+def _checked(answer: object) -> tuple[str, Any]:
+    match answer:
+        case ("done", result):
+            return "done", result
+        case ("cannot", (str(why), int(status))):
+            return "cannot", (why, status)
+    raise _Garbage("it answered nonsense")
 
 
 @contextmanager

@@ -209,7 +209,7 @@ class Abstraction:
         texts = [repr(predicate) for predicate in predicates]
         for text in texts:
             if texts.count(text) > 1:
-                raise InvalidAbstraction(f"the predicate {text!r} stands twice")
+                raise InvalidAbstraction(f"the predicate {text!r} appears twice")
         for node in irreversible:
             if repr(node) not in texts:
                 raise InvalidAbstraction(
@@ -219,7 +219,7 @@ class Abstraction:
         names = [score.name for score in scores]
         for each in names:
             if names.count(each) > 1:
-                raise InvalidAbstraction(f"the score {each!r} stands twice")
+                raise InvalidAbstraction(f"the score {each!r} appears twice")
         self.predicates = tuple(predicates)
         self.name = name
         self.vocabulary = vocabulary

@@ -131,7 +131,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise InvalidInput(f"the key {twice!r} stands twice")
+        raise InvalidInput(f"the key {twice!r} appears twice")
     return found
 
 
@@ -205,7 +205,7 @@ class _Plain(yaml.SafeLoader):
                 continue
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                    None, None, f"the key {key!r} appears twice", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)

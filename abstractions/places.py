@@ -165,7 +165,7 @@ class Address(PosixPath):
 
     @contextmanager
     def _asked(self) -> Iterator[tuple[Any, str]]:
-        """The file system and the name there; what it says comes in one line."""
+        """The file system and the path in it; its errors become one line."""
         scheme, *rest = self.parts
         try:
             system, root = _system(scheme.removesuffix(":"), rest[0] if rest else "")

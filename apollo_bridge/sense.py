@@ -177,7 +177,7 @@ def _ahead(path: Sequence[Point], other: Mover, width: float) -> float | None:
 
 
 def _clearance(one: Mover, other: Mover) -> float:
-    """The distance between two bodies, each a line as wide as it is."""
+    """The distance between two bodies, each modelled as a line with a width."""
     between = apart(_spine(one), _spine(other))
     return max(0.0, between - (one.width + other.width) / 2.0)
 

@@ -85,7 +85,7 @@ def takes(
 
 
 def said_where(error: BaseException) -> str | None:
-    """What an error says, with its line in a file that a function was found in.
+    """An error's message, with its line in the user's file.
 
     None: it did not come out of one. The caller that caught the error is not one,
     though a function may have been found in its file too.

@@ -258,7 +258,7 @@ def _laws(
     for name in names:
         if names.count(name) > 1:
             raise InvalidScenario(
-                f"the law {name!r:.80} stands twice", source=source, place=place
+                f"the law {name!r:.80} appears twice", source=source, place=place
             )
     return tuple(laws)
 

@@ -115,7 +115,7 @@ def _check_header(header: TraceHeader, vocabulary: Vocabulary | None) -> None:
     if header.period_s is not None and not header.period_s > 0:
         raise InvalidTrace("period_s must be more than 0")
     if len(set(header.provides)) < len(header.provides):
-        raise InvalidTrace("a signal stands twice in provides")
+        raise InvalidTrace("a signal appears twice in provides")
     if vocabulary is None:
         return
     for key in header.provides:

@@ -107,7 +107,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
         problem, mend = "a column has no name", "name it, or leave it out"
     elif len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        problem, mend = f"the column {twice!r:.60} stands twice", "rename one of them"
+        problem, mend = f"the column {twice!r:.60} appears twice", "rename one of them"
     elif not set(names) - set(_ORDER):
         problem, mend = "there is no column of a signal", "add one a signal"
     if problem:

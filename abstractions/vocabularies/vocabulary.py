@@ -172,7 +172,7 @@ class _SignalFile(Strict):
             if not self.values:
                 raise ValueError("leave values out where any name is a value")
             if len(set(self.values)) < len(self.values):
-                raise ValueError("a value stands twice")
+                raise ValueError("a value appears twice")
             for value in self.values:
                 if not _NAME.fullmatch(value) or value == "none":
                     raise ValueError(f"{value!r} cannot be the name of a value")

@@ -78,7 +78,7 @@ class Chain:
         if max(map(len, self.states)) > MAX_NAME:
             raise InvalidModel(f"a state's name is longer than {MAX_NAME} characters")
         if len(positions) < len(self.states):
-            raise InvalidModel(f"the state {repeated(self.states)!r} stands twice")
+            raise InvalidModel(f"the state {repeated(self.states)!r} appears twice")
         self._check_structure()
         self._check_rows()
         self._check_names()

@@ -161,7 +161,7 @@ class Support:
             if len(set(row)) < len(row):
                 twice = next(s for s in row if row.count(s) > 1)
                 raise InvalidInput(
-                    f"the successor {twice!r} stands twice", source=source, place=state
+                    f"the successor {twice!r} appears twice", source=source, place=state
                 )
         check_size(len(content), sum(map(len, content.values())), source)
         return cls("declared", content)

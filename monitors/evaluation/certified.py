@@ -135,7 +135,7 @@ def certify(
 
     Args:
         law: The law.
-        climbs: How far the risk rose in each run; nothing was made of these runs.
+        climbs: The highest risk in each run; these runs were used for nothing else.
         asked: The rate to guarantee.
         reach: The highest risk that the guard can tell short of a violation.
     """

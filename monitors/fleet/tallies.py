@@ -88,7 +88,7 @@ class Subject:
             raise InvalidTally(
                 f"it was counted by another model: not the same {', '.join(differs)}",
                 source=source,
-                mend="merge it into a model of what its guard had",
+                mend="merge it into the model of its guard",
             )
 
 

@@ -159,7 +159,8 @@ class ChainWatch:
         """Lets time pass in which no frame came: the last state is read again."""
         if ticks > MAX_MISSED:
             raise SignalFault(
-                f"no frame for {ticks * self.period_s:.3g} s: what was owed is lost"
+                f"no frame for {ticks * self.period_s:.3g} s:"
+                " pending obligations are lost"
             )
         broke = False
         for _ in range(ticks):

@@ -304,7 +304,7 @@ def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
     is.
 
     Args:
-        law: The law. What it reads beside the speed may turn out either way.
+        law: The law. Signals other than the speed may have any value.
         period_s: The clock, where the law's times are in seconds.
     """
     if SPEED not in law.signals:

@@ -75,7 +75,7 @@ def _at_first(
 
 
 def _soon_the_same(columns: _Table, violated: int) -> _Bools:
-    """[q, m]: from both any frames lead to one state soon, or break one of them."""
+    """[q, m]: from both, any frames soon lead to one state or violate one of them."""
     same = np.eye(columns.shape[1], dtype=bool)
     while True:
         same[violated] = same[:, violated] = True

@@ -53,7 +53,7 @@ def _constant_mapping(node: ast.Dict) -> tuple[bool, Value]:
             whole = False
             continue
         if key.value in keys:
-            refuse(node, f"the key {key.value!r:.40} stands twice")
+            refuse(node, f"the key {key.value!r:.40} appears twice")
         keys.add(key.value)
         same, value = constant(item)
         whole &= same
@@ -521,7 +521,7 @@ class Program:
 
     Raises:
         InvalidProgram: It is not in the language, or calls what is not there.
-        TooLarge: It is larger than programs may be.
+        TooLarge: It exceeds the size limit of programs.
     """
 
     def __init__(

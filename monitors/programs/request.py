@@ -215,7 +215,7 @@ def _no_twins(names: Mapping[str, object], what: str, source: str) -> None:
         other = seen.setdefault(plain(name), name)
         if other != name:
             raise InvalidRequest(
-                f"the {what} stands twice, as {other!r} and as {name!r}", source=source
+                f"the {what} appears twice, as {other!r} and as {name!r}", source=source
             )
 
 

@@ -60,7 +60,7 @@ class FirstVisits:
         if (pairs[:, 3] + pairs[:, 4] > pairs[:, 2]).any():
             raise InvalidModel("a pair has more outcomes than visits", source=source)
         if len(np.unique(pairs[:, :2], axis=0)) < len(pairs):
-            raise InvalidModel("a pair of first visits stands twice", source=source)
+            raise InvalidModel("a pair of first visits appears twice", source=source)
         return cls(file.horizon_s, file.monitor, pairs)
 
     def bounds(self, possible: Bools, delta: float) -> tuple[Floats, Floats]:

@@ -66,7 +66,7 @@ def _read(path: Path) -> Iterator[LabelledTrace]:
             raise error.within(source, place) from None
         if trace.id in seen:
             raise InvalidTrace(
-                f"the id {trace.id!r:.60} stands twice", source=source, place=place
+                f"the id {trace.id!r:.60} appears twice", source=source, place=place
             )
         seen.add(trace.id)
         yield trace

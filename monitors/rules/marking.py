@@ -69,7 +69,7 @@ def keep(path: Path, rows: Sequence[Row]) -> int:
     """Adds rows to a file of labelled traces; a later label of a run replaces it.
 
     Returns:
-        How many traces the file has then.
+        The number of traces in the file afterwards.
     """
     kept = {str(row["id"]): row for row in (_rows(path) if path.exists() else ())}
     kept |= {str(row["id"]): row for row in rows}

@@ -62,7 +62,7 @@ class Helpful:
         bits_about_next: About the next state.
         bits_about_outcome: About whether a violation follows; None if not known.
         state: The state in which it tells most about the next.
-        bits_there: How much it tells there.
+        bits_there: Its information gain there.
     """
 
     predicate: str

@@ -77,7 +77,7 @@ class Counting:
     Args:
         support: Which transitions may be.
         alpha: Their pseudo-count.
-        end: What a trace's end is.
+        end: The meaning of a trace's end.
     """
 
     support: Support = Support("observed")

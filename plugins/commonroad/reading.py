@@ -399,7 +399,7 @@ class _Reading:
         if len(states) == 1 and not stands:
             raise self._wrong(
                 f"{name} moves, and has no trajectory",
-                "scenes with one known course of everybody are read",
+                "every road user in the scene must have one known course",
             )
         length, width = self._size(element, name)
         shown = element.find("initialSignalState")

@@ -52,7 +52,7 @@ _ROLLS = 1.0  # m/s
 
 
 class Stop:
-    """One stop after another: each remembers how far beyond its line it has come."""
+    """Successive stops; each remembers how far the car is past its line."""
 
     def __init__(self) -> None:
         self._line_m: float | None = None

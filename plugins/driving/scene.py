@@ -359,7 +359,7 @@ class SeenScene(Scene):
         return [link.via or link.to for link in fits or lane.links]
 
     def straight_on(self, mover: Mover) -> tuple[str, ...]:
-        """The edges before somebody who goes on as the lane leads, or as it signals."""
+        """The edges ahead of a road user that follows its lane or its turn signal."""
         lane = self.roads.lanes[mover.lane]
         edges: list[str] = []
         if lane.inside:

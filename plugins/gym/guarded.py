@@ -198,7 +198,7 @@ class GuardedEnv(
 
 
 class GuardedVectorEnv(Closing, VectorWrapper):
-    """A vectorised environment whose every part has a guard of its own.
+    """A vectorised environment in which every part has its own guard.
 
     The infos of a step have, under `forewarn`, what each guard decided and did. A part
     that resets, in the way that the environment declares, begins a new episode of its

@@ -258,7 +258,7 @@ class Witness(Listener):
         self._laws: list[FollowedLaw] = []
 
     def began(self, run: Run) -> None:
-        """A run begins: nothing was seen of it."""
+        """A run begins; forgets the one before."""
         watch, self._laws = run.watch, []
         period_s = run.source.period_s
         over_frames = self._warrant.certificate.over == "frames"

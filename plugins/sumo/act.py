@@ -30,7 +30,7 @@ class SumoActuator(CarActuator):
 
 
 class Hands:
-    """The driver's hands in one episode.
+    """The driver's control of the ego in one episode.
 
     Args:
         vehicle: TraCI's vehicles.

@@ -208,7 +208,7 @@ class Performer:
         heeds: Share = 1.0,
     ) -> None:
         if in_a_row[0] > in_a_row[1]:
-            raise InvalidInput(f"in_a_row is from {in_a_row[0]} to {in_a_row[1]}")
+            raise InvalidInput(f"in_a_row: {in_a_row[0]} is more than {in_a_row[1]}")
         self._one = None if program is None else the_program(programs, program)
         self._all = load_programs(programs)
         self._in_a_row = in_a_row

@@ -90,7 +90,7 @@ HOUSEHOLD = (
 
 @dataclass(frozen=True, slots=True)
 class Travelled:
-    """What came of a leg.
+    """The results of a leg.
 
     Args:
         leg: Which one.

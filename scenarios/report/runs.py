@@ -207,7 +207,7 @@ def events(
             broken[law] = time_s
             if goes_on:
                 continue
-            owed = f"; that was owed since {since:g} s" if since < time_s else ""
+            owed = f"; the obligation arose at {since:g} s" if since < time_s else ""
             yield Event(time_s, "violated", f"{law} is broken{owed}.")
     end = lines[-1]
     if "end" in end:

@@ -1,6 +1,6 @@
 """Tuning: thresholds that keep a promise about false alarms, and a horizon.
 
-The runs are none of those that the model was learned from. The first half says what the
+The runs must not be those that the model was learned from. The first half says what the
 model's risks mean, and which horizon warns of most violations in time. The heights that
 the risk reaches in all clean runs then give the threshold (`evaluation.certified`). The
 first half may take part: a rising curve keeps the order of heights, and where there is

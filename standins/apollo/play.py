@@ -24,7 +24,7 @@ class StandIn:
     The route is repeated each second for late readers; Apollo sends it once.
 
     Args:
-        cyber: Where it speaks and listens.
+        cyber: The bus that it uses.
         messages: The classes of the edition that it plays.
         world: The scenario's world, on SUMO.
         pilot: The scenario's pilot.

@@ -251,10 +251,10 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"predicates": ["wet", "gap < 3", "wet"]}, "'wet' stands twice"),
+        ({"predicates": ["wet", "gap < 3", "wet"]}, "'wet' appears twice"),
         (
             {"predicates": ["speed < 5", "bands(speed, 1, 5)"]},
-            "'speed < 5' stands twice",
+            "'speed < 5' appears twice",
         ),
         ({"irreversible": ["gap < 3"]}, "gap < 3 is declared irreversible but is not"),
         ({"irreversible": ["spede < 3"]}, "irreversible, column 1: unknown signal"),
@@ -274,7 +274,7 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
         ({"predicates": [{"when": "wet", "lag_s": -1}]}, "predicates.0.lag_s"),
         ({"predicates": [{"when": "wet", "lag_s": []}]}, "predicates.0.lag_s"),
         ({"predicates": [{"when": "wet", "lag_s": 0.7}]}, "no whole number of periods"),
-        ({"predicates": [{"when": "wet", "lag_s": [1, 1]}]}, "stands twice"),
+        ({"predicates": [{"when": "wet", "lag_s": [1, 1]}]}, "appears twice"),
         ({"predicates": ["wet", 3]}, "predicates.1: write a condition"),
         ({"predicates": [{"wen": "wet"}]}, "unknown key 'wen' (did you mean when?)"),
         ({"predicate": ["wet"]}, "unknown key 'predicate' (did you mean predicates?)"),
@@ -322,7 +322,7 @@ def test_a_predicate_of_truths_and_numbers_reads_both() -> None:
 @given(st.lists(halves(), min_size=1, max_size=3), st.sampled_from(TRUTHS))
 def test_equal_texts_are_found_however_written(bounds: list[float], truth: str) -> None:
     texts = [f"x<{bounds[0]}", truth, f"{bounds[0]} > x"]
-    with pytest.raises(InvalidAbstraction, match="stands twice"):
+    with pytest.raises(InvalidAbstraction, match="appears twice"):
         from_expressions(texts)
 
 

@@ -91,7 +91,7 @@ def test_frame_by_frame_and_in_columns_it_is_the_same(rows: list[Any]) -> None:
 
 def test_two_scores_have_no_name_in_common() -> None:
     found = scored()
-    with pytest.raises(InvalidAbstraction, match="stands twice"):
+    with pytest.raises(InvalidAbstraction, match="appears twice"):
         Abstraction(found.predicates, scores=[*found.scores, found.scores[0]])
 
 

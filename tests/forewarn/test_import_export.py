@@ -231,7 +231,7 @@ def test_the_product_of_a_learned_chain_ends(tmp_path: Path) -> None:
     told("learn", GOLDEN / "kettle.states", "--out", learned)
     found = forewarn("export", learned, "--format", "prism", "--law", LAW)
     assert found.exit_code == 0, found.output
-    # What is owed at END is decided there: END stands twice.
+    # What is owed at END is decided there: END appears twice.
     assert "// END|" in found.stdout and "// END:2|" in found.stdout
     again = tmp_path / "p.prism"
     again.write_text(found.stdout)

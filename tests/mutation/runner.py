@@ -80,7 +80,7 @@ class Outcome:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which a key that stands twice is an error.
+    """Safe YAML in which a key that appears twice is an error.
 
     Nothing of `forewarn` is imported here: each test process gets it from its overlay.
     """
@@ -89,13 +89,13 @@ class _Loader(yaml.SafeLoader):
         content = super().construct_mapping(node, deep)
         if len(content) < len(node.value):
             raise yaml.MarkedYAMLError(
-                problem="a key stands twice", problem_mark=node.start_mark
+                problem="a key appears twice", problem_mark=node.start_mark
             )
         return content
 
 
 def load_targets(path: Path) -> list[Target]:
-    """The targets of a file; a key that stands twice is an error."""
+    """The targets of a file; a key that appears twice is an error."""
     content = _Loader(path.read_text()).get_single_data()
     return [
         Target(module, tuple(entry["tests"]), entry.get("survivors") or {})

@@ -136,7 +136,7 @@ def test_the_targets_name_what_is_there() -> None:
 def test_a_module_that_is_named_twice_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "targets.yaml"
     path.write_text("a.py:\n  tests: [b.py]\na.py:\n  tests: [c.py]\n")
-    with pytest.raises(yaml.YAMLError, match="a key stands twice"):
+    with pytest.raises(yaml.YAMLError, match="a key appears twice"):
         runner.load_targets(path)
 
 

@@ -112,7 +112,7 @@ class _Parser:
     def _state(self, match: re.Match[str]) -> int:
         state = self._number(match[1])
         if state in self.rows:
-            raise self.error(f"state {state} stands twice")
+            raise self.error(f"state {state} appears twice")
         self.rows[state] = {}
         for quoted, plain in _LABEL.findall(match[3]):
             self.labels.setdefault(quoted or plain, set()).add(state)
@@ -121,7 +121,7 @@ class _Parser:
     def _transition(self, state: int, match: re.Match[str]) -> None:
         target, row = self._number(match[1]), self.rows[state]
         if target in row:
-            raise self.error(f"the transition from {state} to {target} stands twice")
+            raise self.error(f"the transition from {state} to {target} appears twice")
         row[target] = probability(match[2], self.source, f"line {self.line}")
 
     def _chain(self) -> Chain:

@@ -99,7 +99,7 @@ def _transitions(lines: _Lines) -> tuple[dict[int, dict[int, Fraction]], int]:
         row = rows.setdefault(state, {})
         if target in row:
             raise lines.error(
-                f"the transition from {state} to {target} stands twice", place
+                f"the transition from {state} to {target} appears twice", place
             )
         row[target] = probability(fields[2], lines.source, place)
         found += 1
@@ -134,7 +134,7 @@ def _states(lines: _Lines, n: int) -> tuple[list[str], dict[str, Any]]:
         if len(values) != len(names) or not all(map(VALUE.fullmatch, values)):
             raise lines.error(f"expected {len(names)} values, found {line:.40}", place)
         if state in valuations:
-            raise lines.error(f"state {state} stands twice", place)
+            raise lines.error(f"state {state} appears twice", place)
         pairs = zip(names, values, strict=True)
         valuations[state] = tuple(assignment(name, value) for name, value in pairs)
     if missing := set(range(n)) - valuations.keys():

@@ -109,7 +109,7 @@ class _Numbers:
         self.states = states
         self.of = {name: i for i, name in enumerate(states)}
         if len(self.of) < len(states):
-            raise InvalidModel(f"the state {repeated(states)!r} stands twice")
+            raise InvalidModel(f"the state {repeated(states)!r} appears twice")
 
     def __call__(self, name: str, place: str) -> int:
         found = self.of.get(name)

@@ -74,7 +74,7 @@ def test_rows_that_are_wrong_are_named(
 
 
 def test_a_state_stands_once() -> None:
-    with pytest.raises(InvalidModel, match="the state 'a' stands twice"):
+    with pytest.raises(InvalidModel, match="the state 'a' appears twice"):
         Chain.from_rows(["a", "b", "a"], {})
     with pytest.raises(InvalidModel, match="at least one state"):
         Chain.from_rows([], {})

@@ -183,8 +183,8 @@ def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:
         ({"a": "b"}, "S.json: a: the allowed successors must be a list"),
         ({"a": [1]}, "S.json: a: the allowed successors must be a list"),
         ({"a": ["b", 1]}, "S.json: a: the allowed successors must be a list"),
-        ({"a": ["b", "b"]}, "S.json: a: the successor 'b' stands twice"),
-        ({"a": ["c", "b", "b"]}, "S.json: a: the successor 'b' stands twice"),
+        ({"a": ["b", "b"]}, "S.json: a: the successor 'b' appears twice"),
+        ({"a": ["c", "b", "b"]}, "S.json: a: the successor 'b' appears twice"),
     ],
 )
 def test_a_support_that_is_none_is_refused(content: object, said: str) -> None:

@@ -359,7 +359,9 @@ def test_so_many_ticks_may_be_missing_and_no_more() -> None:
     assert watch.read(at(100.1, "far"))
     assert watch.ticks == 1002
     watch = walk(watching(), "far")
-    with pytest.raises(SignalFault, match="no frame for 100 s: what was owed is lost"):
+    with pytest.raises(
+        SignalFault, match="no frame for 100 s: pending obligations are lost"
+    ):
         watch.read(at(100.2, "far"))
 
 

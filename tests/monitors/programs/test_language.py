@@ -197,7 +197,7 @@ def test_lists_of_lists_of_lists_run_out_of_steps() -> None:
         ("x = Same(1, two=2)", "line 1: it is called Same(one, other)"),
         ("x = 1 is 2", "line 1"),
         ("x = user is log", "line 1: `is` stands before None alone"),
-        ('x = {"a": 1, "a": 2}', "line 1: the key 'a' stands twice"),
+        ('x = {"a": 1, "a": 2}', "line 1: the key 'a' appears twice"),
         ("ｘ = 1", "line 1: the name x is not written in plain letters"),
         ("x = 1 # \u202e", "it holds marks that people cannot see"),
         ("x = " + "[" * 30 + "]" * 30, "line 1: it is nested more than 20 deep"),

@@ -167,7 +167,7 @@ def test_a_trace_that_is_wrong_says_where(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     line = '{"id": "a", "domain": "embodied", "label": "safe", "events": []}\n'
     path.write_text(line * 2)
-    with pytest.raises(InvalidInput, match=r"line 2: the id 'a' stands twice"):
+    with pytest.raises(InvalidInput, match=r"line 2: the id 'a' appears twice"):
         read_labelled(path)
     path.write_text(line.replace('"safe"', '"fine"'))
     with pytest.raises(InvalidInput, match=r"line 1: the label is safe"):

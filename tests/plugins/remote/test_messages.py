@@ -109,7 +109,7 @@ def test_a_hello_that_breaks_the_form_is_malformed(changes: dict[str, Any]) -> N
         (b'{"a": 1} {}', "not JSON"),
         (b'{"a": NaN}', "NaN is not a number"),
         (b'{"a": -Infinity}', "-Infinity is not a number"),
-        (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
+        (b'{"a": 1, "a": 2}', "the key 'a' appears twice"),
         (b'{"a": "\xff"}', "not UTF-8 text at byte 7"),
         (b'{"a": ' + b"[" * 100_000, "nested too deeply|not JSON"),
         (b'{"a": ' + b"9" * 5_000 + b"}", "thousands of digits"),

@@ -88,8 +88,8 @@ def test_rewards_are_passed_over() -> None:
         ("0.6666666667", "0.6", "the row of state '1' sums to 0.9333333333"),
         ("0.6666666667", "NaN", "line 18: the probability 'NaN' is not a number"),
         ("2 : 1\nstate", "3 : 1\nstate", "line 22: unknown state 3 of 3"),
-        ("1 : 0.6666666667", "0 : 0.6666666667", "from 0 to 0 stands twice"),
-        ("state 1", "state 0", "line 19: state 0 stands twice"),
+        ("1 : 0.6666666667", "0 : 0.6666666667", "from 0 to 0 appears twice"),
+        ("state 1", "state 0", "line 19: state 0 appears twice"),
         ("\t\t2 : 1\nstate 2", "\taction b\n\t\t2 : 1\nstate 2", "several actions"),
         (
             "\t\t2 : 1\nstate 2",

@@ -77,7 +77,7 @@ def test_what_is_written_stays_the_same(kind: str) -> None:
         (b'{"some": 1}', "not a chain or model in a known format"),
         (b'{"format": "forewarn.model/1", "states": ["a"], ', "not JSON"),
         (b'{"format": "forewarn.model/1", "alpha": NaN}', "NaN is not a number"),
-        (b'{"states": ["a"], "states": ["b"]}', "the key 'states' stands twice"),
+        (b'{"states": ["a"], "states": ["b"]}', "the key 'states' appears twice"),
         (b"[" * 100_000, "not a chain or model in a known format"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (pickle.dumps({"states": []}), "this is a pickle"),

@@ -101,7 +101,7 @@ def changed(data: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (changed(LEARNED, alpha=...), "counts need an alpha"),
         (changed(LEARNED, alpha="-1"), "alpha is -1, below zero"),
         (changed(LEARNED, alpha="one"), "'one' is not a number"),
-        (changed(LEARNED, states=["a", "a", "END"]), "the state 'a' stands twice"),
+        (changed(LEARNED, states=["a", "a", "END"]), "the state 'a' appears twice"),
         (changed(LEARNED, states=[]), "states"),
         (changed(LEARNED, end_state="end"), "end_state: unknown state 'end'"),
         (changed(LEARNED, counts={"a": {"a": -2}}), "counts.a.a: it should"),

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import tempfile
 import zlib
 from collections import Counter
@@ -135,6 +136,10 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_LINES = re.compile(r'\{"format": ?"(forewarn\.[a-z]+/\d+)"[^\n]*\}\n\{')
+"""How a file of JSON lines of ours begins: a trace, or a run record."""
+
+
 # Made once: a decoder takes longer to make than to read a short line.
 _decode = json.JSONDecoder(
     parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats
@@ -160,6 +165,9 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
         where = place or f"line {error.lineno} column {error.colno}"
         problem = f"not JSON: {error.msg.lower()}"
         mend = "is it the file that was meant, and whole?"
+        if kind := _LINES.match(text):
+            problem = f"not one JSON value: its lines are of format {kind.group(1)!r}"
+            mend = "name another file"
         raise InvalidInput(problem, source=source, place=where, mend=mend) from error
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source, place=place) from error
@@ -230,6 +238,8 @@ def parse_yaml(text: str, source: str) -> Any:
         problem = getattr(error, "problem", None) or "malformed"
         problem = f"not YAML: {problem}"
         mend = "look at the indentation, the colons and the quotes there"
+        if "'\\t'" in problem:
+            mend = "indent with spaces, not with tabs"
         raise InvalidInput(problem, source=source, place=place, mend=mend) from error
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -69,12 +69,14 @@ def validated(
     """
     if not isinstance(data, dict):
         kind = "nothing" if data is None else f"a {type(data).__name__}"
+        kind = "text" if isinstance(data, str) else kind
         wanted = next(iter(model.model_fields))
         raise error(
             f"expected a mapping of keys, found {kind}",
             source=source,
             mend=f"it begins with a key and a colon, such as `{wanted}: …`",
         )
+    _check_format(model, data, source, error)
     try:
         return model.model_validate(data)
     except ValidationError as failure:
@@ -90,6 +92,26 @@ def validated(
         place = ".".join(str(part) for part in first["loc"])
         problem, mend = _explain(first, model)
         raise error(problem, source=source, place=place, mend=mend) from failure
+
+
+def _check_format(
+    model: type[BaseModel],
+    data: Mapping[str, Any],
+    source: str,
+    error: type[InvalidInput],
+) -> None:
+    """Rejects a file of another kind by its format, before any key of it."""
+    given, wanted = data.get("format"), _literal_at(model, ("format",))
+    if not wanted or not isinstance(given, str) or "/" not in given:
+        return
+    kind, other = wanted.partition("/")[0], given.partition("/")[0]
+    if other != kind and other.startswith("forewarn."):
+        raise error(
+            f"a file of format {given!r:.60} stands where {wanted!r} is needed",
+            source=source,
+            place="format",
+            mend="name another file",
+        )
 
 
 def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
@@ -111,6 +133,9 @@ def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return str(details["ctx"]["error"]), ""
     return _said(details), _written(kind, details)
 
+
+_QUANTITY = re.compile(r"(-?\d+\.?\d*)\s*(\S*)")
+"""A number with a unit, as people write it."""
 
 _KINDS = {
     "list_type": "a list",
@@ -151,9 +176,17 @@ def _written(kind: str, details: ErrorDetails) -> str:
         return f"write [{given!r:.60}]"
     if kind == "string_type" and isinstance(given, int | float):
         return f'write "{given}"'
-    number = isinstance(given, str) and re.match(r"-?\d+\.?\d*", given)
+    number = isinstance(given, str) and _QUANTITY.fullmatch(given)
     if kind in ("float_type", "int_type") and number:
-        return f"write {number.group()} without quotes or unit"
+        value, unit = number.groups()
+        key = str(details["loc"][-1]) if details["loc"] else ""
+        if unit == "ms" and key.endswith("_s"):
+            return f"write {float(value) / 1000:g}: the unit is s"
+        if not unit or key.endswith(f"_{unit}"):
+            return f"write {value} without quotes or unit"
+        return "write the number alone, in the unit that the pages name"
+    if kind in ("list_type", "tuple_type") and isinstance(given, dict):
+        return "begin each entry with a dash"
     return ""
 
 

@@ -242,16 +242,20 @@ def _file(model: AnyModel, folder: Path) -> Path:
     )
 
 
-def _scenario(name: Path | str, laws: Sequence[str]) -> Scenario:
+def _named(laws: str | Sequence[str]) -> tuple[str, ...]:
+    return (laws,) if isinstance(laws, str) else tuple(laws)
+
+
+def _scenario(name: Path | str, laws: str | Sequence[str]) -> Scenario:
     scenario = load_scenario(name)
-    return scenario.under(tuple(laws)) if laws else scenario
+    return scenario.under(_named(laws)) if laws else scenario
 
 
 def learn(
     traces: Path | str | Sequence[Path | str] | None = None,
     *,
     scenario: str | None = None,
-    laws: Sequence[str] = (),
+    laws: str | Sequence[str] = (),
     abstraction: str | None = None,
     horizon_s: float | None = None,
     episodes: int = 200,
@@ -273,7 +277,7 @@ def learn(
     if traces is None and scenario is None:
         raise InvalidInput("there is nothing to learn from", mend="give traces=…")
     wish = Wish(
-        scenario=scenario, abstraction=abstraction, law=tuple(laws),
+        scenario=scenario, abstraction=abstraction, law=_named(laws),
         horizon=horizon_s if abstraction == "auto" else None,
     )  # fmt: skip
     with TemporaryDirectory() as folder:
@@ -306,7 +310,7 @@ def tune(
     scenario: Path | str,
     *,
     model: AnyModel,
-    laws: Sequence[str] = (),
+    laws: str | Sequence[str] = (),
     runs: int | None = None,
     seed: int | None = None,
     false_alarm_rate: float = 0.1,
@@ -352,7 +356,7 @@ def measure(
     *,
     model: AnyModel | None = None,
     policy: AnyPolicy | None = None,
-    laws: Sequence[str] = (),
+    laws: str | Sequence[str] = (),
     runs: int | None = None,
     seed: int | None = None,
     thresholds: Sequence[float] = (),
@@ -407,7 +411,7 @@ def risks(
     model: AnyModel,
     policy: AnyPolicy | None = None,
     horizon_s: float | None = None,
-    laws: Sequence[str] = (),
+    laws: str | Sequence[str] = (),
 ) -> Risks:
     """The risk of each law at each frame of a trace, as a guard would see it.
 
@@ -424,7 +428,7 @@ def risks(
         chosen = replace(chosen, horizon_s=horizon_s, calibration={}, promises={})
     with ExitStack() as stack:
         made = Path(stack.enter_context(TemporaryDirectory()))
-        guarding = Guarding.load(_file(model, made), chosen, laws=tuple(laws))
+        guarding = Guarding.load(_file(model, made), chosen, laws=_named(laws))
     # A guard alone applies the policy's calibration to the laws that it watches.
     watch = guarding.guard(read.header.provides or None).watch
     series: list[Mapping[str, Any]] = []

@@ -83,9 +83,10 @@ def tokens(source: str) -> list[Token]:
         if match is None:
             place = f"column {at + 1}"
             problem = f"{source[at]!r} is not understood"
-            mend = (
-                "words stand in double quotes" if source[at] == "'" else "leave it out"
-            )
+            mend = {
+                "'": "words stand in double quotes",
+                "…": "write what it stands for, such as the times [0, 2 s]",
+            }.get(source[at], "leave it out")
             raise InvalidExpression(problem, place=place, mend=mend)
         kind = match.lastgroup or ""
         if kind != "space":

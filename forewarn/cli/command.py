@@ -19,6 +19,7 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
+    NoReturn,
     Union,
     get_args,
     get_origin,
@@ -33,16 +34,44 @@ from forewarn.cli.completing import COMPLETED
 Run = Callable[..., None]
 
 
+def _plainly(message: str, of: click.IntRange | click.FloatRange) -> str:
+    """What click says of a number outside its range, in words."""
+    least, most = of.min or 0, of.max
+    said = f"above {least:g}" if of.min_open else f"{least:g} or more"
+    if most is not None:
+        said = f"{'strictly between' if of.min_open else 'from'} {least:g}"
+        said += f" {'and' if of.min_open else 'to'} {most:g}"
+    outside, outside_it, _ = message.partition(" is not in the range ")
+    return f"{outside} must be {said}." if outside_it else message
+
+
 class Count(click.IntRange):
     """A whole number in a range, with its own name in the help."""
 
     name = "count"
+
+    def fail(
+        self,
+        message: str,
+        param: click.Parameter | None = None,
+        ctx: click.Context | None = None,
+    ) -> NoReturn:
+        message = message.replace("is not a valid count", "is not a whole number")
+        super().fail(_plainly(message, self), param, ctx)
 
 
 class Number(click.FloatRange):
     """A finite number in a range: click's own type accepts nan and inf."""
 
     name = "number"
+
+    def fail(
+        self,
+        message: str,
+        param: click.Parameter | None = None,
+        ctx: click.Context | None = None,
+    ) -> NoReturn:
+        super().fail(_plainly(message, self), param, ctx)
 
     def convert(
         self,

@@ -265,7 +265,11 @@ def _kinds(text: str | None) -> list[str]:
     if "none" in kinds and len(kinds) > 1:
         raise click.UsageError("--intervene none stands alone")
     if [k for k in KINDS if k in kinds] != kinds:
-        raise click.UsageError("--intervene: name each once, the mildest first")
+        ordered = ",".join(k for k in KINDS if k in kinds)
+        raise click.UsageError(
+            "--intervene: name each once, the mildest first"
+            f" (write --intervene {ordered})"
+        )
     return kinds
 
 

@@ -168,6 +168,10 @@ class Policy:
                 problem = "the rule has no threshold and would never act"
                 raise InvalidPolicy(problem, place=place, mend=_RULE)
             for step in steps:
+                if not isinstance(step, Step):
+                    problem = f"{step!r:.60} is not a step"
+                    mend = "write such as (Step('stop', 0.5),)"
+                    raise InvalidPolicy(problem, place=place, mend=mend)
                 step.check(place)
             ordered = sorted(steps, key=lambda step: step.least)
             _ascending([step.kind for step in ordered], place)

@@ -50,6 +50,9 @@ _LINES = frozenset({"decision", "event", "end"})
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
+_BEGINNING = b'{"format"'
+
+
 class BrokenRecord(InvalidInput):
     """A run record that was changed, reordered or cut."""
 
@@ -415,6 +418,8 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
 
     if len(raw) > MAX_LINE_BYTES:
         raise broken(f"longer than {MAX_LINE_BYTES} bytes")
+    if number == 1 and not raw.startswith(_BEGINNING[: len(raw)]):
+        raise broken("not a run record (they end in .run.jsonl)")
     if not raw.endswith(b"\n"):
         raise UnfinishedRecord(
             "the record is cut in the middle of this line",

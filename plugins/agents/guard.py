@@ -282,7 +282,7 @@ class AgentGuard(Turns, Closing):
     @classmethod
     def by_laws(
         cls,
-        laws: Sequence[str],
+        laws: str | Sequence[str],
         policy: Policy = POLICY,
         *,
         action_of: ActionOf = Action,
@@ -298,7 +298,7 @@ class AgentGuard(Turns, Closing):
         has their signals: `always (tool == delete -> once (tool == backup))`.
 
         Args:
-            laws: Formulas, each of which may have a name: `careful := always …`.
+            laws: A formula, or several; each may have a name: `careful := always …`.
             policy: What to do about a call that would break one.
             action_of: The action that a tool call stands for.
             halt: Makes the world safe; called once, when the agent is stopped.
@@ -307,6 +307,7 @@ class AgentGuard(Turns, Closing):
             judges: Rules and guard programs that judge beside the laws.
             listeners: Make what hears of the calls: alerts, telemetry, `watched_live`.
         """
+        laws = [laws] if isinstance(laws, str) else laws
         found = laws_of(laws or [UNNAMED] * bool(judges))
         trajectory = Trajectory(found)
         guarding = Guarding(

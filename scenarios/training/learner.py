@@ -278,9 +278,9 @@ class Learner:
         by, training = self.abstraction, self.training
         if by is None:
             raise InvalidInput(
-                "holds frames",
+                "it holds frames, and a chain is learned over predicates of them",
                 source=str(runs[0].path),
-                mend="give their predicates by --abstraction or --law",
+                mend="name them by --scenario, --abstraction or --law",
             )
         wish, unused = (self.vocabulary, self.wish.period), self.candidates
         if self._found is not None:

@@ -288,7 +288,7 @@ def test_traces_of_different_periods_are_told(
         ([RUNS, "--alpha", "-1"], "alpha is -1, below zero"),
         ([RUNS, "--support", "valid"], "--support valid needs --abstraction"),
         ([RUNS, "--support", "none.json"], "none.json: no such file"),
-        ([RUNS, "--format", "trace"], "holds frames (give their predicates by --abs"),
+        ([RUNS, "--format", "trace"], "of them (name them by --scenario, --abs"),
         ([RUNS, "--law", "always("], "column"),
         ([RUNS, "--law", "51_55"], "no law '51_55' in the book"),
         (

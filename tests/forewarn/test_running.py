@@ -348,7 +348,7 @@ def test_options_make_a_policy(tmp_path: Path) -> None:
             ["--intervene", "alert,stop", "--threshold", "0.6,0.5"],
             "--threshold: a severer intervention needs more risk",
         ),
-        (["--episodes", "0"], "'--episodes': 0 is not in the range"),
+        (["--episodes", "0"], "'--episodes': 0 must be 1 or more"),
         (["--policy", "nowhere.yaml"], "nowhere.yaml: no such file"),
     ],
 )

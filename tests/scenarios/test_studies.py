@@ -120,3 +120,9 @@ def test_what_cannot_be_done_is_said() -> None:
     with pytest.raises(InvalidInput, match="no model ships with tiny-road"):
         forewarn.measure(SCENARIO, runs=1)
     assert len(set(MARKERS)) == len(MARKERS)
+
+
+def test_one_law_may_stand_alone() -> None:
+    law = "always speed < 50"
+    found = forewarn.learn(learned.traces(SCENARIO), laws=law)
+    assert found.models[0].laws == (law,)

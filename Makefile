@@ -22,7 +22,7 @@ DOCS := $(VENV)/.installed-docs
 .PHONY: help demo test soak test-core check docs mutants bench lighthouse pictures film protos trained
 
 help:
-	@echo 'make demo       collect, learn, warn, intervene, measure, report: a minute'
+	@echo 'make demo       collect, learn, warn, intervene, measure, report: some minutes'
 	@echo 'make test       the tests, with everything they can use'
 	@echo 'make soak       quick tests drawn many more times: an hour of two cores'
 	@echo 'make test-core  the tests, with the core alone (others are skipped)'

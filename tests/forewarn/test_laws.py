@@ -27,7 +27,7 @@ def test_the_book_is_listed_in_plain_words() -> None:
     result = _run()
     assert result.exit_code == 0
     assert "51_5            Article 51 (5)  At red, stop at the line" in result.stdout
-    assert len(_json()["laws"]) == 25
+    assert len(_json()["laws"]) == 26
     assert _json("near_miss_ttc")["statute"] == ""  # no law of any country's
 
 

@@ -27,7 +27,7 @@ from forewarn.monitors.laws.monitor import Monitor
 from tests.monitors.laws.named import load_law
 
 BOOK = """38_1 38_2 38_3 42 44 45 46_2 46_3 47 50 51_3 51_4 51_5 51_6 51_7 52 53 57 58
-59 62 no_collision near_miss_ttc near_miss_pet near_miss_drac""".split()
+59 62 no_collision stay_on_road near_miss_ttc near_miss_pet near_miss_drac""".split()
 
 # Bounds in seconds, by law and edition, as their authors wrote them.
 SECONDS = {
@@ -47,7 +47,7 @@ SIZES = {
     "38_3_turn": 102, "44_lowest": 6002, "44_highest": 2, "42": 2, "45": 2,
     "46_2": 2, "46_3": 2, "47": 100, "50": 2, "51_3": 2, "51_4": 74, "51_5": 22,
     "51_6": 23, "51_7": 22, "52": 302, "53": 202, "57": 2, "58": 2, "59": 162,
-    "62": 2, "no_collision": 2,
+    "62": 2, "no_collision": 2, "stay_on_road": 2,
     "near_miss_ttc": 2, "near_miss_pet": 2, "near_miss_drac": 2,
 }  # fmt: skip
 
@@ -70,7 +70,9 @@ def test_every_law_compiles_at_its_clock(name: str, edition: Edition) -> None:
     automaton = compiled(name, edition)
     assert automaton.violated > 0
     assert automaton.period_s == (law.clock_s or 0.1)
-    assert law.title and (law.article or law.note or name == "no_collision")
+    assert law.title and (
+        law.article or law.note or name in ("no_collision", "stay_on_road")
+    )
     assert set(law.signals) <= set(load_vocabulary("driving").signals)
     Monitor(automaton)
 
@@ -164,7 +166,8 @@ BASE: dict[str, Any] = {
     "gear": "drive", "time_of_day": 12.0, "lead_distance": None, "lead_speed": None,
     "signal_ahead": False, "traffic_jam": False, "honking_allowed": True,
     "street_light_on": True, "fog_light_on": False, "warning_flash_on": False,
-    "crosswalk_distance": None, "collision": False, "time_to_collision": None,
+    "crosswalk_distance": None, "collision": False, "off_road": False,
+    "time_to_collision": None,
     "post_encroachment_time": None, "deceleration_to_avoid_crash": None,
 }  # fmt: skip
 
@@ -249,6 +252,7 @@ TRIGGERS: list[tuple[str, Edition, dict[str, Any]]] = [
     ("59", "probguard", {"crosswalk_distance": 5.0, "time_of_day": 23.0}),
     ("62", "probguard", {"honking_allowed": False, "horn_on": True}),
     ("no_collision", "probguard", {"collision": True}),
+    ("stay_on_road", "probguard", {"off_road": True}),
     ("near_miss_ttc", "probguard", {"time_to_collision": 1.4}),
     ("near_miss_pet", "probguard", {"post_encroachment_time": 0.9}),
     ("near_miss_drac", "probguard", {"deceleration_to_avoid_crash": 3.4}),

@@ -45,6 +45,12 @@ Edition = Literal[8, 9]
 QUEUED = 10_000
 """So many messages may wait to be written before more of them are lost."""
 
+_LEAP_NS = 10 * 10**9
+"""Clocks leap further only if two messages say so."""
+
+_LATEST_S = 9e9
+"""What a time in a record can hold."""
+
 Pace = Annotated[float, Number(min=0.0, max=1000.0)]
 
 
@@ -328,20 +334,34 @@ class _Heard:
 
     def __init__(self) -> None:
         self._queue: queue.Queue[tuple[str, Any, int]] = queue.Queue(QUEUED)
-        self._last_ns = 0
+        self._last_ns = self._leapt_ns = 0
         self.count = self.lost = 0
 
     def __call__(self, message: Any, channel: str) -> None:
+        try:
+            self._queue.put_nowait((channel, message, self._time_ns(message)))
+        except queue.Full:
+            self.lost += 1
+
+    def _time_ns(self, message: Any) -> int:
+        """When a message was made, or the last time where it alone leaps.
+
+        Channels are not stamped in the order in which they come.
+        """
         from forewarn.apollo_bridge.wire import stamp
 
         stamped = stamp(message)
-        time_ns = time.time_ns() if stamped is None else round(stamped * 1e9)
-        # Channels are not stamped in the order in which they come.
-        self._last_ns = max(self._last_ns, time_ns)
-        try:
-            self._queue.put_nowait((channel, message, self._last_ns))
-        except queue.Full:
-            self.lost += 1
+        if stamped is None or stamped > _LATEST_S:
+            self._last_ns = self._last_ns or time.time_ns()
+            return self._last_ns
+        time_ns = round(stamped * 1e9)
+        if not self._last_ns or abs(time_ns - self._last_ns) <= _LEAP_NS:
+            self._last_ns = max(self._last_ns, time_ns)
+        elif abs(time_ns - self._leapt_ns) <= _LEAP_NS:
+            self._last_ns = time_ns
+        else:
+            self._leapt_ns = time_ns
+        return self._last_ns
 
     def said(
         self, ending: threading.Event, until_s: float | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 import forewarn.scenarios
 from forewarn.cli import main
+from forewarn.cli.apollo import _Heard
 from forewarn.monitors.chains.model import load_model
 
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
@@ -164,3 +166,21 @@ def test_where_nothing_answers(tmp_path: Path) -> None:
     done = invoke("apollo", "record", out, "--bridge", "tcp://127.0.0.1:1", "--for",
                   0.2, status=2)  # fmt: skip
     assert "nothing came" in done.stderr and not out.exists()
+
+
+@pytest.mark.parametrize("absurd_s", [1e9, 1e300])
+def test_a_message_at_an_absurd_time_shifts_no_other(absurd_s: float) -> None:
+    """Not as the first one either, and a clock that leaps is followed."""
+    from types import SimpleNamespace as Of
+
+    def times_s(*stamps_s: float) -> list[float]:
+        heard = _Heard()
+        ending = threading.Event()
+        for each in stamps_s:
+            heard(Of(header=Of(timestamp_sec=each)), "/apollo/planning")
+        said = heard.said(ending, None)
+        return [next(said)[2] / 1e9 for _ in stamps_s]
+
+    assert times_s(5.0, 5.1, absurd_s, 5.2, 0.0, 5.3) == [5.0, 5.1, 5.1, 5.2, 5.2, 5.3]
+    assert times_s(absurd_s, 5.0, 5.1, 5.2)[2:] == [5.1, 5.2]
+    assert times_s(5.0, 90.0, 90.1, 90.0) == [5.0, 5.0, 90.1, 90.1]

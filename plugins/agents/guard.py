@@ -501,6 +501,8 @@ class AgentGuard(Turns, Closing):
 
     def _ahead(self, foresee: Foresee, action: Action) -> Frame:
         """What a call would lead to, as the step after this one."""
+        if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
+            raise InvalidInput(wrong)
         return self._step(self._steps + 1, foresee(action).values)
 
     def _refused(

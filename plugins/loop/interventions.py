@@ -51,6 +51,7 @@ class Intervener:
         approver: Who is asked; without one `ask` escalates.
         ask_s: How long a person may take to answer.
         actions: The actions that the world takes; None if unknown.
+        forbids: Says why laws forbid an action; empty if none does.
     """
 
     def __init__(
@@ -64,9 +65,10 @@ class Intervener:
         approver: Approver | None = None,
         ask_s: float = ASK_S,
         actions: Actions | None = None,
+        forbids: Callable[[Action | None], str] = lambda _: "",
     ) -> None:
         self.actuator, self.policy = actuator, policy
-        self._actions = actions
+        self._actions, self._forbids = actions, forbids
         self._clock = clock
         self._prompter = prompter or Prompter({}, (), policy.horizon_s)
         self._listeners = tuple(listeners)
@@ -202,7 +204,7 @@ class Intervener:
         if kind == "substitute":
             if self._actions is None:
                 return "nobody says which actions there are"
-            return self._misfit(decision.action)
+            return self._misfit(decision.action) or self._forbids(decision.action)
         if kind == "reflect":
             given = self._reflections.get(decision.law, 0)
             if given >= self.policy.max_reflections:

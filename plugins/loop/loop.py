@@ -205,6 +205,7 @@ class GuardedLoop:
                 listeners=self._heard,
                 approver=self._approver,
                 actions=self._actions,
+                forbids=self._forbids,
             )
         self.lease.revoke()
         if seen:
@@ -355,6 +356,16 @@ class GuardedLoop:
             # Without a frame the guard falls back.
             logging.getLogger(LOGGER).warning("nothing is foreseen: %s", said(error))
             return None
+
+    def _forbids(self, action: Action | None) -> str:
+        """Why laws forbid what would take a proposal's place; empty if none does."""
+        if self.guard.policy.when == "after":
+            return ""
+        ahead = self._foreseen(action)
+        if ahead is None:
+            return "nobody foresees what the substitute leads to"
+        broken = self.guard.watch.foresee(ahead).violated
+        return f"the substitute would break {', '.join(broken)}" if broken else ""
 
     # -- the end ----------------------------------------------------------------------
 

@@ -82,6 +82,28 @@ def test_nothing_runs_where_nobody_said_which_tools_there_are(judge: RuleJudge) 
         assert not verdict.passes and verdict.instead is None
 
 
+@pytest.mark.parametrize(
+    ("law", "passes"),
+    [
+        ("always not tool == backup", 0),
+        ("always (tool == backup -> not eventually[1,9 steps] tool == backup)", 1),
+        ("always not (tool == backup and arg_path > 3)", 0),
+    ],
+)
+def test_what_a_law_forbids_takes_no_call_s_place(
+    judge: RuleJudge, law: str, passes: int
+) -> None:
+    with guard(judge, law) as asked:
+        asked.check_tools(TOOLS)
+        verdicts = []
+        for _ in range(3):
+            verdicts.append(asked.before("delete", {}))
+            asked.after(call=verdicts[-1].call)
+    made = [each.instead for each in verdicts]
+    assert made == [BACKUP] * passes + [None] * (3 - passes)
+    assert not any(each.passes for each in verdicts)
+
+
 def test_in_shadow_the_call_itself_passes(judge: RuleJudge) -> None:
     with guard(judge, policy=replace(POLICY, shadow=True)) as asked:
         asked.check_tools(TOOLS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -193,8 +194,9 @@ class GuardedEnv(
         return [self.loop]
 
     def close(self) -> None:
-        self._watched.close()
-        gymnasium.Wrapper.close(self)
+        with ExitStack() as ending:
+            ending.callback(gymnasium.Wrapper.close, self)
+            ending.callback(self._watched.close)
 
 
 class GuardedVectorEnv(Closing, VectorWrapper):
@@ -274,9 +276,10 @@ class GuardedVectorEnv(Closing, VectorWrapper):
         return [watched.loop for watched in self.watched]
 
     def close(self, **kwargs: Any) -> None:
-        for watched in self.watched:
-            watched.close()
-        VectorWrapper.close(self, **kwargs)
+        with ExitStack() as ending:
+            ending.callback(lambda: VectorWrapper.close(self, **kwargs))
+            for watched in self.watched:
+                ending.callback(watched.close)
 
 
 class GuardedParallelEnv(Closing):
@@ -367,9 +370,10 @@ class GuardedParallelEnv(Closing):
         return [watched.loop for watched in self.watched.values()]
 
     def close(self) -> None:
-        for watched in self.watched.values():
-            watched.close()
-        self.env.close()
+        with ExitStack() as ending:
+            ending.callback(self.env.close)
+            for watched in self.watched.values():
+                ending.callback(watched.close)
 
 
 def only(env: VectorEnv) -> _Only:

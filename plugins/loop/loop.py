@@ -456,9 +456,10 @@ class Closing(ABC):
         return self
 
     def __exit__(self, *raised: Any) -> Literal[False]:
-        for loop in self.loops():
-            loop.left_by(raised[1])
-        self.close()
+        with ExitStack() as ending:  # one that fails keeps no other open
+            ending.callback(self.close)
+            for loop in self.loops():
+                ending.callback(loop.left_by, raised[1])
         return False
 
 

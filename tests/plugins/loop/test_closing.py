@@ -14,7 +14,7 @@ from forewarn.monitors.guarding.record import read_record
 from forewarn.plugins.agents import AgentGuard
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.loop import EpisodeClock
+from forewarn.plugins.loop.loop import Closing, EpisodeClock, GuardedLoop
 from tests.plugins.remote.serving import model
 
 POLICY = Policy(rules={"*": (Step("stop", 0.5),)}, hold_s=0.0, horizon_s=3.0)
@@ -115,3 +115,43 @@ def test_a_guard_alone_lets_nothing_pass_once_it_is_left() -> None:
 def _ends(folder: Path) -> list[dict[str, Any]]:
     """The last line of each record; `read_record` refuses one without an end."""
     return [list(read_record(path))[-1].content for path in folder.glob("*.jsonl*")]
+
+
+def test_a_record_that_cannot_be_ended_keeps_no_other_open() -> None:
+    ended: list[str] = []
+
+    class Full:
+        def left_by(self, error: BaseException | None) -> None:
+            ended.append("full")
+            raise OSError("no space left")
+
+    class Fine:
+        def left_by(self, error: BaseException | None) -> None:
+            ended.append("fine")
+
+    class Several(Closing):
+        def loops(self) -> Any:
+            return Fine(), Full(), Fine()
+
+        def close(self) -> None:
+            ended.append("closed")
+
+    with pytest.raises(OSError, match="no space left"), Several():
+        raise ValueError
+    assert ended == ["fine", "full", "fine", "closed"]
+
+
+@pytest.mark.parametrize("make", [environment, vector, parallel])
+def test_a_record_that_cannot_be_ended_leaves_no_environment_open(
+    make: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    env, closed = make(tmp_path), list[bool]()
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space left"):
+        patch.setattr(env.env, "close", lambda **_: closed.append(True))
+        patch.setattr(GuardedLoop, "close", full)
+        env.close()
+    env.close()
+    assert closed

@@ -12,14 +12,13 @@ import io
 import os
 import queue
 import re
-import shutil
 import stat
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -41,6 +40,9 @@ _FRESH_S = 60.0
 """An object is replaced, not changed: so long nobody asks whether it was."""
 
 _AHEAD = 1 << 20
+
+_SLOWEST = 1 << 17
+"""A storage takes in as many bytes a second."""
 
 _SAID = re.compile(
     r"AWS Error (?P<aws>\w+)(?: \[[^]]*\])? during \w+ operation: (?P<why>[^;(]*)"
@@ -97,12 +99,12 @@ class Address(PosixPath):
 
     def put(self, file: Path) -> None:
         """Makes it an object of a file's bytes."""
-        with (
-            file.open("rb") as raw,
-            self._asked() as (system, name),
-            system.open_output_stream(name, compression=None) as out,
-        ):
-            shutil.copyfileobj(raw, out, _AHEAD)
+        with file.open("rb") as raw, self._asked() as (system, name):
+            out = _in_time(lambda: system.open_output_stream(name, compression=None))
+            while part := raw.read(_AHEAD):
+                _in_time(partial(out.write, part))
+            # It may still send all of it.
+            _in_time(out.close, STORAGE_SECONDS + raw.tell() / _SLOWEST)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         if len(self.parts) < 2:
@@ -149,7 +151,7 @@ class Address(PosixPath):
     def unlink(self, missing_ok: bool = False) -> None:
         if self.exists() or not missing_ok:
             with self._asked() as (system, name):
-                system.delete_file(name)
+                _in_time(lambda: system.delete_file(name))
 
     def mkdir(self, *_: Any, **__: Any) -> None:
         """Storage has no folders but those that names make."""
@@ -187,7 +189,7 @@ left_waiting: list[str] = []
 """Who gave up on a storage: with its call under way, pyarrow crashes at the exit."""
 
 
-def _in_time(call: Callable[[], _T]) -> _T:
+def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
     """What a storage answers, if it does in time.
 
     A server can list without end, or send a byte a second. The call itself cannot be
@@ -208,12 +210,13 @@ def _in_time(call: Callable[[], _T]) -> _T:
         else:
             answers.put(lambda: found)
 
+    limit_s = STORAGE_SECONDS if limit_s is None else limit_s
     threading.Thread(target=ask, daemon=True).start()
     try:
-        return answers.get(timeout=STORAGE_SECONDS)()
+        return answers.get(timeout=limit_s)()
     except queue.Empty:
         left_waiting.append(threading.current_thread().name)
-        problem = f"the storage did not answer in full within {STORAGE_SECONDS} s"
+        problem = f"the storage did not answer in full within {limit_s:g} s"
         raise TimeoutError(errno.ETIMEDOUT, problem) from None
 
 

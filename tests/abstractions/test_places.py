@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from copy import copy
 from pathlib import Path
 
@@ -125,21 +126,36 @@ def test_a_storage_is_quoted_in_few_words(message: str, short: str) -> None:
     assert storage_said(OSError(message)).strip() == short
 
 
+@pytest.mark.parametrize("asked", ["stat", "list", "read", "write", "remove"])
 def test_a_storage_that_never_answers_in_full_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
+    asked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Neither one that lists without end, nor one that takes nothing in."""
     monkeypatch.setattr(places, "STORAGE_SECONDS", 0.1)
     monkeypatch.setattr(places, "left_waiting", [])
     gate = threading.Event()
 
     class Endless:
-        def get_file_info(self, _: object) -> None:
+        def hang(self, *_: object, **__: object) -> None:
             gate.wait(10)
 
+        get_file_info = open_input_file = open_output_stream = delete_file = hang
+
     monkeypatch.setattr(places, "_system", lambda *_: (Endless(), "bucket"))
+    path = place("s3://bucket/runs/a")
+    assert isinstance(path, Address)
+    (tmp_path / "file").write_bytes(b"x")
+    ways: dict[str, Callable[[], object]] = {
+        "stat": path.stat,
+        "list": lambda: list(path.iterdir()),
+        "read": lambda: path.open("rb"),
+        "write": lambda: path.put(tmp_path / "file"),
+        "remove": path.unlink,
+    }
+    monkeypatch.setattr(Address, "exists", lambda _: True)
     try:
         with pytest.raises(OSError, match="did not answer in full within 0.1 s"):
-            place("s3://bucket/runs").stat()
+            ways[asked]()
         assert places.left_waiting
     finally:
         gate.set()

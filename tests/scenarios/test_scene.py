@@ -186,12 +186,24 @@ def test_pictures_that_cannot_be_kept_spoil_no_run(
     assert found.pictures and "more than 4 MB" in found.problem
 
 
-@pytest.mark.parametrize("picture", [3, "<svg>", base64.b64encode(b"GIF89a").decode()])
+def test_a_thin_picture_is_shrunk_too(tmp_path: Path) -> None:
+    found = filmed(tmp_path / "a.scene.jsonl", Camera((2, 3000, 3)), 1)
+    data = base64.b64decode(found.pictures[0])
+    assert struct.unpack(">II", data[16:24]) == (300, 1)
+
+
+VAST = b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR" + struct.pack(">II", 40_000, 40_000)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [3, "<svg>", *(base64.b64encode(b).decode() for b in (b"GIF89a", VAST, VAST[:20]))],
+)
 def test_what_is_no_picture_is_rejected(tmp_path: Path, picture: object) -> None:
     path = tmp_path / "a.scene.jsonl"
     filmed(path, Camera(), 1)
     header, line = map(json.loads, path.read_text().splitlines())
     line["picture"] = picture
     path.write_text("".join(json.dumps(each) + "\n" for each in (header, line)))
-    with pytest.raises(InvalidScene, match="a picture is n"):
+    with pytest.raises(InvalidScene, match="a picture "):
         read_scene(path, "s", 7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ from forewarn.cli.groups import (
 )
 from forewarn.cli.printing import (
     left_out,
+    note,
     progress,
     say,
     table,
@@ -71,12 +73,25 @@ def laws(
         say(payload, _listing(list(used.laws.values())))
         return
     found = find_laws(law, used)
+    _doubt(found)
     shown = [_Shown(law, period) for law in found]
     if svg is not None:
         _draw(svg, shown)
     payloads = [each.payload() for each in shown]
     lines = [line for each in shown for line in each.lines()]
     say(payloads[0] if len(found) == 1 else {"laws": payloads}, lines)
+
+
+def _doubt(found: Sequence[Law]) -> None:
+    """Names signals that are nearly those of a vocabulary that ships."""
+    from forewarn.abstractions.vocabularies.vocabulary import SHIPPED, load_vocabulary
+
+    shipped = [load_vocabulary(name) for name in SHIPPED]
+    known = [name for each in shipped for name in each.names()]
+    for signal in (name for law in found for name in law.signals):
+        close = get_close_matches(signal, known, 1, 0.8)
+        if close and not any(each.knows(signal) for each in shipped):
+            note(f"{signal!r:.60} is no signal that is known here; {close[0]} is one")
 
 
 def _entry(law: Law) -> dict[str, Any]:

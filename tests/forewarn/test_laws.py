@@ -84,6 +84,21 @@ def test_a_formula_is_shown_like_a_law() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("law", "said"),
+    [
+        ("always sped <= 60", "'sped' is no signal that is known here; speed is one"),
+        ("always (speed > 3 -> eventually[0, 3 steps] b)", ""),
+        ("always not is_open(Door)", ""),
+        ("51_5", ""),
+    ],
+)
+def test_a_signal_that_is_nearly_a_known_one_is_told(law: str, said: str) -> None:
+    done = _run(law)
+    assert done.exit_code == 0 and said in done.stderr
+    assert len(done.stderr.splitlines()) == bool(said)
+
+
 @pytest.mark.parametrize("name", ["38_1", "38_2", "44", "47", "58", "always not x"])
 def test_a_picture_is_drawn(tmp_path: Path, name: str) -> None:
     path = tmp_path / "law.svg"

@@ -200,11 +200,12 @@ class Session:
         elif is_hello(content):
             raise Malformed("a second hello")
         frame, proposal, foreseen = read_frame(content)
+        obeyed = read_obeyed(content)
         self._scene.take(content)
         decision = loop.review(frame, proposal, foreseen)
         if self._beyond is None:
             return write_decision(decision)
-        self._beyond.shown = read_obeyed(content)
+        self._beyond.shown = obeyed
         turn = loop.carry_out(decision, proposal, frame)
         return write_turn(turn, loop.guard.policy.slow_cap_kmh)
 

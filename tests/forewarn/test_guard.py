@@ -95,6 +95,54 @@ def test_a_malformed_line_ends_it(model_path: str) -> None:
     assert "not JSON" in done.stderr
 
 
+_HUGE = b"1" + b"0" * 4200
+_STOPS = [
+    b'"speed":1' + b"0" * 400, b'"speed":-' + _HUGE, b'"speed":true', b'"speed":null',
+    b'"speed":-1.0', b'"speed":1e308', b'"speed":20.0,"collision":0',
+    b'"speed":20.0,"collision":null',
+]  # fmt: skip
+_ENDS = [
+    b'{"sequence":%b,"time_s":0,"signals":{}}' % _HUGE,
+    b'{"sequence":0,"time_s":%b,"signals":{}}' % _HUGE,
+    b'{"sequence":0,"time_s":0,"signals":{"speed":90,"speed":20,"collision":false}}',
+    b'{"sequence":0,"time_s":0,"signals":{"speed":20.0,"z":' + b"[" * 100_000,
+    frame(0, obeyed="false"), frame(0, scene={"ground": [["lane", None, [[0, 0]]]]}),
+    hello(can=[]), hello(can=["alert"]), hello(provides=["speed"]), b"", b"null", b"5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", _STOPS, ids=lambda line: line[:30])
+def test_a_frame_of_odd_values_stops(model_path: str, line: bytes) -> None:
+    rest = b"" if b"collision" in line else b',"collision":false'
+    odd = b'{"sequence":0,"time_s":0,"signals":{%b%b}}' % (line, rest)
+    done = stdio(model_path, odd, frame(1))
+    assert (done.exit_code, done.stderr) == (0, ANNOUNCED)
+    assert json.loads(done.stdout.splitlines()[0])["decision"] == "stop"
+
+
+@pytest.mark.parametrize("line", _ENDS, ids=lambda line: line[:30])
+def test_a_line_that_is_no_message_ends_it(model_path: str, line: bytes) -> None:
+    done = stdio(model_path, line, frame(1))
+    assert done.exit_code == 2 and "Traceback" not in done.stderr
+    assert [*json.loads(done.stdout)] == ["error"]
+
+
+def test_an_odd_proposal_is_recorded_so_that_it_replays(
+    model_path: str, tmp_path: Path
+) -> None:
+    values = '1%s,"s":"é"' % ("0" * 1400), '{"$float":"abc"}', "[" * 900 + "]" * 900
+    odd = [
+        frame(i, proposal={"name": "a", "arguments": {}}).replace(
+            b'"arguments": {}', b'"arguments":{"x":%b}' % each.encode()
+        )
+        for i, each in enumerate(values)
+    ]
+    done = stdio(model_path, *odd, options=("--record", str(tmp_path / "records")))
+    assert done.exit_code == 0 and len(done.stdout.splitlines()) == len(odd)
+    (record,) = (tmp_path / "records").glob("*.jsonl")
+    assert replay(record) == (len(odd), None)
+
+
 def test_laws_and_policy_can_be_given(model_path: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(

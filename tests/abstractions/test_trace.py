@@ -141,6 +141,14 @@ REFUSED = [
     (_line(1, 0.1, traffic_light="rad"), "did you mean red"),
     ("7", "expected an object"),
     ("nonsense", "not JSON"),
+    (_line(1, 10**400), "1e.300, not a time"),
+    (_line(1, True), "time_s must be a number"),
+    (_line(1, 0.1, speed=10**400), "speed is not finite"),
+    (_line(1, 0.1, speed=-(10**4000)), "speed is not finite"),
+    (_line(1, 0.1, speed=True), "speed must be a number"),
+    (_line(1, 0.1, speed="20"), "speed must be a number"),
+    (_line(1, 0.1, speed="\ud800"), "half a character"),
+    ('{"sequence":1,"time_s":0.1,"signals":' + "[" * 100_000, "nested too deeply"),
 ]
 
 
@@ -456,6 +464,12 @@ def test_columns_can_be_renamed(tmp_path: Path) -> None:
         ("time_s,a\nx,1\n", "line 2: time_s must be a number"),
         ("time_s,sequence,a\n0,1.5,1\n", "line 2: sequence"),
         ("time_s,a\n0,three four\n", "neither a number nor a name"),
+        *(
+            (f"time_s,a\n0,{odd}\n", "neither a number nor a name")
+            for odd in ("1_0", "0x10", "=1+1", "100 km/h")
+        ),
+        ("time_s,speed\n0,TRUE\n", "speed must be a number"),
+        (f"time_s,speed\n0,1{'0' * 5000}\n", "line 2: speed is"),
         ("time_s,a,a\n0,1,1\n", "line 1: the column 'a' appears twice"),
         ("time_s,a,\n0,1,1\n", "line 1: a column has no name"),
         ("0,1\n0.1,1\n", "line 1: there is no header row"),

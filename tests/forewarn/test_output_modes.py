@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,10 @@ def frames(count: int) -> str:
 def desk(tmp_path: Path) -> Path:
     (tmp_path / "chain.tra").write_text(DTMC)
     (tmp_path / "trace.jsonl").write_text(frames(3))
+    (tmp_path / "a.yaml").write_text(
+        "{format: forewarn.abstraction/1, name: a, period_s: 0.1,"
+        " predicates: [speed > 3]}"
+    )
     invoke("import", tmp_path / "chain.tra", "--out", tmp_path / "model.json")
     return tmp_path
 
@@ -75,6 +80,46 @@ def test_output_keeps_the_umask_and_a_files_own_mode(
     (desk / name).chmod(0o640)
     invoke(*WRITERS[name], name)
     assert mode(desk / name) == 0o640
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file may grow beyond a few bytes."""
+    resource = pytest.importorskip("resource", reason="resource is not here")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("name", [*WRITERS, "trace.jsonl.gz", "learned.json"])
+def test_on_a_full_disk_the_old_file_stays(
+    name: str, desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name.endswith(".umb"):
+        pytest.importorskip("umbi")
+    monkeypatch.chdir(desk)
+    out = desk / name
+    out.write_text("as it was")
+    words = {
+        "trace.jsonl.gz": ("convert", "trace.jsonl", "--format", "jsonl", "--out", "."),
+        "learned.json": (
+            "learn",
+            "trace.jsonl",
+            "--abstraction",
+            "a.yaml",
+            "--out",
+            name,
+        ),
+    }.get(name) or (*WRITERS[name], name)
+    beside = sorted(desk.iterdir())
+    with full_disk():
+        done = CliRunner().invoke(main, [*words])
+    assert done.exit_code == 2 and name in done.stderr, done.output
+    assert "too large" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert out.read_text() == "as it was" and sorted(desk.iterdir()) == beside
 
 
 @pytest.mark.parametrize("kind", ["columns", "jsonl"])

@@ -104,6 +104,22 @@ def test_a_lost_frame_is_lost_to_all() -> None:
     assert watch.lost and all(law.point != law.point for law in watch.laws)
 
 
+def test_a_fault_of_one_hides_no_violation_of_another() -> None:
+    policy = Policy(rules={"*": (Step("stop", 0.9),)}, horizon_s=0.5, hold_s=0.0)
+    for throttle in (60.0, float("nan"), None, "fast"):
+        guard = Guard(watching(), policy, provides=SIGNALS, clock=Clock())
+        guard.reset()
+        values = {**frame(0, "far").values, "throttle": throttle}
+        calm = guard.review(frame(0, "far", throttle=0.0))
+        assert calm.kind == "proceed"
+        fast = guard.review(Frame(0.1, 1, {**values, "speed": 80.0}))
+        assert fast.kind == "stop"
+        if throttle == 60.0:
+            assert SPEEDING in fast.violated
+        after = guard.review(frame(2, "far", throttle=0.0))
+        assert after.kind == "stop" or throttle == 60.0
+
+
 def test_only_models_that_have_a_law_to_watch_are_asked() -> None:
     assert watching(laws=[SPEEDING]).signals == ("speed", "throttle")
     without = watching(provides=[*PROVIDES[:1], "throttle"])

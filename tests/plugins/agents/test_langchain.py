@@ -436,6 +436,60 @@ def test_a_call_has_failed_unless_its_own_message_says_that_it_succeeded(
     assert (done == ["delete"]) is passes
 
 
+def test_an_agent_that_a_tool_leaves_running_has_failed_until_it_succeeds() -> None:
+    guard = AgentGuard.by_laws(
+        ["always (tool == delete -> once (tool == backup and not failed))"]
+    )
+    done: list[str] = []
+    left: list[asyncio.Task[Any]] = []
+
+    def agent(*tools: Any) -> Any:
+        calls = [
+            AIMessage("", tool_calls=[{"name": each.name, "args": {}, "id": each.name}])
+            for each in tools
+        ]
+        return create_agent(
+            Scripted(messages=iter([*calls, AIMessage("end")]), told=[]),
+            list(tools),
+            middleware=[GuardMiddleware(guard)],
+        )
+
+    async def drive() -> None:
+        begun, released = asyncio.Event(), asyncio.Event()
+        start: Any = {"messages": [HumanMessage("go")]}
+
+        @tool
+        async def backup() -> str:
+            """Copy."""
+            begun.set()
+            await released.wait()
+            raise OSError("disk full")
+
+        @tool
+        async def delete() -> str:
+            """Delete."""
+            done.append("delete")
+            return "gone"
+
+        within = agent(backup)
+
+        @tool
+        async def starts() -> str:
+            """Start an agent that copies, and do not wait for it."""
+            left.append(asyncio.create_task(within.ainvoke(start)))
+            await begun.wait()
+            return "started"
+
+        await agent(starts, delete).ainvoke(start)
+        released.set()
+        with contextlib.suppress(OSError):
+            await left[0]
+        await agent(delete).ainvoke(start)
+
+    asyncio.run(asyncio.wait_for(drive(), 30))
+    assert left and done == []
+
+
 def test_calls_with_one_id_are_not_carried_out() -> None:
     kitchen = Noting()
     guard = kitchen.guard(policy("reflect"), action_of=lambda *_: None)

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -21,9 +21,11 @@ from forewarn.cli import main
 
 pytest.importorskip("mcp", reason="mcp is not installed")
 
+import anyio
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.server import MCPServer, Server
-from mcp.types import CallToolResult, TextResourceContents
+from mcp.shared.message import SessionMessage
+from mcp.types import CallToolResult, JSONRPCResponse, TextResourceContents
 
 from forewarn.plugins.agents import AgentGuard
 from forewarn.plugins.mcp import BUSY, LATE, _Said, guarded_server
@@ -376,6 +378,49 @@ def test_a_call_that_asks_for_more_input_has_failed() -> None:
                 with suppress(MCPError):
                     await agent.session.call_tool("backup", {})
         assert not guard.before("delete", {}).passes
+
+    with guard:
+        asyncio.run(asyncio.wait_for(session(), 60))
+
+
+@pytest.mark.parametrize("fails_first", [True, False])
+def test_only_the_first_answer_to_a_call_counts(fails_first: bool) -> None:
+    @asynccontextmanager
+    async def twice() -> AsyncIterator[Any]:
+        answers, hears = anyio.create_memory_object_stream[SessionMessage](9)
+        says, asked = anyio.create_memory_object_stream[SessionMessage](9)
+
+        async def answer() -> None:
+            async for each in asked:
+                message: Any = each.message
+                results: list[dict[str, Any]] = [{"tools": []}]
+                if getattr(message, "id", None) is None:
+                    continue
+                if message.method == "initialize":
+                    version = message.params["protocolVersion"]
+                    info = {"name": "twice", "version": "1"}
+                    results = [{"protocolVersion": version, "serverInfo": info,
+                                "capabilities": {"tools": {}}}]  # fmt: skip
+                elif message.method == "tools/call":
+                    failed = fails_first, not fails_first
+                    results = [{"content": [], "isError": each} for each in failed]
+                for result in results:
+                    told = JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
+                    await answers.send(SessionMessage(told))
+
+        async with answers, hears, says, asked:
+            serving = asyncio.ensure_future(answer())
+            yield hears, says
+            serving.cancel()
+
+    guard = AgentGuard.by_laws([SAFE])
+
+    async def session() -> None:
+        async with Client(twice()) as upstream:
+            async with Client(guarded_server(upstream, guard)) as agent:
+                backup = await agent.call_tool("backup", {})
+                assert backup.is_error is fails_first
+        assert guard.before("delete", {}).passes is not fails_first
 
     with guard:
         asyncio.run(asyncio.wait_for(session(), 60))

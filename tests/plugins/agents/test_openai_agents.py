@@ -286,6 +286,42 @@ def test_a_call_that_raised_has_failed_though_the_sdk_answers_it(handler: str) -
     assert backup.on_invoke_tool is not tools["backup"].on_invoke_tool
 
 
+def test_no_odd_argument_gets_past_a_law_over_it() -> None:
+    done: list[Any] = []
+
+    @function_tool
+    def pay(amount: float) -> str:
+        """Pay."""
+        done.append(amount)
+        return "paid"
+
+    @function_tool
+    def send(to: str | list[str]) -> str:
+        """Send."""
+        done.append(to)
+        return "sent"
+
+    laws = ["always not (tool == pay and arg_amount > 100)",
+            'always not (tool == send and arg_to == "everyone")']  # fmt: skip
+    guard = AgentGuard.by_laws(laws)
+    tools: Any = {each.name: each for each in guarded_tools([pay, send], guard)}
+
+    async def drive() -> None:
+        for name, value in (
+            *(("pay", v) for v in ("101", "1e400", "Infinity", "NaN", '"101"', "7")),
+            *(("send", v) for v in ('"everyone"', '["everyone"]', '"me"')),
+        ):
+            argument = "amount" if name == "pay" else "to"
+            text = f'{{"{argument}": {value}}}'
+            context = ToolContext(
+                context=None, tool_name=name, tool_call_id="1", tool_arguments=text
+            )
+            await tools[name].on_invoke_tool(context, text)
+
+    asyncio.run(drive())
+    assert done == [7.0, "me"]
+
+
 def test_the_calls_of_a_message_are_carried_out_in_their_order() -> None:
     done: list[str] = []
 

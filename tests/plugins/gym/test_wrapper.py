@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -209,6 +210,45 @@ def test_a_reset_that_fails_leaves_no_frame_to_be_judged() -> None:
     env.reset(seed=2)
     env.step(FASTEST)
     env.close()
+
+
+def test_what_fails_in_an_environment_passes_nothing() -> None:
+    """An observation of no number, a step or an actuator that raises, a close."""
+    done: list[float] = []
+
+    class Failing(TinyEnv):
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            done.append(float(action[0]))
+            if len(done) == 3:
+                raise RuntimeError("physics blew up")
+            seen, _, over, cut, info = super().step(action)
+            speed = {1: np.nan, 2: -5.0}.get(len(done), seen[0])
+            return np.array([speed, 0.0]), 0.0, over, cut, info
+
+    def fails(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    env: Any = GuardedEnv(
+        Failing(), guarding(), signals, EnvActuator(BRAKE, shown), 0.1
+    )
+    env.reset(seed=1)
+    env.step(FASTEST)
+    for _ in range(3):
+        with contextlib.suppress(RuntimeError, gymnasium.error.ResetNeeded):
+            env.step(FASTEST)
+    env.close()
+    with contextlib.suppress(InvalidInput, gymnasium.error.ResetNeeded):
+        env.step(FASTEST)
+    assert done[0] == 1.0 and set(done[1:]) == {-1.0}
+
+    for actuator in (EnvActuator(fails, shown), EnvActuator(BRAKE, fails)):
+        car = Risky()
+        env = GuardedEnv(car, guarding(), equipment().signals, actuator, 0.1)
+        env.reset(seed=1)
+        with contextlib.suppress(ZeroDivisionError):
+            for _ in range(3):
+                env.step(FASTEST)
+        assert 1.0 not in car.done
 
 
 class Risky(gymnasium.Env):  # type: ignore[name-defined]

@@ -23,9 +23,11 @@ from forewarn.monitors.programs.file import (
     write_program,
 )
 from forewarn.monitors.programs.request import read_request
+from forewarn.plugins.agents import AgentGuard
 from forewarn.plugins.driving.act import CarActuator
-from forewarn.plugins.loop.replay import make_judge
+from forewarn.plugins.loop.replay import make_judge, replay
 from forewarn.plugins.programs.judging import ProgramJudge, domains_of, read_judge
+from tests.forewarn.test_records import rechained
 
 ROOT = Path(__file__).parents[3]
 SNOW = "    surroundings: {snow: 0.5}\n"
@@ -141,6 +143,23 @@ def test_a_record_keeps_enough_to_make_the_judge_again() -> None:
     assert again.rules == judge.rules
     with pytest.raises(InvalidInput, match="no judge has the format 'x'"):
         make_judge({"format": "x"})
+
+
+def test_the_replay_of_functions_that_hang_ends(tmp_path: Path) -> None:
+    """A record brings its functions along, and anybody may have written them."""
+    fine = 'def odd(x):\n    "Whether it is odd."\n    return False\n'
+    program = 'if odd(action["arguments"]["x"]):\n    deny("it is odd")\n'
+    file = ProgramFile("odd", "", "", "rules", program, {"odd.py": fine})
+    path = tmp_path / "calls.run.jsonl"
+    with AgentGuard.by_laws([], record=path, judges=[ProgramJudge(file, {})]) as guard:
+        for number in range(8):
+            assert guard.before("call", {"x": number + 1}).passes
+    text = path.read_text()
+    assert replay(path) == (8, None)
+    assert text.count("return False") == 1
+    path.write_bytes(rechained(text.splitlines(), 0, "return False", "while x: pass"))
+    _, divergence = replay(path)
+    assert divergence is not None and divergence.replayed == "skip"
 
 
 def test_only_what_is_signed_as_it_is_is_enforced(tmp_path: Path) -> None:

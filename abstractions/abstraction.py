@@ -67,7 +67,7 @@ class _PredicateFile(Strict):
 
     @property
     def lags_s(self) -> list[float]:
-        """One predicate each: now, and so long ago."""
+        """One predicate for now, and one for each lag."""
         return self.lag_s if isinstance(self.lag_s, list) else [self.lag_s]
 
     @model_validator(mode="before")
@@ -93,7 +93,7 @@ class AbstractionFile(Strict):
 
 @dataclass(frozen=True, slots=True)
 class _Ladder:
-    """The predicates that cut a score, and how each of its bands is called."""
+    """The predicates that divide a score into bands, and the name of each band."""
 
     cuts: tuple[int, ...]
     words: tuple[str, ...]
@@ -101,7 +101,7 @@ class _Ladder:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """One signal's part in a score: what it adds, and what is said of it."""
+    """One signal's contribution to a score: how much it adds, and its text."""
 
     name: str
     unit: str
@@ -135,7 +135,9 @@ _BANDS = re.compile(r"\s*bands\s*\((.*)\)\s*", re.DOTALL)
 
 
 def expand_bands(text: str, source: str, place: str) -> list[str]:
-    """The predicates that a line stands for: `x < b` for each end of its bands."""
+    """The predicates that a line of the file describes: `x < b` for each end of its
+    bands.
+    """
     match = _BANDS.fullmatch(text)
     if match is None:
         return [text]
@@ -187,7 +189,7 @@ class Abstraction:
         constraints: Expressions that always hold; they prune states.
         irreversible: Predicates that stay true once true; they prune transitions.
         period_s: The tick of the monitors that use it; None for every frame.
-        scores: Numbers that predicates may cut as they cut signals.
+        scores: Numbers that predicates may compare with constants, as they do signals.
     """
 
     def __init__(
@@ -313,8 +315,8 @@ class Abstraction:
     def encode(self) -> Encode:
         """Encodes one frame's values; raises `SignalFault` where one is unusable.
 
-        Lagged predicates are evaluated on this frame; a `Latcher` delays them. What a
-        `Reader` works out must be among the values.
+        Lagged predicates are evaluated on this frame; a `Latcher` delays them. The
+        values must include what a `Reader` computes.
         """
         return compile_states([p.expression for p in self.predicates])
 
@@ -341,7 +343,7 @@ class Abstraction:
         Args:
             columns: The signals.
             length: How many frames there are.
-            times_s: When they were, for an abstraction that remembers.
+            times_s: Their times, for an abstraction that remembers earlier frames.
         """
         if self.past or self.scores:
             times_s = np.zeros(length) if times_s is None else times_s
@@ -389,7 +391,9 @@ class Abstraction:
 
     @cached_property
     def _ladders(self) -> dict[int, _Ladder]:
-        """For each predicate that cuts a score, all that cut it at the same lag."""
+        """For each predicate on a score, all predicates on that score with the same
+        lag.
+        """
         names = {score.name for score in self.scores}
         cuts: dict[tuple[str, float], list[int]] = {}
         for i, predicate in enumerate(self.predicates):
@@ -409,9 +413,9 @@ class Abstraction:
         return found
 
     def listed(self) -> Iterator[str]:
-        """Each predicate in a line for people, the cuts of a score in one.
+        """Each predicate as a line for people; all those on one score share a line.
 
-        A line begins with the places of its predicates in a state's name.
+        Each line begins with its predicates' positions in a state's name.
         """
         for i, text in enumerate(self.texts):
             ladder = self._ladders.get(i)
@@ -430,12 +434,12 @@ class Abstraction:
 
     @cached_property
     def bands(self) -> frozenset[str]:
-        """How the bands of its scores are called."""
+        """The names of its scores' bands."""
         ladders = self._ladders.values()
         return frozenset(word for ladder in ladders for word in ladder.words)
 
     def contributions(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """What adds most to the scores at a frame, the largest first.
+        """The largest contributions to the scores at a frame, the largest first.
 
         Args:
             values: The frame's signals, with the values that a `Reader` computed from
@@ -458,7 +462,7 @@ class Abstraction:
         return tuple(term for node in nodes if (term := _term(node)) is not None)
 
     def in_short(self, bits: int) -> str:
-        """What holds in a state, in so few words that a warning can say it."""
+        """What holds in a state, short enough for a warning."""
         holds = self.holding(bits)
         more = ", …" if len(holds) > _MOST_WORDS else ""
         # Bands are said from the lowest up: the last that hold say most.
@@ -494,7 +498,7 @@ class Abstraction:
         """The truth of an expression as a function of the state alone.
 
         Raises:
-            InvalidAbstraction: When the state does not settle it.
+            InvalidAbstraction: The state does not determine it.
         """
         return self.validity.decide(expression)
 
@@ -514,7 +518,7 @@ class Abstraction:
             content: What was read.
             source: The file's name, for errors.
             vocabulary: Overrides the one that the file names.
-            folder: Where a vocabulary of the user's own may lie.
+            folder: The folder of a user's own vocabulary.
         """
         file = validated(AbstractionFile, content, source, InvalidAbstraction)
         named = file.vocabulary

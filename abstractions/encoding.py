@@ -47,9 +47,9 @@ _MAX_REMEMBERED = 1 << 16
 def compile_states(predicates: Sequence[Expression]) -> Encode:
     """Encodes one frame's values: bit i of its state says whether predicate i holds.
 
-    Predicates share much of what they ask, those of a tree above all: each question is
-    asked once, those that cut the same signal together, and what a set of answers says
-    of the predicates is remembered.
+    Predicates share many comparisons, above all those of a tree: each comparison is
+    made once, those of the same signal together, and the state for each set of answers
+    is cached.
 
     What is compiled raises `SignalFault` where a signal is missing, of the wrong type
     or not finite.
@@ -91,10 +91,11 @@ def compile_states(predicates: Sequence[Expression]) -> Encode:
 
 
 def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[int]]:
-    """The cuts of a signal, and what is answered before, between and after them.
+    """The constants that a signal is compared with, and the answers below, between and
+    above them.
 
     Args:
-        cuts: Each cut, with what is answered below it and what from it on.
+        cuts: Each constant, with the answers below it and from it on.
     """
     bounds = sorted({bound for bound, _, _ in cuts})
     between = []
@@ -179,7 +180,7 @@ _SLACK_S = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A number with a name, for predicates to cut.
+    """A named number that predicates compare with constants.
 
     Args:
         name: The name.
@@ -211,7 +212,7 @@ def _operand_of(node: Past) -> Callable[[Mapping[str, Any]], float | None]:
 
 
 class _While:
-    """One thing that is remembered, frame after frame."""
+    """The memory of one expression over time, updated frame by frame."""
 
     __slots__ = ("_ago", "_best", "_kept", "_operand", "_span_s", "key")
 
@@ -231,7 +232,7 @@ class _While:
         Args:
             time_s: When it is.
             values: Its signals.
-            keep: Whether the frame has happened, or is only looked at.
+            keep: Whether the frame has happened, or is only foreseen.
         """
         now = self._operand(values)
         kept = self._kept
@@ -254,10 +255,10 @@ class Reader:
 
     Args:
         encode: What turns values into a state.
-        past: What is remembered, the inner before the outer.
-        scores: What is then added up.
+        past: The expressions over time, the inner before the outer.
+        scores: The scores to add up afterwards.
 
-    `values` are the last frame's signals, with all that was worked out of them.
+    `values` are the last frame's signals, with everything computed from them.
     """
 
     def __init__(
@@ -280,7 +281,7 @@ class Reader:
         return self._encode(self.values)
 
     def peek(self, frame: Frame) -> int:
-        """What would hold at a frame that may come; nothing is remembered of it."""
+        """What would hold at a possible next frame; nothing of it is remembered."""
         self.values = frame.values if self._plain else self._told(frame, False)
         return self._encode(self.values)
 
@@ -299,11 +300,11 @@ class Reader:
 
 
 class ColumnReader:
-    """Works out of whole columns what a `Reader` works out frame by frame.
+    """Computes on whole columns what a `Reader` computes frame by frame.
 
     Args:
-        past: What is remembered, the inner before the outer.
-        scores: What is then added up.
+        past: The expressions over time, the inner before the outer.
+        scores: The scores to add up afterwards.
     """
 
     def __init__(self, past: Sequence[Past], scores: Sequence[Score] = ()) -> None:

@@ -1,7 +1,7 @@
 """All errors that users see: the problem, the place and the fix.
 
-The command line turns `ForewarnError.exit_status` into its exit status and prints
-the message as one line, so a message names the file and the place by itself.
+The command line turns `ForewarnError.exit_status` into its exit status and prints the
+message as one line, so a message itself names the file and the place.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _LOOKED_AT = 1_000
 
 
 def _line(text: str) -> str:
-    """What fits on a line, whatever the file had there."""
+    """The value shortened to fit on a line."""
     if not text.isprintable():
         text = " ".join(clean(text).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
@@ -74,7 +74,7 @@ class InvalidInput(ForewarnError):
         problem: What is wrong, as a clause without a final stop.
         source: The file or argument it was found in.
         place: Where in the source: a line, a key, a column.
-        mend: What the user would most likely do about it.
+        mend: The most likely fix.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class InvalidInput(ForewarnError):
         super().__init__(f"{head} ({mend})" if mend else head)
 
     def within(self, source: str, place: str = "") -> InvalidInput:
-        """The same error, said of a file that the raiser did not know."""
+        """The same error with the name of the file, which the raiser did not know."""
         where = ", ".join(part for part in (place, self.place) if part)
         return type(self)(
             self.problem, source=self.source or source, place=where, mend=self.mend
@@ -106,7 +106,7 @@ class InvalidAbstraction(InvalidInput):
 
 
 class InvalidTrace(InvalidInput):
-    """A recorded trace that cannot be read to its end, or not be trusted."""
+    """A recorded trace that is unreadable or cannot be trusted."""
 
 
 class InvalidModel(InvalidInput):
@@ -145,7 +145,7 @@ class Unreachable(ForewarnError):
 
 
 def said(error: BaseException) -> str:
-    """What an error says of itself, also where it cannot."""
+    """An error's message, even if the error cannot print itself."""
     if isinstance(error, ForewarnError):
         return str(error)
     try:
@@ -155,14 +155,14 @@ def said(error: BaseException) -> str:
 
 
 def is_out_of_threads(error: BaseException) -> bool:
-    """Whether no further thread could be started."""
+    """Whether the error means that no further thread could be started."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(is_out_of_threads, error.exceptions))
     return isinstance(error, RuntimeError) and "start new thread" in str(error)
 
 
 def mend_of(error: BaseException, path: Path) -> str:
-    """What the user would most likely do about a file that cannot be read."""
+    """The most likely fix for a file that cannot be read."""
     if isinstance(error, FileNotFoundError):
         if not path.parent.is_dir():
             return f"there is no folder {path.parent}"

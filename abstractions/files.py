@@ -71,7 +71,7 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def _at_most(stream: io.BufferedIOBase, size: int) -> bytes:
-    """So many bytes; to ask for all at once would reserve the memory for them."""
+    """Reads this many bytes in pieces; one call would reserve the memory at once."""
     data = bytearray()
     while len(data) < size and (chunk := stream.read(min(size - len(data), _CHUNK))):
         data += chunk
@@ -111,7 +111,7 @@ _LARGE = "a whole number of thousands of digits"
 
 
 def _refuse_odd(value: Any) -> None:
-    """Refuses what cannot be printed: half a UTF-16 character, a monstrous number."""
+    """Rejects what cannot be printed: half a UTF-16 character, or a huge number."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -182,7 +182,7 @@ def read_json(path: Path) -> Any:
 
 
 class _Plain(yaml.SafeLoader):
-    """Safe YAML with what JSON can say and no more.
+    """Safe YAML, limited to what JSON can express.
 
     A repeated key is an error, not a silent overwrite. Aliases, which can unfold a few
     lines to gigabytes, and tags are not read.
@@ -346,7 +346,7 @@ _LOGS = (".mcap", ".db3")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines, without their ends, of a text file, gzipped or not.
+    """The numbered lines of a text file, gzipped or not, without line ends.
 
     Raises:
         InvalidTrace: The file cannot be read, or is not text.
@@ -380,7 +380,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 @lru_cache(maxsize=64)
 def _room(path: Path) -> int:
-    """How many times the fixed limits fit in a file of this size and in the memory.
+    """The multiple of the fixed limits that this file size and the memory allow.
 
     A small file keeps the fixed limits, so what it unpacks to stays small as well.
     """
@@ -394,7 +394,7 @@ def _room(path: Path) -> int:
 def first_line(path: Path) -> str:
     """The first line that is not blank; a JSON file may have no other.
 
-    A line longer than the limit comes cut: enough to tell formats apart.
+    A line longer than the limit is cut, which is enough to tell formats apart.
     """
     if path.suffix in _LOGS:
         raise InvalidTrace("this is no text", source=str(path), mend=OF_LOGS)

@@ -10,7 +10,7 @@ Value = float | bool | str | None
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a number; true is none."""
+    """Whether it is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -18,8 +18,8 @@ def is_number(value: object) -> TypeGuard[float]:
 class Frame:
     """What a source knew at `time_s`.
 
-    A value of None is `none`: its subject is known not to be there, and comparisons
-    with it are false. A signal without a value is absent: nothing is known of it.
+    A value of None is `none`: its subject is known to be absent, and comparisons with
+    it are false. A signal without a value is absent: nothing is known of it.
 
     Args:
         time_s: The source's clock.
@@ -34,15 +34,15 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What frames come from, as it describes itself before the first one.
+    """What a source of frames says about itself before the first one.
 
     Args:
         name: Its name, with its version.
-        vocabulary: The name of the vocabulary that its frames speak; empty: not said.
-        provides: The signals that every frame carries; empty: not said.
-        period_s: The time between two frames; 0: not said.
+        vocabulary: The name of its frames' vocabulary; empty if unknown.
+        provides: The signals that every frame carries; empty if unknown.
+        period_s: The time between two frames; 0 if unknown.
         embedded: Whether its clock is simulated: deadlines then run on it too.
-        fixed: Whether what happens is recorded, so that nothing done changes it.
+        fixed: Whether it replays a recording, so that no action changes what happens.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""Latching: a monitor slower than the frames loses nothing seen between its ticks.
+"""Latching: a monitor slower than the frames misses nothing between its ticks.
 
 Frames are gathered into ticks of the monitor's period. For each predicate the tick
-takes whether it held at any of its frames, at all of them, or at the last. A predicate
-with a lag reads an earlier tick: the latest one that is at least that old, or else the
-first.
+records whether it held in any of its frames, in all of them, or in the last. A
+predicate with a lag reads an earlier tick: the latest one that is at least that old, or
+else the first.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Latcher:
     def frame(self, time_s: float, bits: int) -> int | None:
         """Takes in a frame; gives the tick's state when the frame completes one.
 
-        The first frame completes the first tick by itself. `missed` then counts the
+        The first frame completes the first tick on its own. `missed` then counts the
         ticks that passed before it without a frame.
 
         Raises:
-            SignalFault: When time does not increase.
+            SignalFault: Time does not increase.
         """
         if not self._time < time_s < math.inf:
             raise SignalFault(f"time goes from {self._time} to {time_s} s")
@@ -92,7 +92,7 @@ class Latcher:
         return bits
 
     def _looked_back(self, tick: int, held: int) -> int:
-        """What is told at a tick at which so much held, which is remembered."""
+        """The state to report at a tick with this state, which is remembered."""
         told = self._told(tick, held)
         for ticks, _, past in self._lagging:
             past.append((tick, held))
@@ -105,7 +105,7 @@ class Latcher:
         return self._told(self._tick, self._held(bits))
 
     def _told(self, tick: int, held: int) -> int:
-        """What held at a tick, with each predicate told of its own moment."""
+        """What held at a tick, with each predicate at its own lag."""
         told = held & self._now
         for ticks, mask, past in self._lagging:
             then = past[0][1] if past else held
@@ -124,7 +124,7 @@ class Latcher:
 
 
 def _lagging(lags_s: Sequence[float], period_s: float) -> dict[int, int]:
-    """The predicates of each lag, in ticks."""
+    """The predicates with each lag, in ticks."""
     found: dict[int, int] = {}
     for i, lag_s in enumerate(lags_s):
         if lag_s:
@@ -146,17 +146,17 @@ def tick_ends(
     """The index of the frame that completes each tick.
 
     A frame completes a tick when it is the first at or after the tick's time. Frames
-    after the last completed tick belong to none. Where frames are missing for more
-    than a period, the frame after the gap completes one tick, not several: nothing
-    is invented for the time in which nothing was seen.
+    after the last completed tick belong to none. Where frames are missing for more than
+    a period, the frame after the gap completes one tick, not several: no state is
+    invented for the gap.
 
     Args:
-        times: When the frames were, of one run or of several after one another.
+        times: The times of the frames, of one run or of several in sequence.
         period_s: The time between two ticks.
         starts: Where each run begins.
 
     Raises:
-        InvalidTrace: When times do not increase.
+        InvalidTrace: Times do not increase.
     """
     if times.size == 0:
         return np.empty(0, np.int64)
@@ -213,11 +213,11 @@ def look_back(
     lags_s: Sequence[float],
     starts: Starts = (0,),
 ) -> NDArray[np.int64]:
-    """The states of ticks with each predicate told of its own moment; as `Latcher`.
+    """The states of ticks with each predicate at its own lag, as `Latcher` gives them.
 
     Args:
-        ticks: Their states, all of it told of the tick itself.
-        times: When each was complete, from the first of its run on.
+        ticks: Their states, with every predicate at the tick itself.
+        times: The time when each was completed, from the first of its run on.
         period_s: The time between two ticks.
         lags_s: Each predicate's lag.
         starts: Which tick is the first of each run.

@@ -1,4 +1,4 @@
-"""What input may take: untrusted input has fixed limits, a user's own the memory.
+"""Limits on input: fixed for untrusted input, the available memory for a user's own.
 
 docs/files.md has the limits as a table.
 """
@@ -19,7 +19,7 @@ STORAGE_SECONDS = 20
 
 
 def available_memory() -> int:
-    """The bytes that this process may still take, as far as the system says."""
+    """The memory in bytes that this process may still use, if the system reports it."""
     found = [8 << 30]
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")

@@ -1,8 +1,9 @@
-"""Where files are: on a disk, or in object storage under an address like `s3://b/runs`.
+"""Locations of files: on a disk, or in object storage under an address like
+`s3://b/runs`.
 
-Nothing else knows the difference. An address is a path: what opens, lists or joins
-paths takes it as it is. pyarrow's file systems carry it out, and fsspec's where pyarrow
-has none; who may do what they find in the environment, never in the address.
+Nothing else knows the difference. An address is a path: functions that open, list or
+join paths accept it unchanged. pyarrow's file systems carry it out, and fsspec's where
+pyarrow has none; credentials come from the environment, never from the address.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def place(text: str | Path) -> Path:
 
 
 class Address(PosixPath):
-    """An object, or what begins with the same name, in storage."""
+    """An object in storage, or a name prefix."""
 
     __slots__ = ()
 
@@ -154,10 +155,10 @@ class Address(PosixPath):
                 _in_time(lambda: system.delete_file(name))
 
     def mkdir(self, *_: Any, **__: Any) -> None:
-        """Storage has no folders but those that names make."""
+        """Storage has no folders except those implied by names."""
 
     def rmdir(self) -> None:
-        """There is none to be taken away."""
+        """There is no file to remove."""
 
     def absolute(self) -> Address:
         return self
@@ -190,10 +191,10 @@ left_waiting: list[str] = []
 
 
 def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
-    """What a storage answers, if it does in time.
+    """The storage's answer, if it comes in time.
 
     A server can list without end, or send a byte a second. The call itself cannot be
-    taken back, so it goes on in a thread that ends with the process.
+    cancelled, so it continues in a thread that ends with the process.
     """
     answers: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
 
@@ -254,7 +255,7 @@ class _Told(io.RawIOBase):
 
 @lru_cache
 def _system(scheme: str, authority: str) -> tuple[Any, str]:
-    """The file system that an address is of, and how names in it begin."""
+    """The file system of an address, and the prefix of names in it."""
     try:
         import pyarrow as pa
         from pyarrow import fs
@@ -282,7 +283,7 @@ def _system(scheme: str, authority: str) -> tuple[Any, str]:
 
 
 def storage_said(error: BaseException) -> str:
-    """What a storage says is wrong, in a few words; nothing if it was not asked."""
+    """The storage's error in a few words; empty if the error is not the storage's."""
     found = _SAID.search(str(error))
     if found is None:
         return ""
@@ -311,7 +312,7 @@ def settle(file: Path, path: Path) -> None:
 
 
 def _new_mode() -> int:
-    """The mode of a new file, as the user's umask has it."""
+    """The mode of a new file under the user's umask."""
     mask = os.umask(0o077)  # it can be asked for only by setting it
     os.umask(mask)
     return 0o666 & ~mask

@@ -100,7 +100,7 @@ def _check_format(
     source: str,
     error: type[InvalidInput],
 ) -> None:
-    """Rejects a file of another kind by its format, before any key of it."""
+    """Rejects a file of another format before checking its keys."""
     given, wanted = data.get("format"), _literal_at(model, ("format",))
     if not wanted or not isinstance(given, str) or "/" not in given:
         return
@@ -191,7 +191,7 @@ def _written(kind: str, details: ErrorDetails) -> str:
 
 
 def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
-    """The first word that may stand at that place of a file, if only words may."""
+    """The first word allowed at that place of a file, if only words are allowed."""
     field = model.model_fields.get(str(path[-1])) if len(path) == 1 else None
     if field is None or get_origin(field.annotation) is not Literal:
         return ""
@@ -229,7 +229,7 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def to_json(value: object, *, sparse: bool = False) -> Any:
-    """Return what JSON holds of a dataclass: its fields, tuples as lists.
+    """Return a dataclass as JSON: its fields, with tuples as lists.
 
     Args:
         value: A dataclass whose field types can be resolved at run time.

@@ -61,10 +61,10 @@ class TraceHeader:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a trace may say beside the signals of a frame.
+    """What a trace may record beside the signals of a frame.
 
-    The proposal, what was executed and the tool's output are whatever JSON the
-    source wrote. A label of None is one that a person has not given.
+    The proposal, what was executed and the tool's output are whatever JSON the source
+    wrote. A label of None means that nobody has labelled the trace.
     """
 
     proposal: Any = None
@@ -100,7 +100,7 @@ class Trace:
         object with None where some are `none`; names become object.
 
         Args:
-            names: The signals that are wanted; without it all that every frame has.
+            names: The requested signals; by default all that every frame has.
 
         Raises:
             InvalidTrace: A signal that is wanted is absent from a frame.
@@ -129,7 +129,7 @@ class Trace:
 
 
 def array_of(values: Sequence[Any], number: bool) -> NDArray[Any]:
-    """Values as a column; `number` says what they are where all of them are none."""
+    """Values as a column; `number` gives the type if all of them are none."""
     kinds = set(map(type, values))
     if kinds <= {bool} and kinds:
         return np.array(values, dtype=bool)
@@ -195,8 +195,8 @@ def trace_writer(
 ) -> Iterator[TraceWriter]:
     """A writer, frame by frame; the file appears whole at the end or not at all.
 
-    A vocabulary that does not ship stands in the trace itself, so that it is read
-    wherever it lies: the one that is given, or that whose path the header says.
+    A vocabulary that does not ship is written into the trace itself, so the trace can
+    be read anywhere: the given one, or the one at the path in the header.
     """
     with atomic_text(path) as out:
         yield TraceWriter(out, header, vocabulary)
@@ -211,7 +211,7 @@ def write_trace(path: Path, trace: Trace) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
-    """What is kept of a trace to learn from it: a few signals, by columns."""
+    """The part of a trace that learning needs: a few signals, by columns."""
 
     header: TraceHeader
     times_s: NDArray[np.float64]
@@ -236,7 +236,7 @@ class Kept:
 
 
 def check_order(last: Frame | None, frame: Frame) -> None:
-    """Raises `InvalidTrace` unless the frame comes after the last one."""
+    """Raises `InvalidTrace` unless the frame is later than the last one."""
     if not math.isfinite(frame.time_s):
         raise InvalidTrace(f"the time is {frame.time_s}, not a finite number")
     if last is None:
@@ -275,7 +275,7 @@ def plain_values(key: str) -> Callable[[object], Value]:
 def header_keys(
     header: TraceHeader, vocabulary: Vocabulary | None = None
 ) -> dict[str, Any]:
-    """What stands of a header in a file."""
+    """A header as written to a file."""
     named = header.vocabulary
     if vocabulary is None and named is not None and Path(named).suffix in YAML:
         vocabulary = load_vocabulary(named)

@@ -2,7 +2,7 @@
 
 Predicates that share signals form a group; what a group can show is found by trying
 every cell of its signals (`expression.domain`). A state is valid when each of its
-groups is; nothing is enumerated across groups unless somebody asks for all states.
+groups is; combinations across groups are enumerated only when all states are requested.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Validity:
     Args:
         predicates: What each bit says.
         constraints: What always holds, over any signals of the predicates.
-        latched: Bits that are latched over several frames, so that no two of them
-            speak of the same moment: nothing is pruned between them.
-        past: Bits that speak of a moment that is gone: nothing is pruned there
-            either, and they do not say what holds now.
+        latched: Bits that are latched over several frames, so no two of them need refer
+            to the same moment: nothing is pruned between them.
+        past: Bits that refer to a past moment: nothing is pruned there either, and they
+            do not tell what holds now.
         vocabulary: Gives the ranges of signals and which may be none.
     """
 
@@ -58,7 +58,7 @@ class Validity:
 
     @cached_property
     def _bound(self) -> list[int]:
-        """The bits that speak of this moment."""
+        """The bits that refer to this moment."""
         free = self.latched | self.past
         return [i for i in range(len(self.predicates)) if i not in free]
 
@@ -111,7 +111,7 @@ class Validity:
         """The expression's truth as a function of the state alone.
 
         Raises:
-            InvalidAbstraction: When two frames of one state differ in it.
+            InvalidAbstraction: Two frames of one state differ in it.
         """
         direct = {
             repr(node): i

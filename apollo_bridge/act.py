@@ -1,7 +1,7 @@
 """Translates decisions to requests to Apollo, and checks that it obeys.
 
-Apollo acknowledges what it has not done, and does not acknowledge what it has; so only
-what the chassis and planning show counts.
+Apollo's acknowledgements are unreliable in both directions, so only what the chassis
+and planning show counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BRAKES = 0.5  # m/s²
 
 
 class ApolloActuator:
-    """Stops Apollo, and slows it down where there is a way to.
+    """Stops Apollo, and slows it down where that is possible.
 
     Args:
         paths: The ways that were found.
@@ -63,10 +63,10 @@ class ApolloActuator:
 
 
 def planner_parameters(action: Action | None) -> dict[str, float]:
-    """An intervention as settings of a planner, for those who run µDrive's.
+    """An intervention as settings of a planner, for users of µDrive's planner.
 
-    The names are those of AgentSpec's rules for Apollo; speeds are in m/s. Nothing of
-    stock Apollo reads them.
+    The names are those of AgentSpec's rules for Apollo; speeds are in m/s. Stock Apollo
+    does not read them.
     """
     if action is None or (action.name == "drive" and CAP not in action.arguments):
         return {}

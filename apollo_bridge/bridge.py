@@ -1,4 +1,4 @@
-"""The World: Apollo as it drives, watched from inside its container or from outside."""
+"""The World: A running Apollo, watched from inside its container or from outside."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class ApolloWorld(SteppedWorld):
         map: The folder or file of its map; without one there are only the signals of
             the car itself.
         without: Inputs that this Apollo does not have, such as `prediction`.
-        surroundings: Weather, time of day and such, which no channel tells.
+        surroundings: Weather, time of day and other values that no channel sends.
         body: The car's size, if it is not Apollo's usual one.
         guardian: Whether a cut may go to Apollo's guardian, which must be enabled.
         period_s: The time between two frames.
-        wait_s: How long to wait for Apollo's first words.
+        wait_s: How long to wait for Apollo's first messages.
     """
 
     @staticmethod
@@ -95,7 +95,7 @@ class ApolloWorld(SteppedWorld):
         wait_s: float = 10.0,
         clock: Callable[[], float] | None = None,
     ) -> Self:
-        """A world on a bus that is there; closing the world closes the bus.
+        """A world on an existing bus; closing the world closes the bus.
 
         A clock of its own makes it an embedded one: Apollo's time is simulated.
         """
@@ -150,7 +150,7 @@ class ApolloWorld(SteppedWorld):
     # -- the contract -----------------------------------------------------------------
 
     def begin(self, seed: int) -> None:
-        """Waits for Apollo's first words; it drives as it does, whatever the seed."""
+        """Waits for Apollo's first messages; the seed has no effect."""
         bus = self._listen()
         if not self._inbox.wait(lambda: not self._missing(), self._wait_s):
             self._give_up(bus)
@@ -220,12 +220,12 @@ class ApolloWorld(SteppedWorld):
         self.commander.want(Action("stop"))
 
     def ground(self) -> list[Shape]:
-        """The roads, for those who watch; nothing without a map."""
+        """The roads, for live views; nothing without a map."""
         shown = self._shown
         return [] if shown is None else shown.ground()
 
     def things(self) -> list[Thing]:
-        """Who is on them, for those who watch."""
+        """Who is on the roads, for live views."""
         shown = self._shown
         return [] if shown is None else shown.things()
 
@@ -240,7 +240,7 @@ class ApolloWorld(SteppedWorld):
 
     @property
     def bus(self) -> Bus | None:
-        """The way to Apollo, once there is one."""
+        """The connection to Apollo, once there is one."""
         return self._bus
 
     # -- frames -----------------------------------------------------------------------
@@ -296,7 +296,7 @@ class ApolloPilot:
     """Apollo drives by itself: the proposal is to let it."""
 
     def reset(self, seed: int) -> None:
-        """Nothing of it is ours to begin."""
+        """Apollo is already running, so nothing is started."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
         """To let it drive."""

@@ -2,9 +2,9 @@
 
 The classes live in a descriptor pool of our own. Apollo's generated classes, or those
 of `wheelos-msgs`, register in protobuf's default pool; the two exchange bytes. `protos`
-holds the `.proto` files as far as the bridge uses them, and what `make protos` compiles
-from them. Field numbers are those of Apollo 5 to 9; what differs between the editions
-is in folders of their own.
+holds the parts of the `.proto` files that the bridge uses, and what `make protos`
+compiles from them. Field numbers are those of Apollo 5 to 9; what differs between the
+editions is in folders of their own.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Messages:
 
 
 def descriptor_files(message_type: Any) -> list[bytes]:
-    """The files that define a message class, those first that others import."""
+    """The files that define a message class, imported files first."""
     files: dict[str, bytes] = {}
 
     def add(file: Any) -> None:

@@ -1,9 +1,9 @@
 """Commands to Apollo: the route they take, and their repetition.
 
-A stop goes to the action service where there is one, else to planning's pad. The pad
-is latched, and planning notices a message only by its header, so each has a new one; a
-stop is sent again for as long as it is wanted, and taken back by resuming. A stop that
-the service took and planning does not show goes to the pad as well.
+A stop goes to the action service where there is one, else to planning's pad. The pad is
+latched, and planning notices a message only by its header, so each has a new one; a
+stop is sent again for as long as it is wanted, and lifted by resuming. A stop that the
+service accepted but planning does not show goes to the pad as well.
 
 Nothing here blocks: services are called by threads of their own.
 """
@@ -83,7 +83,7 @@ class Telemetry:
 
     @property
     def route(self) -> Route | None:
-        """The route that was told last; None before one was."""
+        """The last route seen; None before the first one."""
         command = self._inbox.newest("command")
         if command is not None and command.message.HasField("lane_follow_command"):
             message = command.message
@@ -122,7 +122,7 @@ class Paths:
 
     @property
     def actions(self) -> Actions:
-        """What Apollo can be asked for: to drive, or to be held back."""
+        """The requests that Apollo accepts: to drive, or to be held back."""
         slower = {} if self.slow is None else {CAP: number(0.0, unit="km/h")}
         cut = () if self.cut is None else (ActionSpec("cut"),)
         return Actions(ActionSpec("drive", slower), ActionSpec("stop"), *cut)
@@ -178,7 +178,7 @@ class Caller:
             self._thread.start()
 
     def call(self, request: Any) -> None:
-        """Leaves a request to be made."""
+        """Queues a request."""
         self._request = request
         self.unanswered = False
         if self._inline:
@@ -187,7 +187,7 @@ class Caller:
             self._wake.set()
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """Makes what still waits, then ends; a call that hangs is left behind."""
+        """Makes the waiting calls, then ends; a call that hangs is abandoned."""
         self._ending = True
         self._wake.set()
         if not self._inline:
@@ -279,7 +279,7 @@ class Commander:
         self._callers[service.name] = Caller(client, name, inline=self._inline)
 
     def want(self, action: Action | None) -> None:
-        """Says what is wanted from now on, of what its ways allow."""
+        """Sets what is wanted from now on, as far as the available ways allow it."""
         self.paths.actions.check(action)
         with self._lock:
             self._wanted = action
@@ -297,7 +297,7 @@ class Commander:
         return {n: (c.answers, c.silences) for n, c in self._callers.items()}
 
     def close(self) -> None:
-        """Ends the threads; what was commanded stays commanded."""
+        """Ends the threads; commands stay in force."""
         for caller in self._callers.values():
             caller.close()
 
@@ -332,7 +332,7 @@ class Commander:
             self._sent_s = now_s
 
     def _unheard(self) -> bool:
-        """Whether the service that slows did not answer what it was asked last."""
+        """Whether the service that slows left its last request unanswered."""
         slows = (channels.SPEED_SERVICE.name, channels.LANE_FOLLOW_SERVICE.name)
         return any(c.unanswered for n, c in self._callers.items() if n in slows)
 
@@ -359,7 +359,7 @@ class Commander:
         self._releases -= heard
 
     def _slow(self, cap_kmh: float | None) -> bool:
-        """Asks for a speed, or for the old one; whether it could be asked."""
+        """Asks for a speed, or for the old one; returns whether it could be sent."""
         if self.paths.slow == "speed service":
             if cap_kmh is None:
                 asked: dict[str, Any] = {"is_restore_target_speed": True}
@@ -373,7 +373,7 @@ class Commander:
         return True
 
     def _follow(self, cap_kmh: float | None) -> bool:
-        """Asks for the route that there is, at another speed."""
+        """Asks for the current route at another speed."""
         route = self.telemetry.route
         if route is None:
             return False
@@ -407,7 +407,7 @@ class Commander:
         self.sent[name] = self.sent.get(name, 0) + 1
 
     def _now_s(self) -> float:
-        """Apollo's clock: requests that look late are dropped without a word."""
+        """Apollo's clock: requests that look late are dropped silently."""
         known_s = self._inbox.apollo_time_s()
         return time.time() if known_s is None else known_s
 

@@ -1,4 +1,4 @@
-"""For Apollo's container: a node that asks a guard outside, and stops the car.
+"""For Apollo's container: a node that asks an outside guard, and stops the car.
 
 Copy this file and `plugins/remote/client.py` (as `client.py`) into the container. They
 need Python 3.6, Apollo's own cyber_py3 and messages, and nothing of Forewarn:
@@ -7,9 +7,9 @@ need Python 3.6, Apollo's own cyber_py3 and messages, and nothing of Forewarn:
     python3 container.py HOST:PORT TOKEN_FILE
 
 where a guard listens outside: `forewarn guard --socket HOST:PORT --token-file …`. The
-signals are those that need no map, so the model must be one over these. The client
-holds the lease on the guard's word in here: when the guard or the network is lost, the
-car is stopped by planning's pad. Release follows when the guard lets it proceed again.
+signals are those that need no map, so the model must be one over these. The client in
+the container holds the lease: when the guard or the network is lost, planning's pad
+stops the car. Release follows when the guard lets it proceed again.
 """
 
 import math
@@ -117,7 +117,7 @@ class Pad(object):
         self._sent_s: Optional[float] = None
 
     def obey(self, decision: Dict[str, Any]) -> None:
-        """Stops, says so again, or lets the car go again."""
+        """Stops the car, repeats the stop, or lets the car drive again."""
         passes = decision["decision"] in ("proceed", "alert")
         if passes:
             if self._stopping:
@@ -150,7 +150,7 @@ def run(
     """Asks the guard in each period, and carries out its decision.
 
     Args:
-        guard: The client; nothing that happens to it raises.
+        guard: The client; it never raises.
         newest: What came.
         pad: Stops the car.
         going: Whether to go on.
@@ -204,7 +204,7 @@ def _cyber() -> Any:
 
 
 def _types() -> List[Any]:
-    """Apollo's generated classes; older ones than those of 8 were kept elsewhere."""
+    """Apollo's generated classes; before Apollo 8 they were in another module."""
     places = (
         ("localization_msgs.localization", "localization.proto.localization",
          "LocalizationEstimate"),

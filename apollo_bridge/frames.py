@@ -23,14 +23,14 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Descriptors of messages: those first that others import."""
+    """Descriptors of messages, imported ones first."""
 
     files: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AddReader:
-    """Asks for what is published on a channel."""
+    """Subscribes to a channel."""
 
     channel: str
     type: str
@@ -38,7 +38,7 @@ class AddReader:
 
 @dataclass(frozen=True, slots=True)
 class AddWriter:
-    """Says what will be published; ignored while the type is not registered."""
+    """Announces a channel to publish on; ignored while the type is not registered."""
 
     channel: str
     type: str
@@ -56,7 +56,7 @@ Frame = Register | AddReader | AddWriter | Publish
 
 
 class BrokenStream(InvalidInput):
-    """Bytes that are no frame; nothing after them can be trusted."""
+    """Bytes that are not a frame; nothing after them can be trusted."""
 
 
 def encode(frame: Frame) -> bytes:
@@ -78,10 +78,10 @@ def _part(content: bytes) -> bytes:
 
 
 class Reassembly:
-    """Puts frames together from whatever pieces they come in.
+    """Assembles frames from the pieces in which they arrive.
 
     Args:
-        limit: The longest frame that is taken.
+        limit: The length limit of a frame.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -128,7 +128,7 @@ class Reassembly:
         raise BrokenStream(f"there is no operation {operation}")
 
     def _take(self, count: int) -> None:
-        """Goes on by so many bytes, all of which must be there."""
+        """Advances by this many bytes, all of which must be present."""
         self._at += count
         if self._at > len(self._data):
             raise _Incomplete
@@ -157,4 +157,6 @@ class Reassembly:
 
 
 class _Incomplete(Exception):
-    """The rest of the frame has not come yet; `_at` is where it must reach."""
+    """The rest of the frame has not arrived yet; `_at` is the position that it must
+    reach.
+    """

@@ -48,9 +48,9 @@ class LockstepWorld(ApolloWorld):
 
         Args:
             stand_in: Whom it watches.
-            bus: How it hears of it.
+            bus: How it receives messages.
             road_map: The scenario's map.
-            pace: How fast the clock goes beside ours; 0: as fast as it can.
+            pace: The clock's speed relative to real time; 0: as fast as possible.
             settings: More for `ApolloWorld.on`.
         """
         world = cls.on(bus, road_map=road_map, clock=lambda: stand_in.now_s, **settings)

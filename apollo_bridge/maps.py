@@ -1,4 +1,4 @@
-"""Apollo's map: read from base_map.bin or .txt, and as the senses read roads."""
+"""Apollo's map, read from base_map.bin or .txt, in the form that the senses use."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Lane:
         after: The lanes that it leads to.
         left: The lane to its left that goes the same way, if there is one.
         right: The lane to its right.
-        lights: The lights that govern it.
-        stops: Whether one has to stop before it, for a sign.
-        yields: Whether one has to give way before it, for a sign.
+        lights: The traffic lights that govern it.
+        stops: Whether a sign demands stopping before it.
+        yields: Whether a sign demands giving way before it.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Crosswalk:
 
 
 class LanePoint(NamedTuple):
-    """Where on a lane something is: how far along, how far to the left, its course."""
+    """A position on a lane: how far along, how far to the left, and the heading."""
 
     lane: str
     along_m: float
@@ -223,7 +223,7 @@ def read_map(message: Any, source: str = "") -> RoadMap:
 
 
 class _Overlaps:
-    """What shares ground with each lane."""
+    """The lanes and crosswalks that overlap each lane."""
 
     def __init__(self, message: Any) -> None:
         self.lights: dict[str, list[str]] = {}
@@ -501,7 +501,7 @@ class Network(Junctions[str, Movement]):
             )  # fmt: skip
 
     def _node(self, junction: str) -> str:
-        """What a junction is called; crosswalks may be outside of any."""
+        """A junction's name; crosswalks may be outside of any."""
         return f":{self._junction_names.get(junction, 'none')}"
 
     def _links(self, lane: Lane) -> Iterator[Link]:

@@ -1,4 +1,4 @@
-"""Apollo's .record files: read, written, and told as the signals of drives."""
+"""Apollo's .record files: read, written, and converted to signals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Recorded(NamedTuple):
 
 
 class CutRecord(InvalidTrace):
-    """A record that ends in the middle of something."""
+    """A record that ends in the middle of a section."""
 
 
 def read_record(
@@ -49,7 +49,7 @@ def read_record(
         channels: Those that are wanted; None: all.
 
     Raises:
-        InvalidTrace: It is no record, or is broken at some place.
+        InvalidTrace: It is not a record, or is damaged.
     """
     for kind, size, file in _sections(path):
         if kind == _CHUNK_BODY:
@@ -88,7 +88,7 @@ def write_record(path: Path, said: Iterable[tuple[str, Any, int]]) -> int:
 
 
 def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
-    """Each section's kind and size, the file standing at its beginning."""
+    """Each section's kind and size; the file is then positioned at its beginning."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -129,7 +129,7 @@ def _whole_size(reading: _Reading) -> int:
 
 
 class _Reading:
-    """A stretch of a file that is read from its beginning to its end."""
+    """A section of a file that is read from its beginning to its end."""
 
     def __init__(self, file: BinaryIO, size: int, path: Path) -> None:
         self._file, self.left, self._path = file, size, path
@@ -154,7 +154,7 @@ class _Reading:
         self.left -= count
 
     def number(self) -> int:
-        """A number of protobuf's, seven bits a byte."""
+        """A protobuf varint: seven bits per byte."""
         value = 0
         for shift in range(0, 70, 7):
             byte = self.bytes(1)[0]
@@ -235,18 +235,18 @@ _NEARLY = 0.9
 
 
 class RecordedDrive:
-    """The frames of one record. Only the newest message of each input is read at all.
+    """The frames of one record. Only the newest message of each input is decoded.
 
     `provides` lists the signals that follow from the channels that it has; `faults`
-    counts frames whose messages said something that cannot be, and `fault` says what
-    it was at the last frame.
+    counts frames with impossible values in their messages, and `fault` describes that
+    of the last frame.
 
     Args:
         path: The `.record` file.
         messages: The classes of its edition.
         road_map: Apollo's map; without it there are only the car's own signals.
         body: The car's.
-        told: What no channel tells, by signal.
+        told: Values that no channel sends, by signal.
         period_s: The time between frames.
     """
 
@@ -284,7 +284,7 @@ class RecordedDrive:
         self.faults, self.fault = 0, ""
 
     def frames(self) -> Iterator[Frame]:
-        """The frames, each at the first localization that its period has.
+        """The frames, each at the first localization message of its period.
 
         What was recorded at that very moment belongs to it, in whatever order.
         """
@@ -371,7 +371,7 @@ class _Newest:
         return {name: self._message(name) for name in self._said}
 
     def time_s(self, name: str) -> float:
-        """When it was made; where it does not say so, when it was recorded."""
+        """The time when it was made or, if that is unknown, when it was recorded."""
         stamped = stamp(self._message(name))
         return self._said[name].time_ns / 1e9 if stamped is None else stamped
 

@@ -1,4 +1,4 @@
-"""Who is on Apollo's road, on which lane, and where they are about to go."""
+"""The road users around Apollo: their lanes and predicted paths."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _ROUTE_HOLDS_S = 1.0
 
 
 class Anywhere:
-    """The edges of an unknown route: it may lead to any."""
+    """The edges of an unknown route, which may lead to any edge."""
 
     def __contains__(self, edge: object) -> bool:
         return True
@@ -122,7 +122,7 @@ class ApolloScene(Scene):
         return age_s if math.isfinite(age_s) else 0.0
 
     def _light(self, name: LightName) -> Any:
-        """What is seen of the light before a way; None if nothing is."""
+        """The perceived state of the light on a way; None if it is not perceived."""
         governing = self.network.governs.get(name[0], ())
         seen = [self._lights[n] for n in governing if n in self._lights]
         return next((light for light in seen if light.color in COLOURS), None)
@@ -195,7 +195,7 @@ class ApolloScene(Scene):
         return [(p.x, p.y) for p in paths if math.isfinite(p.x + p.y)]
 
     def _settle(self, mover: Mover, before: Mover | None) -> None:
-        """Finds the lane of somebody; inside a junction, by where they are to go."""
+        """Finds a road user's lane; inside a junction, by the predicted path."""
         fitting = list(self._fitting(mover))
         if not fitting:
             return
@@ -213,7 +213,7 @@ class ApolloScene(Scene):
         mover.at_m = best.along_m
 
     def _fitting(self, mover: Mover) -> list[tuple[float, LanePoint]]:
-        """The lanes that somebody may be on, and how badly each fits."""
+        """The lanes that a road user may be on, and how badly each fits."""
         found: list[tuple[float, LanePoint]] = []
         lanes = self.network.map.lanes
         for off, place in self.network.map.near(mover.x, mover.y):
@@ -232,7 +232,7 @@ class ApolloScene(Scene):
         )[1]
 
     def _led(self, place: LanePoint, way: Sequence[Point]) -> int:
-        """How many of the next points somebody comes to lie on a lane's way."""
+        """How many of a road user's next predicted points lie on a lane."""
         lanes = self.network.map.lanes
         onward = [place.lane]
         lane = lanes[place.lane]
@@ -271,7 +271,7 @@ def check_obstacles(obstacles: Any) -> None:
 
 
 def mover_of(obstacle: Any) -> Mover:
-    """Somebody as perception has them, placed by the middle.
+    """A road user from perception, placed by the middle.
 
     Raises:
         SignalFault: Their place, course, speed or size is not known.

@@ -2,8 +2,8 @@
 
 The signals mean what they mean on SUMO: the same senses look, here at a road that is
 put together from the map, localization, perception and prediction. What Apollo measures
-itself is taken from there. An input that never came leaves its signals out; one that is
-old shows in its age. No number that is none passes.
+itself is taken from there. If an input never came, its signals are left out; an old one
+shows in its age signal. NaN never passes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def mapless(body: Body, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def planned(planning: Any) -> dict[str, Any]:
-    """What planning says of the drive itself."""
+    """What planning reports about the drive."""
     task = planning.decision.main_decision.WhichOneof("task")
     return {
         "destination_reached": task == "mission_complete",
@@ -114,7 +114,7 @@ def _ego(body: Body, pose: Any) -> Mover:
 
 
 def _path(planning: Any, ego: Mover, body: Body) -> list[Point]:
-    """The way ahead from the front bumper on."""
+    """The path ahead from the front bumper on."""
     cos, sin = math.cos(ego.heading), math.sin(ego.heading)
     front = ego.x + ego.length / 2.0 * cos, ego.y + ego.length / 2.0 * sin
     points = () if planning is None else planning.trajectory_point
@@ -156,7 +156,7 @@ def _others(ego: Mover, path: Sequence[Point], found: Any) -> dict[str, Any]:
 
 
 def _ahead(path: Sequence[Point], other: Mover, width: float) -> float | None:
-    """How far along the path somebody's rear is; None if they are not in it."""
+    """How far along the path a road user's rear is; None if they are not on it."""
     along = 0.0
     reach = (width + other.width) / 2.0
     for (ax, ay), (bx, by) in zip(path, path[1:], strict=False):
@@ -281,7 +281,7 @@ class ApolloSenses:
         self.reset()
 
     def resize(self, body: Body) -> None:
-        """Takes another body for the ego's, from the next episode on."""
+        """Sets another size for the ego, from the next episode on."""
         self._body = body
 
     def reset(self) -> None:
@@ -297,7 +297,7 @@ class ApolloSenses:
 
     @property
     def shown(self) -> SceneShown | None:
-        """The road and who is on it, for those who watch, where there is a map."""
+        """The road and who is on it, for live views, if there is a map."""
         if self._roads is None:
             return None
         return SceneShown(self._roads, self._scene)
@@ -306,10 +306,10 @@ class ApolloSenses:
         return None if self._looking is None else self._looking.scene
 
     def values(self, time_s: float, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The signals at one moment; `fault` says which message was nonsense, if any.
+        """The signals at one moment; `fault` names the invalid message, if any.
 
-        What a fault touches is left out: one obstacle without a speed leaves nobody
-        know who is around, and takes nothing from what the ego knows of itself.
+        Signals that depend on a faulty value are left out: one obstacle without a speed
+        makes all signals about others unknown, but none about the ego itself.
 
         Args:
             time_s: The moment, by Apollo's clock.
@@ -394,7 +394,7 @@ class ApolloSenses:
 
 
 def _along(pose: Any) -> float | None:
-    """The acceleration along the heading; gravity has no part in it."""
+    """The acceleration along the heading, without gravity."""
     if not pose.HasField("linear_acceleration"):
         return None
     gains = pose.linear_acceleration
@@ -414,7 +414,7 @@ class _Looking:
     def look(
         self, time_s: float, speed: float, inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The signals; nothing if the ego is on no lane of the map."""
+        """The signals; empty if the ego is on no lane of the map."""
         scene, planning = self.scene, inputs.get("planning")
         line = [] if planning is None else [each.id for each in planning.lane_id]
         routing = inputs.get("routing")
@@ -461,7 +461,7 @@ class _Looking:
             yield from self._straight_on(lane.name)
 
     def _straight_on(self, name: str) -> Iterator[str]:
-        """Where nobody tells the way it goes straight on, as far as one looks."""
+        """If the route is unknown, it goes straight on, as far as the senses look."""
         network = self.scene.network
         lane, left_m = network.map.lanes[name], _WAY_M
         while left_m > 0.0:

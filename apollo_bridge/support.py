@@ -1,4 +1,4 @@
-"""What is here for Apollo: its messages, its records, and Apollo itself perhaps."""
+"""What is installed for Apollo: messages, records, and perhaps Apollo itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLACES = ("cyber.python.cyber_py3", "cyber_py3")
 
 @dataclass(frozen=True, slots=True)
 class ApolloSupport(Support):
-    """What of Apollo can be used on this machine.
+    """The parts of Apollo that can be used on this machine.
 
     Args:
         cyber: Where cyber_py3 was found; empty outside Apollo's container.
@@ -51,7 +51,7 @@ def examine() -> ApolloSupport:
 
 
 def _is_there(place: str) -> bool:
-    """Whether a package is there; its parents are not imported to find out."""
+    """Whether a package is installed, found without importing its parents."""
     top, *below = place.split(".")
     spec = find_spec(top)
     found = list(spec.submodule_search_locations or ()) if spec else []

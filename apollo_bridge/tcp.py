@@ -1,9 +1,9 @@
 """cyber_bridge over TCP, from outside Apollo's container.
 
-One thread does all that touches the network; who writes only leaves a message in a
-tray, where a newer one on the same channel replaces it. What cannot leave is lost and
-counted, never sent late: a command from before the connection broke is not for now.
-When messages come faster than they are looked at, the newest of each channel counts.
+One thread does all network I/O; a writer only leaves a message in a tray, where a newer
+one on the same channel replaces it. What cannot be sent is dropped and counted, never
+sent late: a command from before a lost connection is stale. When messages come faster
+than they are read, the newest of each channel counts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHUNK = 1 << 18
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """The host and port of `tcp://HOST:PORT`; the port is 9090 if it is not said."""
+    """The host and port of `tcp://HOST:PORT`; the default port is 9090."""
     scheme, _, rest = address.rpartition("://")
     host, colon, port = rest.rpartition(":")
     if not colon or "]" in port:
@@ -64,7 +64,7 @@ class TcpWriter:
         self._leave = leave
 
     def write(self, data: Any) -> bool:
-        """Leaves a message to be sent; false if there is no connection."""
+        """Queues a message; false if there is no connection."""
         return self._leave(self.name, data.SerializeToString())
 
 
@@ -74,8 +74,8 @@ class TcpBus:
     Args:
         host: Where cyber_bridge runs.
         port: Where it listens.
-        newest_only: Whether messages are passed over when newer ones are there. Who
-            records wants them all.
+        newest_only: Whether messages are skipped if newer ones have arrived. A recorder
+            needs all of them.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class TcpBus:
         return line
 
     def _rest(self) -> None:
-        """A while without a connection; the end of everything cuts it short."""
+        """Waits before reconnecting; closing cuts the wait short."""
         if self._pause.select(RETRY_S):
             self._hush()
 
@@ -227,7 +227,7 @@ class TcpBus:
         self._send_rest(line)
 
     def _send_rest(self, line: socket.socket) -> None:
-        """The last word, such as a stop, still goes out when the bus is closed."""
+        """The last message, such as a stop, is still sent when the bus is closed."""
         line.settimeout(LAST_WORD_S)
         rest = self._sending
         self._sending = b""
@@ -241,7 +241,7 @@ class TcpBus:
                 self._sending = self._sending[sent:]
 
     def _waiting(self) -> bytes:
-        """Takes what was left to be sent."""
+        """Takes the messages to be sent from the tray."""
         with self._lock:
             news = [encode(Publish(c, m)) for c, m in self._tray.items()]
             waiting = b"".join(self._said + news)

@@ -26,7 +26,7 @@ class Writer(Protocol):
     """Publishes on one channel."""
 
     def write(self, data: Any) -> object:
-        """Hands a message over; returns at once, and false if it is lost already."""
+        """Hands a message over and returns at once; false if it is already lost."""
 
 
 class Client(Protocol):
@@ -41,10 +41,11 @@ class Health:
     """How a bus is doing.
 
     Args:
-        connected: Whether messages can come and go now.
-        losses: How often a connection was lost, or something on it was no message.
-        dropped: Messages to send that were replaced or could not leave.
-        skipped: Messages that came but were not looked at, for newer ones were there.
+        connected: Whether it is connected now.
+        losses: How often a connection was lost, or carried something that was not a
+            message.
+        dropped: Messages to send that were replaced or could not be sent.
+        skipped: Messages that came but were skipped, because newer ones had arrived.
         problem: What went wrong last.
     """
 
@@ -71,20 +72,20 @@ class Bus(Protocol):
         """Calls back with each message; None if the channel is read already."""
 
     def create_writer(self, name: str, data_type: Any, qos_depth: int = 1) -> Writer:
-        """What publishes on a channel."""
+        """A function that publishes on a channel."""
 
     def create_client(self, name: str, request_type: Any, response_type: Any) -> Client:
-        """What calls a service; only for one that `services` lists."""
+        """A function that calls a service; only for one that `services` lists."""
 
     def services(self) -> frozenset[str]:
         """The services that can be called at this moment."""
 
     def close(self) -> None:
-        """Ends everything that it began; safe to call twice."""
+        """Ends everything that it started; safe to call twice."""
 
 
 class NoCyber(ForewarnError):
-    """cyber_py3 is not here, or does not start."""
+    """cyber_py3 is not installed, or does not start."""
 
     exit_status = 3
 
@@ -113,7 +114,7 @@ class NodeBus:
     """A node as a bus.
 
     Args:
-        cyber: The module `cyber`; by default the one that is here.
+        cyber: The module `cyber`; by default the installed one.
     """
 
     def __init__(self, cyber: Any = None) -> None:
@@ -160,7 +161,7 @@ class Inbox:
     Args:
         bus: Where they come from.
         channels: The channel of each input.
-        messages: The classes to read them with.
+        messages: The message classes that decode them.
         clock: Seconds that never go back.
     """
 
@@ -190,7 +191,7 @@ class Inbox:
         return None if latest is None else latest[0] + self._clock() - latest[1]
 
     def age_s(self, name: str) -> float | None:
-        """How old an input is, by its stamp and Apollo's clock, and since it came.
+        """The age of an input, by its time stamp and by its arrival.
 
         The larger of both: a stamp may lie in the future, and the clock catch up.
         """
@@ -208,7 +209,7 @@ class Inbox:
         return self._newest.get(name)
 
     def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits until something holds that a message can bring about; in real time."""
+        """Waits in real time until a condition holds that depends on messages."""
         end_s = time.monotonic() + timeout_s
         while not until():
             left_s = end_s - time.monotonic()

@@ -1,7 +1,7 @@
-"""Which actions a world takes: their names, and what goes with each.
+"""The actions that a world takes: their names and arguments.
 
-A world says it once, and whatever is none of them is refused by that. `check` is the
-only judge: neither a world's `step` nor an actuator compares words.
+A world declares them once, and any other action is rejected. `check` is the only judge:
+neither a world's `step` nor an actuator compares words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class InvalidAction(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What an argument may be. None stands for one that is left out.
+    """The allowed values of an argument. None stands for one that is left out.
 
     Args:
         type: A number, a word, a switch, a sample of what its world knows, or any
@@ -49,7 +49,7 @@ class Argument:
     unit: str = ""
 
     def lack(self, value: object) -> str:
-        """What is wrong with a value, as the end of a sentence; empty if nothing is."""
+        """The problem with a value, as the end of a sentence; empty if it is valid."""
         if value is None:
             return "missing" if self.required else ""
         if self.type == "any":
@@ -69,7 +69,7 @@ class Argument:
         return ""
 
     def some(self, luck: Random) -> float | str | bool:
-        """A value that fits, small where it may be."""
+        """A valid value, small if possible."""
         if self.type == "switch":
             return luck.random() < 0.5
         if self.type == "word":
@@ -133,7 +133,7 @@ class Actions:
         return name in self._specs
 
     def check(self, action: Action | None) -> None:
-        """Lets an action pass that is one of these.
+        """Checks that an action is one of these.
 
         Raises:
             InvalidAction: It is not.

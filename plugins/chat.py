@@ -1,8 +1,8 @@
-"""Asking a chat model, and asking the same again without it.
+"""Asking a chat model, and replaying its replies without it.
 
-What a model replied is kept as `forewarn.replies/1`, JSON Lines: a header, then a line
-for each reply with the hash of what was asked. Asked the same things in the same order,
-the file replies in the model's place; asked anything else, it says so.
+A model's replies are kept as `forewarn.replies/1`, JSON Lines: a header, then a line
+for each reply with the hash of its request. For the same requests in the same order the
+file replies instead of the model; any other request is an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ How = Literal["live", "record", "replay"]
 
 
 class ReplayMismatch(ForewarnError):
-    """A model is asked something else than when its replies were recorded."""
+    """A model is asked something other than when its replies were recorded."""
 
 
 class ModelError(ForewarnError):
@@ -51,7 +51,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said, and what that took."""
+    """A model's reply, and its cost."""
 
     text: str
     tokens_in: int = 0
@@ -59,7 +59,7 @@ class Reply:
 
 
 class Chat(Protocol):
-    """A chat model, or what stands in for it."""
+    """A chat model, or a substitute for it."""
 
     def reply(self, messages: Sequence[Message]) -> Reply:
         """What it says next."""
@@ -67,7 +67,7 @@ class Chat(Protocol):
 
 @dataclass(slots=True)
 class Usage:
-    """What an episode took of a model."""
+    """The cost of an episode's model calls."""
 
     model_calls: int = 0
     tokens_in: int = 0
@@ -142,7 +142,7 @@ def _check_replies(path: Path) -> None:
 
 
 class Replayed:
-    """Recorded replies in the place of their model.
+    """Recorded replies, used instead of their model.
 
     Raises:
         InvalidInput: The file holds none.
@@ -191,15 +191,15 @@ class Partner:
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: Where the provider is, if not at its usual place.
-        temperature: How much chance is in the replies.
+        base_url: The provider's address, if it is not the usual one.
+        temperature: The randomness of the replies.
         timeout_s: How long a reply may take.
-        retries: How often what failed is tried again.
+        retries: How often a failed request is retried.
         replies: A folder of replies, a file for each seed.
         how: Ask the model (`live`), also record its replies (`record`), or replay
             recorded ones (`replay`).
-        silence: Whether a model that refuses, or does not answer in time, counts as
-            one that said nothing.
+        silence: Whether a model that refuses, or does not answer in time, counts as an
+            empty reply.
 
     Raises:
         InvalidInput: The settings contradict each other, or the model is unknown.
@@ -237,7 +237,7 @@ class Partner:
             self._live = _Silent(live) if silence else live
 
     def chat(self, seed: int) -> Chat:
-        """Who replies in the episode of that seed."""
+        """The chat for the episode of that seed."""
         path = None if self._replies is None else self._replies / f"{seed}.jsonl"
         if path is None:
             if self._live is None:
@@ -249,7 +249,7 @@ class Partner:
 
 
 class _Silent:
-    """A chat in which a failure is a reply without words, and is kept like one."""
+    """A chat in which a failure is an empty reply, and is recorded as one."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
@@ -284,11 +284,11 @@ class LangChainChat:
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: Where the provider is, for those that are not at their usual place:
-            any server that speaks OpenAI's protocol, an Ollama of one's own.
-        temperature: How much chance is in the replies.
+        base_url: The provider's address, if it is not the usual one: any server that
+            speaks OpenAI's protocol, an Ollama of one's own.
+        temperature: The randomness of the replies.
         timeout_s: How long a reply may take.
-        retries: How often what failed is tried again.
+        retries: How often a failed request is retried.
 
     Raises:
         MissingDependency: LangChain or the provider's package is not installed.
@@ -336,7 +336,7 @@ class LangChainChat:
         weakref.finalize(self, _close, self._model)
 
     def reply(self, messages: Sequence[Message]) -> Reply:
-        """What the model says next.
+        """The model's next reply.
 
         Raises:
             ModelError: Its provider refused, or did not answer in time.
@@ -360,7 +360,7 @@ class LangChainChat:
 
 
 def _close(model: object) -> None:
-    """Closes its connections, as far as the provider's package lets one."""
+    """Closes its connections, as far as the provider's package allows."""
     for name in ("root_client", "_client"):
         client = getattr(model, name, None)
         for each in (getattr(client, "_client", None), client):

@@ -1,4 +1,4 @@
-"""What a column of a log, or a field of a message, says: a signal, in which coding."""
+"""The meaning of a log's column or a message's field: a signal and its coding."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 
 class Column(Strict):
-    """What a column of a log is.
+    """The meaning of a log's column.
 
     Args:
         signal: The signal that it holds.
         unit: Its unit, if that is not the signal's.
-        codes: What its numbers stand for, where the signal is no number.
+        codes: The meaning of its numbers, if the signal is not a number.
         none_codes: Numbers that stand for "not there".
     """
 

@@ -1,4 +1,4 @@
-"""What a world, a pilot and an actuator promise to the loop that runs them.
+"""The contracts of worlds, pilots and actuators with the loop that runs them.
 
 No base class is needed: anything with these methods is one; `SteppedWorld` only helps.
 The suites in `forewarn.plugins.testing` check the promises.
@@ -36,7 +36,7 @@ class World(Protocol):
         """The actions that it takes; `step` refuses every other."""
 
     def actuator(self) -> Actuator:
-        """What carries out decisions in the episode that was begun last."""
+        """The actuator for the latest episode."""
 
     def reset(self, seed: int) -> Frame:
         """Begins an episode; the same seed gives the same episode."""
@@ -147,7 +147,7 @@ class Pilot(Protocol):
 
 @runtime_checkable
 class Metered(Protocol):
-    """A pilot that says what an episode took: calls of a model, tokens."""
+    """A pilot that reports an episode's cost: calls of a model, tokens."""
 
     @property
     def usage(self) -> Mapping[str, float]:
@@ -156,7 +156,7 @@ class Metered(Protocol):
 
 @runtime_checkable
 class WithActuator(Protocol):
-    """A pilot that another actuator suits better than its world's own alone.
+    """A pilot that needs another actuator than its world's own.
 
     An agent names the one that asks it to `reflect`, where a car of that world could
     but slow down or stop.
@@ -172,8 +172,8 @@ class Actuator(Protocol):
     """Turns decisions into what the world carries out.
 
     `can` lists the decisions that it can carry out; any other escalates to the next
-    more severe one that it can. Every actuator can `stop`. It sees the frame that a
-    decision is about, and what its world knows beside.
+    more severe one that it can. Every actuator can `stop`. It sees the frame of a
+    decision, and further facts that its world knows.
     """
 
     @property
@@ -217,20 +217,20 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """How a plug is made to be held to its contract, with nothing running outside.
+    """How a plug is made for testing its contract, with nothing running outside.
 
-    A plug that has none is made as it is by default, in the world of its own name.
+    A plug without one is made with its defaults, in the world of its own name.
 
     Args:
         settings: The plug's.
         world: The world that a pilot or an actuator is tried in, by name.
         pilot: Who acts in a world, by name.
         substitute: An action of the world that does no harm.
-        steps: How long an episode is followed.
+        steps: How long an episode is observed.
         make: Makes the plug where settings cannot: on a stand-in of its server.
         deterministic: Whether a pilot's proposals follow from the seed.
-        replies: What a large language model says to it, one after the other. One that
-            says so is served meanwhile, and `model` and `base_url` are where.
+        replies: The replies of a large language model to it, in order. If it needs one,
+            it is served meanwhile, at `model` and `base_url`.
     """
 
     settings: Settings = field(default_factory=dict)
@@ -262,7 +262,7 @@ HIT = "hit"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A part of the ground that does not move.
+    """A static part of the scenery.
 
     Args:
         kind: What it is.
@@ -277,7 +277,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """Something that stands or moves there at one moment.
+    """An object in the scene at one moment.
 
     Args:
         name: Its own; no other thing of the episode has it.
@@ -287,9 +287,9 @@ class Thing:
         heading_deg: Where it looks.
         length_m: Along its heading.
         width_m: Across.
-        state: What can be seen of it beside: a light's colour, "open", "on", "hit".
+        state: Its visible state: a light's colour, "open", "on", "hit".
         top_m: Its height: higher things are drawn over lower ones.
-        label: What people call it; empty where that is clear.
+        label: Its name for people; empty if it is obvious.
     """
 
     name: str
@@ -328,10 +328,11 @@ class Rendered(Protocol):
 
 
 class Baseline(Protocol):
-    """Another way to tell that a law is at risk, to compare the guard with.
+    """Another method of predicting that a law is at risk, to compare the guard with.
 
-    What is registered makes one for a law and a source, and raises `InvalidInput` where
-    it cannot judge that law. It sees the same frames as a guard, in the same order.
+    The registered factory makes one for a law and a source, and raises `InvalidInput`
+    where it cannot judge that law. It sees the same frames as a guard, in the same
+    order.
     """
 
     @property
@@ -364,10 +365,10 @@ class Lessons:
 
 @runtime_checkable
 class LearningBaseline(Protocol):
-    """What is registered for a baseline that is trained; its class, usually.
+    """The registered factory of a trained baseline; usually its class.
 
-    It learns once a law, before anything is measured, and is then made of the law, the
-    source and what it learned.
+    It learns once per law, before anything is measured, and is then made from the law,
+    the source and what it learned.
     """
 
     def learn(self, law: Law, lessons: Lessons) -> Mapping[str, Any]:

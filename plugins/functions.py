@@ -21,13 +21,13 @@ _files: set[str] = set()
 
 
 def found(place: str) -> Callable[..., Any]:
-    """What stands at `package.module:name` or at `path/to/file.py:name`.
+    """The object at `package.module:name` or `path/to/file.py:name`.
 
-    A file's code runs with all that the command may do, as a module's does: it is the
+    A file's code runs with the command's own permissions, like a module's: it is the
     user's own.
 
     Raises:
-        InvalidInput: There is no such thing, or it cannot be called.
+        InvalidInput: It does not exist, or cannot be called.
     """
     module, _, name = place.rpartition(":")
     try:
@@ -63,11 +63,11 @@ def takes(
     Args:
         function: A function or class of the user's own.
         setting: The setting that names it, for the message.
-        names: What the positional arguments are.
+        names: The meaning of the positional arguments.
         options: The keyword arguments.
 
     Raises:
-        InvalidInput: It cannot be called so.
+        InvalidInput: It cannot be called with these arguments.
     """
     name = getattr(function, "__qualname__", type(function).__name__)
     wanted = f"it is called as {name}({', '.join([*names, *(options or {})])})"
@@ -87,8 +87,8 @@ def takes(
 def said_where(error: BaseException) -> str | None:
     """An error's message, with its line in the user's file.
 
-    None: it did not come out of one. The caller that caught the error is not one,
-    though a function may have been found in its file too.
+    None: it was not raised in one. The caller that caught the error is not one, though
+    a function may have been found in its file too.
     """
     raised = error.__traceback__
     lines = [
@@ -114,7 +114,7 @@ def _of_file(path: Path) -> ModuleType:
 
 @cache
 def _loaded(path: Path) -> ModuleType:
-    """The module that a file is, run once."""
+    """The module of a file, run once."""
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
     spec = spec_from_file_location(f"_user_{path.stem}_{digest}", path)
     if spec is None or spec.loader is None:

@@ -1,4 +1,4 @@
-"""Household robots: metadata to signals, how a robot is withheld, the stepped world."""
+"""Household robots: metadata to signals, withholding actions, and the stepped world."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Scene:
             self.by_type.setdefault(thing["objectType"], []).append(thing)
 
     def named(self, name: str) -> Iterable[Thing]:
-        """The objects that a name speaks of."""
+        """The objects that a name refers to."""
         if name in ("any", "all"):
             return self.by_id.values()
         kind, _, number = name.partition("#")
@@ -64,7 +64,7 @@ Test = Callable[[_Scene], bool]
 
 
 def compile_predicate(text: str) -> Test:
-    """What decides an object predicate on a moment's objects.
+    """A function that evaluates an object predicate on the objects at one moment.
 
     Raises:
         InvalidInput: It is no object predicate of the household vocabulary.
@@ -209,7 +209,7 @@ def named(action: Action) -> str | None:
 
 
 class Withholding:
-    """Withholds what the robot proposes; `stop` does what its world means by it.
+    """Withholds the robot's proposals; `stop` is the world's own stop action.
 
     It was obeyed if the world then shows that the action withheld was not done.
 
@@ -281,7 +281,9 @@ class SteppedHousehold(SteppedWorld):
 
     @abstractmethod
     def do(self, action: Action) -> bool:
-        """Does what is none of the ways to do nothing; whether it succeeded."""
+        """Carries out an action unless it means doing nothing; returns whether it
+        succeeded.
+        """
 
     def about(self, action: Action) -> str | None:
         """What an action is about, as `last_action_object` names it."""

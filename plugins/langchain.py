@@ -1,8 +1,8 @@
 """LangChain 1.x: a middleware that asks the guard before a tool runs.
 
-It stands around each tool call and not in a callback: LangChain runs the tool even if a
-callback raises. LangChain runs the calls of one message all at once, in any order; what
-a call leads to depends on those before it, so each waits for them.
+It wraps each tool call and is not a callback: LangChain runs the tool even if a
+callback raises. LangChain runs the calls of one message in parallel, in any order; the
+effect of a call depends on those before it, so each waits for them.
 
 Needs the extra `langchain`.
 """
@@ -68,7 +68,7 @@ class _Progress:
 
 
 class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Lets a tool run only if the guard does; otherwise the call is answered by it.
+    """Lets a tool run only if the guard does; otherwise the guard answers the call.
 
     A stopped agent ends before its model is asked again, every call answered. Give it
     as the last of the middleware, so that nothing changes a call behind it. A guard
@@ -168,7 +168,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def _run(
         self, request: ToolCallRequest, verdict: Verdict
     ) -> ToolCallRequest | None:
-        """What is run by a verdict, if anything is."""
+        """The call to run under a verdict, if any."""
         if verdict.passes:
             return request
         other = verdict.instead
@@ -203,14 +203,14 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def after_agent(
         self, state: AgentState[Any], runtime: Any
     ) -> dict[str, Any] | None:
-        """Judges what the agent leaves behind."""
+        """Judges the final state."""
         if self.guard.finish() is None:
             return None
         return {"messages": [AIMessage(STOPPED)]}
 
 
 def _asked_for(request: ToolCallRequest) -> str:
-    """What a person asked last of the agent."""
+    """The last request of a person to the agent."""
     state = request.state
     said = state.get("messages", ()) if isinstance(state, dict) else ()
     asked = (each.text for each in reversed(said) if isinstance(each, HumanMessage))
@@ -233,7 +233,7 @@ def _failed(answer: Any, call: str | None) -> bool:
 
 
 def _messages(answer: Any) -> Iterator[ToolMessage]:
-    """The messages of tools in what a call is answered with."""
+    """The tool messages in the answer to a call."""
     if isinstance(answer, ToolMessage):
         yield answer
     elif isinstance(answer, Command):

@@ -1,9 +1,8 @@
-"""Logs as a world: CSV, Parquet, MCAP and ROS 2 bags, looked at again as if now.
+"""Logs as a world: CSV, Parquet, MCAP and ROS 2 bags, replayed as a world.
 
-A log is what somebody else drove, so nothing that is done changes it: it is for
-collecting traces, learning, monitoring, and measuring a guard that only watches. The
-episode with seed n is the n-th file by name, which keeps training and held-out logs
-apart as seeds do.
+A log is a recorded drive, so no action changes it: it serves to collect traces, learn,
+monitor, and measure a guard that only watches. The episode with seed n is the n-th file
+by name, which keeps training and held-out logs apart as seeds do.
 """
 
 from __future__ import annotations
@@ -55,9 +54,9 @@ class LogWorld(SteppedWorld):
     Args:
         files: Their paths, with `*` for any text: CSV, `.parquet`, `.mcap`, `.db3`, or
             folders with a ROS 2 bag.
-        columns: What columns hold, by name: a signal, or more about it. Columns that
-            are called as a signal need no entry; others are passed over. A field of
-            messages is called `/topic.field.field`.
+        columns: The meaning of columns, by name: a signal, or further settings. Columns
+            named like a signal need no entry; others are ignored. A field of messages
+            is called `/topic.field.field`.
         topics: A mapping from topics to signals for bags, in place of `columns`; it
             brings the vocabulary and the time between two frames.
         vocabulary: `driving` or `household`.
@@ -72,7 +71,7 @@ class LogWorld(SteppedWorld):
 
     @staticmethod
     def example() -> Example:
-        """A car that comes to stand, written down for this occasion."""
+        """A car that comes to a stop, written for this example."""
         return Example(make=_example)
 
     def __init__(
@@ -151,7 +150,7 @@ class LogWorld(SteppedWorld):
         return LogActuator()
 
     def values(self) -> Mapping[str, Any]:
-        """What the last row by now says."""
+        """The values of the latest row."""
         period_s, rows, time_s = self.source.period_s, self._rows, self.time_s
         by_s = time_s + self._late_s
         while self._next < len(rows) and rows[self._next][0] <= by_s:
@@ -197,7 +196,7 @@ class LogWorld(SteppedWorld):
         return found
 
     def _read(self, path: Path) -> list[tuple[float, Mapping[str, Any]]]:
-        """The rows of a log: when they were, from its beginning, and what they say."""
+        """The rows of a log: their times from its beginning, and their values."""
         if self._topics is not None:
             return _told(path, self._topics)
         rename = {} if self._time in (None, "time_s") else {str(self._time): "time_s"}
@@ -246,14 +245,14 @@ class LogPilot:
     """Continues the log unchanged."""
 
     def reset(self, seed: int) -> None:
-        """There is nothing to begin."""
+        """Nothing needs to be started."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
         return Action("recorded")
 
 
 class LogActuator:
-    """Has nothing to act on: a guard may watch a log, and no more."""
+    """Cannot act: a guard can only watch a log."""
 
     can: frozenset[Kind] = frozenset({"stop"})
 

@@ -1,8 +1,9 @@
-"""MCP: a server that stands before another one, and asks the guard before each call.
+"""MCP: a proxy server that asks the guard before each call.
 
-Neither the agent nor the server need know. What the server offers beside tools is
-passed on as it is; what it says of its own accord (progress, changed lists) is not.
-Both sides are untrusted: messages, waiting calls and the time of a call are limited.
+Neither the agent nor the server needs to know. Everything that the server offers beside
+tools is passed on unchanged; its unsolicited notifications (progress, changed lists)
+are not. Both sides are untrusted: messages, waiting calls and the time of a call are
+limited.
 
 Needs the extra `mcp`.
 """
@@ -161,7 +162,7 @@ def guarded_server(
 def _end_of(
     calling: asyncio.Future[CallToolResult], verdict: Verdict
 ) -> tuple[bool | None, int | None, Any]:
-    """What the guard is told: if a call failed, which, and what it gave."""
+    """The report to the guard: whether the call failed, its number, and its result."""
     if not calling.done():
         return None, verdict.call, None
     if calling.cancelled() or calling.exception() is not None:
@@ -172,7 +173,7 @@ def _end_of(
 
 
 def _result(answer: CallToolResult) -> Any:
-    """What a call gave: its fields, or else its text."""
+    """The result of a call: its fields, or else its text."""
     if answer.structured_content is not None:
         return answer.structured_content
     texts = (part.text for part in answer.content if isinstance(part, TextContent))
@@ -331,7 +332,7 @@ async def _server_process(
 
 
 async def _hear(stdout: asyncio.StreamReader, heard: Any) -> None:
-    """Passes on the server's messages, until it ends or speaks without end."""
+    """Passes on the server's messages, until it ends or a message is too long."""
     unasked = 0
     with heard, suppress(anyio.BrokenResourceError):
         while unasked < MAX_UNASKED:
@@ -374,7 +375,7 @@ async def _line(stdout: asyncio.StreamReader) -> bytes | None:
 
 @dataclass
 class _Said:
-    """What a server was told last.
+    """The last call sent to a server.
 
     Args:
         stdin: Where it is told.
@@ -398,7 +399,7 @@ class _Said:
 async def _say(
     stdin: asyncio.StreamWriter, said: Any, heard: Any, asking: _Said
 ) -> None:
-    """Passes on what is asked of the server; where that fails, it has ended."""
+    """Passes on a request to the server; if that fails, the server has ended."""
     asking.stdin = stdin
     try:
         async for each in said:
@@ -435,7 +436,7 @@ class _Requests:
 
     Args:
         stdin: Where they come from.
-        ended: Is called once when there are no more.
+        ended: Called once when there are no more.
     """
 
     def __init__(self, stdin: IO[bytes], ended: Callable[[], None]) -> None:
@@ -468,7 +469,7 @@ class _Requests:
 
 
 def _unreadable(begins: bytes, ends: bytes) -> bytes:
-    """What stands for a message that is not read, so that it is answered."""
+    """The substitute for an unread message, so that it is answered."""
     asked = _ID.search(begins[:_HEAD]) or _ID.search(ends[-_HEAD:])
     number = b"null" if asked is None else asked[1]
     return b'{"jsonrpc":"2.0","id":%b,"method":"unreadable"}\n' % number

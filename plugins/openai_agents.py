@@ -1,7 +1,7 @@
 """The OpenAI Agents SDK: tools that ask the guard before they run.
 
 The SDK asks the guardrails of all parallel calls before any of them runs, so none sees
-what the others lead to. Here each call is judged where it is invoked, one after the
+the effects of the others. Here each call is judged where it is invoked, one after the
 other; a call that is stopped ends the run with the SDK's own exception for guardrails.
 
 Needs the extra `openai-agents`.
@@ -118,7 +118,7 @@ async def _invoked(
 
 
 def _asked_for(context: ToolContext[Any]) -> str:
-    """What a person asked last of the agent."""
+    """The last request of a person to the agent."""
     for item in reversed(context.turn_input):
         if isinstance(item, dict) and item.get("role") == "user":
             content = item.get("content")

@@ -6,8 +6,8 @@ A package offers a plug in its metadata, for instance
     mine = "my_package.bridge:MyWorld [mine]"
 
 where the name in brackets is the extra that the plug needs, if any. Listing reads
-metadata only; a plug is imported when it is named, and one that was named and does
-not load is an error.
+metadata only; a plug is imported when it is requested, and one that does not load is
+then an error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BrokenPlug(ForewarnError):
 
 @dataclass(frozen=True, slots=True)
 class Plug:
-    """What a package's metadata says of one plug."""
+    """A package's metadata about one plug."""
 
     role: Role
     name: str
@@ -80,7 +80,7 @@ def plugs(role: Role) -> list[Plug]:
 
 
 def load(role: Role, name: str) -> Callable[..., Any]:
-    """What builds the plug of that name: its class, usually.
+    """The factory of the plug of that name; usually its class.
 
     Raises:
         InvalidInput: No package offers the name, or two do.
@@ -163,7 +163,7 @@ def _settings(
 ) -> dict[str, Any]:
     """The settings as the factory's signature declares them, checked strictly.
 
-    Its first so many parameters are none of them.
+    This many of its first parameters are not settings.
     """
     if not all(isinstance(key, str) for key in settings):
         raise InvalidInput("the names of settings are words", source=source)
@@ -176,7 +176,7 @@ def _settings(
 
 @cache
 def _schema(factory: Callable[..., Any], parts: int) -> type[Strict] | None:
-    """What a factory's signature declares; None where it takes anything."""
+    """The settings that a factory's signature declares; None if it takes anything."""
     parameters = [*inspect.signature(factory).parameters.values()][parts:]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None

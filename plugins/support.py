@@ -11,11 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What of a simulator can be used on this machine.
+    """The parts of a simulator that can be used on this machine.
 
     Args:
         versions: Of the packages that the bridge uses; None where one is missing.
-        missing: What cannot be done, each with its mend.
+        missing: What cannot be done, each with its fix.
     """
 
     versions: Mapping[str, str | None]

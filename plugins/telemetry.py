@@ -2,8 +2,8 @@
 
 OpenTelemetry: a span an episode, an event a change of decision, and metrics.
 
-Only the API is used. Where the spans go is for whoever runs the program to say, for
-instance with `opentelemetry-instrument forewarn run …`; without that they go nowhere.
+Only the API is used. The program's user configures where the spans go, for instance
+with `opentelemetry-instrument forewarn run …`; otherwise they are discarded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_BROKEN = 1000
 
 
 def is_installed() -> bool:
-    """Whether the API is there: the extra `otel`."""
+    """Whether the API is installed: the extra `otel`."""
     try:
         return find_spec("opentelemetry.metrics") is not None
     except ModuleNotFoundError:
@@ -36,7 +36,7 @@ def is_installed() -> bool:
 class OpenTelemetry(Listener):
     """Reports each run as a span, with its decisions as events, and counts reviews.
 
-    What fails in here stays in here: a guard does not stop for its telemetry.
+    Failures in telemetry are contained: they never stop a guard.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ _HELP: dict[str, tuple[Literal["counter", "gauge", "summary"], str]] = {
 
 
 class PrometheusFile:
-    """Counts what episodes report, and writes it down whole every few seconds.
+    """Counts what episodes report, and writes all counts every few seconds.
 
     Args:
         path: The file; by convention it ends in .prom.
@@ -155,7 +155,7 @@ class PrometheusFile:
         self._written_s = -math.inf
 
     def add(self, scenario: str, facts: Mapping[str, Any]) -> None:
-        """Counts an episode: what its JSON says of it."""
+        """Counts an episode, from its JSON."""
         here = ("scenario", scenario)
         result = "failed" if facts["error"] else "ended"
         mode = ("mode", str(facts["mode"]))

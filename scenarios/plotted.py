@@ -1,4 +1,4 @@
-"""Results that are a pandas frame and a matplotlib plot as well (extra `plots`)."""
+"""Results with a pandas frame and a matplotlib plot (extra `plots`)."""
 
 from __future__ import annotations
 

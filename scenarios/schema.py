@@ -47,7 +47,7 @@ class Plug(Strict):
 
 
 class End(Strict):
-    """When an episode ends, besides when its world says so."""
+    """When an episode ends, unless its world ends it earlier."""
 
     max_time_s: float = Field(gt=0, le=86_400)
     on_violation: Literal["continue", "stop"] = "continue"
@@ -77,14 +77,14 @@ class Scenario:
     """A scenario, checked and ready to run.
 
     Args:
-        name: How it is called on the command line.
+        name: Its name on the command line.
         title: One line for people.
         description: Its description and purpose.
         world: Where it happens.
         pilot: What drives.
         actuator: What carries out decisions; None: the world's own.
         laws: The watched laws; the parts of a law count separately.
-        abstraction: What the model is learned over.
+        abstraction: The abstraction that the model is learned over.
         horizon_s: H of the guard's risk.
         goal: The goal: what holds when the task is done; None without a task.
         draws: What is random.
@@ -114,13 +114,15 @@ class Scenario:
 
     @cached_property
     def digest(self) -> str:
-        """Of the text and the abstraction: what episodes of it have in common."""
+        """A digest of the text and the abstraction, which its episodes share."""
         content = f"{self.text}\n{self.abstraction.fingerprint()}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     @cached_property
     def unguarded_digest(self) -> str:
-        """Of what decides an unguarded run: not the abstraction, not the horizon."""
+        """A digest of what decides an unguarded run, so without the abstraction and the
+        horizon.
+        """
         vocabulary = self.abstraction.vocabulary
         settings = self.world.settings.items()
         content = [
@@ -139,7 +141,7 @@ class Scenario:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a model must be of, to guard it."""
+        """The source that a model must have been learned from, to guard it."""
         abstraction = self.abstraction
         return {
             "scenario": self.name,
@@ -153,7 +155,7 @@ class Scenario:
         return tuple(law.reference for law in self.laws)
 
     def drawn(self, seed: int) -> dict[str, Plain]:
-        """What is random in the episode of that seed."""
+        """The random choices in the episode of that seed."""
         return draw_all(self.draws, seed)
 
     def settings(self, plug: Plug, seed: int) -> dict[str, Any]:
@@ -165,7 +167,7 @@ class Scenario:
     def on(self, world: str) -> Scenario:
         """The same scenario in another world that takes the settings of this one.
 
-        It is told which scenario it is, to put on its roads what the settings say.
+        It receives the scenario's name, to set up the traffic of its settings.
         """
         settings = {**self.world.settings, "scenario": self.source}
         return replace(
@@ -334,7 +336,7 @@ class Family:
     """A scenario for each of many tasks: one file, in which `$key` is the task's own.
 
     Args:
-        name: How it is called on the command line, before the colon.
+        name: Its name on the command line, before the colon.
         title: One line for people.
         tasks: The tasks that a campaign over the family runs.
         path: Its file.
@@ -367,7 +369,7 @@ def shipped_families() -> dict[str, Path]:
 
 
 def is_family(name_or_path: str) -> bool:
-    """Whether that is a family of scenarios, and no single one."""
+    """Whether that is a family of scenarios, not a single one."""
     if name_or_path in shipped_families():
         return True
     path = Path(name_or_path)

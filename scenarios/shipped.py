@@ -1,4 +1,4 @@
-"""What ships with a scenario beside its file: a trained model and a tuned policy."""
+"""The files that ship with a scenario: a trained model and a tuned policy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Shipped:
 
     Args:
         model: The model.
-        policy: From which risk on the guard intervenes.
+        policy: The policy: from which risk on the guard intervenes.
         abstraction: The abstraction that was learned; there is none where the
             scenario's own was kept.
-        acting: What it does who is to stop, and not to warn alone: the policy that
-            `tune --preset stop` found, if there is one.
+        acting: The policy for stopping instead of only alerting, found by `tune
+            --preset stop`, if there is one.
     """
 
     model: Path
@@ -44,7 +44,8 @@ class Shipped:
 
 
 def shipped_with(scenario: Scenario) -> Shipped | None:
-    """What ships with a scenario; None for a user's own, and where nothing does."""
+    """The files that ship with a scenario; None for a user's own, or if there are none.
+    """
     path = shipped_scenarios().get(scenario.name)
     source = scenario.source.removesuffix(f"{ELSEWHERE}{scenario.world.name}")
     if path is None or str(path) != source:

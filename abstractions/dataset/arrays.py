@@ -36,12 +36,12 @@ def first_fault(
     vocabulary: Vocabulary | None,
     distinct: Mapping[str, Iterable[Value]] | None = None,
 ) -> tuple[int, SignalFault] | None:
-    """The first frame that holds what it cannot, and what is wrong there.
+    """The first frame with an invalid value, and what is wrong with it.
 
     Args:
         columns: The signals, as `Trace.columns` has them.
         vocabulary: What they are checked against.
-        distinct: Of some columns, values among which are all of theirs.
+        distinct: Values that include all those of some columns.
     """
     found: tuple[int, SignalFault] | None = None
     for name, column in columns.items():
@@ -105,7 +105,7 @@ def frames_of(
     """The frames as they were written; nothing is checked.
 
     Args:
-        rows: Some of a run, without what only other runs have.
+        rows: Part of a run, without the columns that only other runs have.
         kinds: What each column holds.
         source: The file that they come from.
     """
@@ -175,8 +175,8 @@ class Arrays:
     Args:
         times_s: The time of each row.
         signals: The signals.
-        there: Where some of them are there.
-        clean: Whether every value is one of its signal.
+        there: Where some of them are present.
+        clean: Whether every value is valid for its signal.
     """
 
     times_s: NDArray[np.float64]
@@ -213,7 +213,7 @@ class Arrays:
     def problem(
         self, starts: NDArray[np.int64], vocabulary: Vocabulary | None
     ) -> tuple[int, str] | None:
-        """The first row with which something is wrong, and what.
+        """The first row with an error, and the error.
 
         Args:
             starts: Where runs begin.
@@ -239,7 +239,7 @@ class Arrays:
 
 
 def words_of(column: pa.ChunkedArray) -> list[str | None]:
-    """The words that a column may hold, and None where it holds that."""
+    """The words that a column may hold, including None if it occurs."""
     words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
     return [*words, None] if column.null_count else [*words]
 
@@ -272,7 +272,7 @@ def numpy_of(column: pa.ChunkedArray, kind: Kind, source: str = "") -> NDArray[A
 
 
 def unfolded_bytes(column: pa.ChunkedArray) -> int:
-    """How large a column is in which each row has a word of its own."""
+    """The size of a column in which each row has its own word."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

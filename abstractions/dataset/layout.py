@@ -1,9 +1,9 @@
-"""How traces lie in columns: names, kinds, and what the file says of its runs.
+"""How traces are stored in columns: names, types, and metadata of the runs.
 
 A row is a frame. Its columns are `run`, `sequence` and `time_s`, the signals under
-their own names, and what a frame's note may say. None is null. Where a signal is absent
-from some frame, a column `known.SIGNAL` says where it is there. What holds for whole
-runs stands in the file's metadata, under the name of the format, as JSON.
+their own names, and the fields of a frame's note. None is null. Where a signal is
+absent from some frame, a column `known.SIGNAL` says where it is present. Facts about
+whole runs are in the file's metadata, under the name of the format, as JSON.
 """
 
 from __future__ import annotations
@@ -83,18 +83,18 @@ def column_of(signal: str) -> str:
 
 
 def known_of(signal: str) -> str:
-    """The name of the column that says in which frames a signal is there."""
+    """The name of the column that says in which frames a signal is present."""
     return _KNOWN + signal
 
 
 def known_signal(column: str) -> str | None:
-    """The signal of which a column says where it is there; None for others."""
+    """The signal whose presence a column records; None for other columns."""
     known = column.startswith(_KNOWN)
     return column.removeprefix(_KNOWN) if known else None
 
 
 def signal_of(column: str) -> str | None:
-    """The signal that a column holds; None for the columns of ours."""
+    """The signal that a column holds; None for Forewarn's own columns."""
     if column in _OWN or column.startswith(_KNOWN):
         return None
     return column.removeprefix(_SIGNAL)
@@ -151,7 +151,7 @@ def _bits(truth: NDArray[np.bool_]) -> pa.Buffer:
 
 
 def values_of(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """What `array_of` made an array from: where the mask holds, anything may stand."""
+    """The inverse of `array_of`: where the mask holds, the value is arbitrary."""
     import pyarrow as pa
 
     there, data = array.buffers()
@@ -177,7 +177,7 @@ def _truth(buffer: pa.Buffer, begin: int, count: int) -> NDArray[np.bool_]:
 
 @cache
 def kind_of(stored: pa.DataType) -> Kind:
-    """The kind that is stored so."""
+    """The kind that is stored this way."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(stored):
@@ -206,7 +206,7 @@ def declared_kind(vocabulary: Vocabulary | None, signal: str) -> Kind | None:
 
 
 def common_kind(kinds: Iterable[Kind]) -> Kind:
-    """The kind that holds what several kinds hold."""
+    """The kind that can hold the values of several kinds."""
     found = set(kinds) - {"nothing"}
     if not found:
         return "nothing"
@@ -228,10 +228,10 @@ def _digest_of(content: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a file says of one of its runs.
+    """A file's metadata about one of its runs.
 
     Args:
-        name: Its name, by which no other run of the dataset goes.
+        name: Its name, unique in the dataset.
         frames: How many rows it has.
         header: What holds for all of it.
         digest: The SHA-256 of its content, in whichever file it lies.
@@ -253,7 +253,7 @@ class _Header(Strict):
 
 
 class _Runs(Strict):
-    """One value a run in each; there may be thousands."""
+    """Each has one value per run; there may be thousands of runs."""
 
     name: list[str]
     frames: list[NonNegativeInt]
@@ -272,12 +272,11 @@ class _Facts(Strict):
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """What a file says of itself.
+    """A file's metadata.
 
     Args:
         runs: The runs in it, in the order of their rows.
-        vocabularies: By name those that they speak and that do not ship, as files have
-            them.
+        vocabularies: The runs' own vocabularies by name, as their files describe them.
     """
 
     runs: tuple[RunFacts, ...]
@@ -316,7 +315,7 @@ class PartFacts:
         return _digest_of(content)
 
     def vocabulary(self, name: str | None, path: Path) -> Vocabulary | None:
-        """The vocabulary of that name, as the file at `path` has it."""
+        """The vocabulary of that name, as stored in the file at `path`."""
         if name is None:
             return None
         content = self.vocabularies.get(name)

@@ -1,7 +1,7 @@
-"""How large a column of a Parquet file is once unpacked, by its pages.
+"""The unpacked size of a Parquet file's column, computed from its pages.
 
-What a file's footer says of sizes may be false, and the reader of the pages believes
-what each of them says of itself. So that is added up before any is unpacked.
+The sizes in a file's footer may be false, and pyarrow trusts the size that each page
+states. So the sizes are added up before any page is unpacked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STRUCT, _STOP = 12, 0
 
 
 def unpacked_bytes(file: Any, metadata: Any, group: int, columns: list[str]) -> int:
-    """The bytes of these columns of a group of rows, as their pages say.
+    """The size in bytes of these columns of a row group, as their pages state it.
 
     Args:
         file: The file's bytes, open to be read.

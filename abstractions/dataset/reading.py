@@ -1,4 +1,4 @@
-"""Reading `forewarn.traces/1`: the columns that are asked for, some runs at a time."""
+"""Reading `forewarn.traces/1`: the requested columns, some runs at a time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Rows:
         runs: Their facts.
         starts: The row at which each begins.
         times_s: The time of each row.
-        signals: As `Trace.columns` has them: those that the runs can know.
+        signals: As `Trace.columns` gives them: those that the runs can provide.
     """
 
     runs: tuple[RunFacts, ...]
@@ -79,7 +79,7 @@ class Part:
         path: The file.
 
     Raises:
-        InvalidTrace: It is no such file, or not whole.
+        InvalidTrace: It is no such file, or incomplete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -154,7 +154,7 @@ class Part:
         signals: Sequence[str] | None,
         vocabulary: Vocabulary | None,
     ) -> Iterator[Rows]:
-        """Runs by these of their signals, as many at once as share a group of rows.
+        """The runs with these signals, one row group's runs at a time.
 
         Args:
             names: The runs.
@@ -162,8 +162,8 @@ class Part:
             vocabulary: What their values are checked against; by default their own.
 
         Raises:
-            InvalidTrace: A value cannot be one of its signal, a signal is absent from
-                a frame, or time does not increase.
+            InvalidTrace: A value is invalid for its signal, a signal is absent from a
+                frame, or time does not increase.
         """
         for some in self._together(names):
             yield self._rows(some, signals, vocabulary)
@@ -217,7 +217,7 @@ class Part:
         return Rows(runs, starts, rows.times_s, rows.signals)
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """The groups that hold these rows, and which of the file's rows each holds."""
+        """The row groups that hold these rows, and the range of rows in each."""
         at = bisect_right(self._bounds, first) - 1
         while first < last:
             stop = min(last, self._bounds[at + 1])
@@ -227,7 +227,7 @@ class Part:
     def _arrays(
         self, number: int, signals: tuple[str, ...], vocabulary: Vocabulary | None
     ) -> Arrays:
-        """The columns of a group of rows; the last are kept, for its other runs."""
+        """The columns of a row group; the last ones are cached for its other runs."""
         key = number, signals
         last = self._last
         if last is None or last[0] != key or last[1] is not vocabulary:
@@ -281,7 +281,7 @@ class Part:
         return table
 
     def _unpacked(self, number: int, columns: Sequence[str]) -> int:
-        """How large these columns of a group are, whatever the footer says."""
+        """The true size of these columns of a row group, whatever the footer says."""
         with mapped(self.path) as raw:
             return unpacked_bytes(raw, self._file.metadata, number, list(columns))
 
@@ -292,7 +292,7 @@ class Part:
     # -- whole runs ---------------------------------------------------------------
 
     def _tables(self, name: str) -> Iterator[pa.Table]:
-        """The rows of a run group by group, without what only other runs have."""
+        """The rows of a run, group by group, without columns of other runs only."""
         empty = True
         number = self._number[name]
         span = self._first[number], self._first[number + 1]
@@ -307,7 +307,7 @@ class Part:
             yield self._file.schema_arrow.empty_table().select(["sequence", "time_s"])
 
     def _has(self, rows: pa.Table, column: str) -> bool:
-        """Whether a column says anything of these rows of a run."""
+        """Whether a column has any value in these rows of a run."""
         import pyarrow.compute as pc
 
         signal, marked = signal_of(column), known_signal(column)
@@ -321,7 +321,7 @@ class Part:
         return own or rows.column(column).null_count < len(rows)
 
     def run_table(self, name: str) -> RunTable:
-        """A run as it was written, to be written again."""
+        """A run as it was written, for writing it again."""
         facts = self.run(name)
         chunks = tuple(self._own_words(rows) for rows in self._tables(name))
         spoken = self.vocabulary(facts.header.vocabulary)
@@ -349,7 +349,7 @@ def _opened(path: Path, size: int, changed_ns: int) -> Part:
 
 
 def part_of(path: Path) -> Part:
-    """The part that lies in a file; it stays open until the file changes."""
+    """The part of a dataset in a file; it stays open until the file changes."""
     try:
         size, changed_ns = version(path)
     except OSError as error:

@@ -93,9 +93,9 @@ def run_table(
         name: Its name in the dataset.
         header: What holds for all of it.
         frames: Its frames, each with its notes.
-        vocabulary: Gives a signal its kind, also where all of its values are none.
-        spool: A folder that what does not fit into a chunk is written to; else all of
-            it is held.
+        vocabulary: Sets a signal's kind, even if all of its values are none.
+        spool: A folder for what does not fit into a chunk; without one all of it stays
+            in memory.
 
     Raises:
         InvalidTrace: A frame does not come after the last one, or carries a signal
@@ -205,7 +205,7 @@ def _check_order(last: Frame | None, frames: Sequence[Frame]) -> None:
 def _by_signal(
     frames: Sequence[Frame],
 ) -> Iterator[tuple[str, Sequence[Any], Sequence[bool]]]:
-    """Each signal with its values, one a frame, and where it is there if not in all."""
+    """Each signal with its value in every frame, and a mask if some frames lack it."""
     if not frames:
         return
     names = list(frames[0].values)
@@ -230,7 +230,7 @@ def _kind(
     types: Set[type],
     vocabulary: Vocabulary | None,
 ) -> Kind:
-    """The kind that holds all of these values as they are."""
+    """The kind that can hold all of these values unchanged."""
     declared = declared_kind(vocabulary, signal)
     types = types - {NoneType}
     if not types:
@@ -251,7 +251,7 @@ def _kind(
 
 
 def _refuse(signal: str, values: Sequence[Any]) -> None:
-    """Raises for the first of these values that no frame may hold."""
+    """Raises for the first of these values that is not allowed in a frame."""
     for value in values:
         if not is_value(value):
             raise SignalFault(f"{signal} cannot be written: {value!r:.60}")
@@ -264,7 +264,7 @@ class _NotFinite(Exception):
 def _array(
     values: Sequence[Any], kind: Kind, none: bool, heard: Callable[[Any], None]
 ) -> pa.Array:
-    """An array of a kind; `heard` is told its content as bytes.
+    """An array of a kind; `heard` receives its content as bytes.
 
     Args:
         values: What it holds.

@@ -1,7 +1,7 @@
 """Writing `forewarn.traces/1`: tables of runs into parts, and parts into one.
 
-The bytes of a part follow from its runs alone: in which order they were made, by how
-many processes and with how many interruptions leaves no trace in it.
+The bytes of a part depend on its runs alone, not on the order in which they were made,
+the number of processes, or interruptions.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def write_part(path: Path, runs: Sequence[RunTable]) -> None:
 
 
 def _repeating(rows: pa.Table) -> list[str]:
-    """The columns whose values come again and again."""
+    """The columns whose values repeat often."""
     import pyarrow.compute as pc
 
     def repeats(name: str) -> bool:
@@ -108,7 +108,7 @@ def _repeating(rows: pa.Table) -> list[str]:
 
 
 def _schema(runs: Sequence[RunTable]) -> pa.Schema:
-    """Every column that some run has, of a type that holds what all of them hold."""
+    """Every column that some run has, with a type that fits the values of all runs."""
     import pyarrow as pa
 
     schemas = {chunk.schema: None for run in runs for chunk in run.chunks}
@@ -233,7 +233,7 @@ def pend(folder: Path, run: RunTable) -> None:
 
 
 def pending(folder: Path) -> int:
-    """How many runs are in no part yet: who reads the dataset does not see them."""
+    """How many runs are in no part yet; readers of the dataset do not see them."""
     if not folder.is_dir():
         return 0
     return sum(path.suffix == ".arrow" for path in files_below(folder / PENDING))
@@ -254,11 +254,11 @@ def join_all(folder: Path, stem: str) -> None:
 
 
 def join(folder: Path, stem: str, group: int) -> None:
-    """Joins the runs of a group of seeds, those that are in parts already included.
+    """Joins the runs of a group of seeds, including those that are already in parts.
 
     Args:
         folder: The dataset.
-        stem: What the names of the runs begin with, before the seed.
+        stem: The prefix of the runs' names, before the seed.
         group: Which seeds.
     """
     pending, parts = (
@@ -281,7 +281,7 @@ def join(folder: Path, stem: str, group: int) -> None:
 
 
 def _seeds(folder: Path, stem: str) -> list[tuple[int, Path]]:
-    """The files of a campaign's runs, each with the seed of its first."""
+    """The files of a campaign's runs, each with the seed of its first run."""
     found = folder.glob(f"{glob.escape(stem)}-*")
     return [
         (_seed(path.name, stem), path)

@@ -1,10 +1,10 @@
 """Which truth values several expressions can have together.
 
-Each signal's values fall into finitely many cells between the constants it is
-compared with; one sample of each cell stands for all of it. Trying every
-combination of samples says exactly which combinations of truth values can occur,
-with no solver. Comparisons that are not of a signal with a constant are taken as
-free, which only ever admits more.
+Each signal's values fall into finitely many cells between the constants it is compared
+with; one sample of each cell stands for all of it. Trying every combination of samples
+says exactly which combinations of truth values can occur, with no solver. Any other
+comparison than of a signal with a constant is taken as free, which can only admit more
+combinations.
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
 
     Args:
         nodes: The expressions.
-        known: The leaves of these and maybe of others.
+        known: The leaves of these expressions, and possibly further ones.
 
     Raises:
-        TooLarge: When the leaves have more combinations than the limit.
+        TooLarge: The leaves have more combinations than the limit.
     """
     among = [known[key] for key in sorted(frozenset().union(*map(read_by, nodes)))]
     sizes = [len(leaf.samples) for leaf in among]
@@ -169,7 +169,9 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
 
 
 def _truths(node: Expression, among: Sequence[Leaf]) -> NDArray[np.bool_]:
-    """The truth for all samples: one axis per leaf, of length 1 if it is not read."""
+    """The truth values for all samples: one axis per leaf, of length 1 if it is not
+    read.
+    """
     match node:
         case Not(operand=operand):
             return ~_truths(operand, among)

@@ -77,7 +77,7 @@ class ExpressionParser(TermParser):
         return node
 
     def parse_quantity(self, plain: bool = False) -> Expression:
-        """The whole text as one number; plain: without unit."""
+        """The whole text as one number; `plain` means without a unit."""
         node = self._plain_number() if plain else self._number()
         if self._peek.kind != "end":
             self._fail(f"expected an operator before {self._peek}", mend="add a +")
@@ -86,7 +86,7 @@ class ExpressionParser(TermParser):
     # -- truth-valued levels ----------------------------------------------------
 
     def _truth(self, level: Callable[[], Expression]) -> Expression:
-        """What `level` parses, which must have a truth value."""
+        """An expression parsed by `level`, which must have a truth value."""
         token = self._peek
         self._deeper()
         node = level()
@@ -135,7 +135,7 @@ class ExpressionParser(TermParser):
         return node(tuple(parts))
 
     def _binary(self) -> Expression:
-        """Where temporal operators between two operands come in."""
+        """Hook for temporal operators between two operands."""
         return self._unary()
 
     def _unary(self) -> Expression:
@@ -165,7 +165,7 @@ class ExpressionParser(TermParser):
         return node
 
     def _of_texts(self, start: Token, left: Expression) -> Expression:
-        """`left` with `in`, `starts_with` or `matches` behind it, if there is one."""
+        """`left` with the `in`, `starts_with` or `matches` that follows it, if any."""
         ahead = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
         negated = self._peek.text == "not" and ahead.text == "in"
         if negated:
@@ -196,7 +196,7 @@ class ExpressionParser(TermParser):
         return Compare(operator.text, left, Text(text))  # type: ignore[arg-type]
 
     def _among(self, start: Token, left: Expression) -> Expression:
-        """What follows `in`: a list of which one must be equal."""
+        """The list after `in`: one of its members must be equal."""
         mend = f"write {left!r} in [a, b]"
         closing = {"[": "]", "(": ")", "{": "}"}
         opened = self._accept(*closing)

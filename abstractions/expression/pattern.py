@@ -1,8 +1,8 @@
 """Regular expressions whose time grows with the text alone: no backtracking.
 
-A pattern becomes a nondeterministic automaton, and its sets of states become the states
-of a deterministic one as texts ask for them. What no automaton can do, such as
-references to earlier groups and looking ahead, is rejected.
+A pattern becomes a nondeterministic automaton, which is made deterministic lazily, as
+texts need its states. What no automaton can do, such as back-references and lookahead,
+is rejected.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Pattern:
         return self._linked((first, first), piece, (last, last))
 
     def _times(self) -> tuple[int, int | None]:
-        """How often the item before is repeated."""
+        """The repetition of the preceding item."""
         least, most = 1, 1
         simple: dict[str, tuple[int, int | None]]
         simple = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -277,7 +277,7 @@ def _between(low: str, high: str, fold: bool) -> _Accepts:
 
 
 def _holds(claim: str, before: str, after: str) -> bool:
-    """Whether a place between two characters is what it must be."""
+    """Whether an anchor holds at a position between two characters."""
     match claim:
         case "start":
             return not before

@@ -1,8 +1,8 @@
-"""Expressions to closures over one frame's values: no eval, one call a node.
+"""Compiles expressions to closures over one frame's values: no eval, one call per node.
 
 A value of None means `none`: every comparison with it is false. A missing key raises
-KeyError and a number that is not finite raises SignalFault; whoever calls turns both
-into a fault of the frame. Nothing is short-circuited, so that a fault always shows,
+KeyError and a number that is not finite raises SignalFault; the caller turns both into
+a fault of the frame. Nothing is short-circuited, so a fault is always reported,
 whatever the other signals are.
 """
 
@@ -68,7 +68,7 @@ def converted(number: Number, target: Unit | None) -> float:
 
 
 def ratio(from_unit: Unit | None, to_unit: Unit | None) -> Fraction:
-    """What a number in one unit is multiplied with to be in the other."""
+    """The factor that converts a number from one unit to the other."""
     if from_unit is None or to_unit is None:
         return Fraction(1)
     return from_unit.factor / to_unit.factor
@@ -184,7 +184,7 @@ class Cut(NamedTuple):
 
 
 def cut_by(node: Expression) -> Cut | None:
-    """What a comparison cuts in two; None if it is something else."""
+    """The number that a comparison divides in two; None if it is something else."""
     if not isinstance(node, Compare) or not isinstance(node.left, Name):
         return None
     bound = constant_in(node.right, node.left)
@@ -197,7 +197,7 @@ def cut_by(node: Expression) -> Cut | None:
 
 
 def _cut(cut: Cut) -> Test:
-    """The commonest test, so it is spelt out."""
+    """The most common test, so it is written out in full."""
     name, bound, less = cut
 
     def below(values: Values) -> bool:
@@ -277,7 +277,7 @@ def _curve(node: Curve, target: Unit | None) -> Quantity:
 
 
 def bounds_of(node: Curve) -> list[float]:
-    """Where the steps of a curve end, in the unit of what they are of."""
+    """The ends of a curve's steps, in the unit of its operand."""
     own = unit_of(node.operand) or PLAIN
     return [converted(bound, own) for bound in node.bounds]
 

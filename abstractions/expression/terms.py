@@ -158,7 +158,7 @@ MAX_DEPTH = 40
 
 
 class TermParser(Cursor, ABC):
-    """One parse of one text, as far as it is about what is compared."""
+    """The part of a parse that reads the terms of comparisons."""
 
     keywords: frozenset[str] = frozenset(_KEYWORDS)
     operators: frozenset[str] = frozenset()  # words like units that may follow a number
@@ -177,7 +177,7 @@ class TermParser(Cursor, ABC):
 
     @abstractmethod
     def _implies(self) -> Expression:
-        """A condition, or a number where it is one."""
+        """A condition or a number."""
 
     @abstractmethod
     def _counted(self) -> Expression:
@@ -408,7 +408,7 @@ class TermParser(Cursor, ABC):
         return Name(token.text, declared.unit or "")
 
     def _has(self, known: Iterable[str]) -> str:
-        """A hint for `mend` where no name is close: the first that there are."""
+        """A hint for `mend` if no name is close: the first known names."""
         some = list(itertools.islice(known, 7))
         more = ", …" if len(some) > 6 else ""
         return f"the vocabulary has {', '.join(some[:6]) or 'none'}{more}"

@@ -104,7 +104,7 @@ class ObjectPredicate(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IsNone(Expression):
-    """`x is none`: the signal's subject is known not to be there."""
+    """`x is none`: the signal's subject is known to be absent."""
 
     operand: Name
     level: ClassVar[int] = 6
@@ -193,13 +193,14 @@ class Call(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Curve(Expression):
-    """A number by steps of another: `curve(speed, 0.1 below 30 km/h, 0.4 else)`.
+    """A number that is a step function of another: `curve(speed, 0.1 below 30 km/h, 0.4
+    else)`.
 
     Args:
-        operand: What the steps are of.
-        bounds: Where they end, ascending; one value more than there are ends.
-        values: The number in each, from below the first end upwards.
-        absent: The number where the operand is none; without it, none.
+        operand: The operand.
+        bounds: The ends of the steps, ascending; there is one value more than ends.
+        values: The value in each step, from below the first end upwards.
+        absent: The value if the operand is none; without it, none.
     """
 
     operand: Expression
@@ -223,7 +224,9 @@ class Curve(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Choice(Expression):
-    """A number by whether something holds: `curve(braking, 0.3 true, -0.1 else)`."""
+    """A number that depends on whether a condition holds: `curve(braking, 0.3 true,
+    -0.1 else)`.
+    """
 
     condition: Expression
     holding: Expression
@@ -242,9 +245,9 @@ class Choice(Expression):
 class Past(Expression):
     """`ago(x, 0.5 s)`, `least(x, 1 s)`, `most(x, 1 s)`, `count[0, 60 s](failed)`.
 
-    It is no function of one frame: the reader of an abstraction remembers what it
-    needs, and adds its value under its text. `count` is of a condition: in how many
-    frames it held, this one included.
+    It depends on more than one frame: the reader of an abstraction remembers what is
+    needed, and adds its value to the frame under its text. `count` takes a condition,
+    and is the number of frames in which it held, this one included.
     """
 
     function: Literal["ago", "least", "most", "count"]
@@ -332,7 +335,7 @@ def signals_of(expression: Expression) -> tuple[str, ...]:
 
 
 def atoms(node: Expression) -> Iterator[Expression]:
-    """What is asked to know whether an expression holds."""
+    """The comparisons that decide whether an expression holds."""
     if isinstance(node, Not | And | Or | Implies):
         for child in node.children:
             yield from atoms(child)
@@ -369,7 +372,7 @@ def _product(left: Expression, right: Expression, sign: int) -> Unit | None:
 
 
 def summands(node: Expression) -> Iterator[Expression]:
-    """What a sum adds up."""
+    """The terms of a sum."""
     if isinstance(node, Arithmetic) and node.operator == "+":
         yield from summands(node.left)
         yield from summands(node.right)
@@ -381,7 +384,7 @@ def common_unit(node: Expression) -> Unit | None:
     """The unit in which the operands of a comparison, sum or call are taken.
 
     Raises:
-        InvalidExpression: When they are of different kinds.
+        InvalidExpression: They are of different kinds.
     """
     if isinstance(node, Arithmetic) and node.operator in "*/":
         return unit_of(node)

@@ -27,7 +27,7 @@ def read_trace(
     Args:
         path: The file, gzipped or not, or its address in storage.
         vocabulary: What the names are checked against. Without it a trace's header
-            says, and a CSV is matched against the vocabularies that we ship.
+            names the vocabulary, and a CSV is matched against the shipped vocabularies.
         period_s: The time between rows of a CSV that has no `time_s` column.
         rename: For a CSV: column names to signal names.
 

@@ -42,7 +42,7 @@ class ToolCall:
     Args:
         tool: The tool's name.
         arguments: Its arguments.
-        result: What came back; None: nothing did.
+        result: The result; None if there was none.
         failed: Whether that was an error, or nothing came back.
     """
 
@@ -52,7 +52,7 @@ class ToolCall:
     failed: bool = True
 
     def returned(self, result: Any, failed: bool = False) -> None:
-        """Takes in what came back."""
+        """Records the result."""
         self.result = _shortened(result)
         self.failed = failed or _reports_error(self.result)
 
@@ -64,7 +64,7 @@ class CallRun:
     Args:
         name: Where it stands.
         calls: Its calls, in the order in which they were made.
-        facts: What the log says of it, such as the model and the task.
+        facts: Facts from the log, such as the model and the task.
         request: The agent's task, if it is known.
     """
 
@@ -251,7 +251,7 @@ def arguments_of(value: Any) -> dict[str, Any]:
 
 
 def _facts(value: Mapping[str, Any]) -> dict[str, str]:
-    """What stands beside the messages, as text."""
+    """The keys beside the messages, as text."""
     found: dict[str, str] = {}
     for part in (value, value.get("metadata")):
         if isinstance(part, dict):
@@ -280,7 +280,7 @@ class _Calls:
         self._open[str(key)] = call
 
     def ended(self, key: Any, result: Any, failed: bool = False) -> None:
-        """Takes in a result; one that belongs to no call is passed over."""
+        """Records a result; one that belongs to no call is ignored."""
         call = self._open.pop(str(key), None)
         if call is not None:
             call.returned(result, failed)

@@ -54,7 +54,7 @@ def messages(path: Path, topics: set[str]) -> Iterator[Telling]:
 
 
 def _json(path: Path, topics: set[str]) -> list[Telling] | None:
-    """Those of an MCAP file that speaks JSON; None for one that does not."""
+    """The messages of an MCAP file with JSON messages; None for any other."""
     from mcap.records import Channel, Message
 
     channels: dict[int, Any] = {}
@@ -165,7 +165,7 @@ def _look_into(bag: Path) -> None:
 
 
 def _only_tables(path: Path) -> None:
-    """A view can say that it has rows without end."""
+    """A view can claim to have endless rows."""
     with closing(
         sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     ) as db:
@@ -310,7 +310,7 @@ def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
     Args:
         message: The message.
         parts: The names of the fields on the way, the outermost first.
-        name: What they are called, for people.
+        name: Their text, for people.
         source: Where the message is from.
     """
     found = message
@@ -336,7 +336,7 @@ def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
 
 
 def _cell(value: Any) -> str:
-    """As a CSV has it."""
+    """As in a CSV."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -171,9 +171,9 @@ def _is_cut(error: InvalidInput, text: str) -> bool:
 
 
 class _Names(dict[str, tuple[str, Callable[[object], Value]]]):
-    """By each key that frames carry: the signal, and what checks its values.
+    """For each key of the frames, the signal and the function that checks its values.
 
-    A key is looked at when it first comes, not in every frame.
+    A key is checked when it first appears, not in every frame.
     """
 
     def __init__(self, header: TraceHeader, vocabulary: Vocabulary | None) -> None:
@@ -251,7 +251,7 @@ _LARGEST = 2**53
 
 
 class _Odd(Exception):
-    """A line is not as the first was."""
+    """A line differs in form from the first."""
 
 
 def keep_json_lines(
@@ -262,8 +262,8 @@ def keep_json_lines(
     """These signals of a trace, by columns; without names all that it provides.
 
     Raises:
-        InvalidTrace: With the line and what is wrong there. Of signals that are not
-            asked for only the names are checked.
+        InvalidTrace: With the line and what is wrong there. For signals that are not
+            requested, only the names are checked.
     """
     header, used, rest = stream_json_lines(path, vocabulary)
     wanted = list(header.provides if names is None else names)

@@ -1,10 +1,10 @@
 """Reads the JSON traces that LawBreaker records from Apollo.
 
 What its own preprocessing makes up (speed limits, street lights, visibility, arrow
-lights) is not provided here, so laws over it are not applicable. Two of its choices
-are kept, because its results rest on them: `timestamp` counts localization messages,
-ten to a second, and the ego's speed is the chassis', though in its published example
-the positions speak for 12.5 messages a second and the chassis now and then stalls.
+lights) is not provided here, so laws over it are not applicable. Two of its choices are
+kept, because its results rest on them: `timestamp` counts localization messages, ten to
+a second, and the ego's speed is the chassis', although in its published example the
+positions suggest 12.5 messages a second and the chassis speed sometimes freezes.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _scene(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(step: Mapping[str, Any]) -> dict[str, Any]:
-    """One step in names of ours and, where they need converting, of LawBreaker."""
+    """One step in our names and, where values need converting, LawBreaker's."""
     ego, chassis, truth = step["ego"], step["ego"]["Chasis"], step["truth"]
     row: dict[str, Any] = {name: ego[name] for name in _FROM_EGO}
     row |= {name: chassis[name] for name in _FROM_CHASSIS}

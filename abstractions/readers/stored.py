@@ -32,7 +32,7 @@ class Stored:
     """One run on file.
 
     Args:
-        path: The file that it is, or the part of a dataset that it lies in.
+        path: Its file, or the part of a dataset that contains it.
         run: Its name in the dataset; empty where the file holds nothing else.
     """
 
@@ -100,7 +100,7 @@ class Batch:
         headers: What holds for each.
         starts: The frame at which each begins.
         times_s: The time of each frame.
-        signals: Those that were asked for and that the runs can know.
+        signals: The requested signals that the runs can provide.
         vocabulary: What their values were checked against.
     """
 
@@ -121,7 +121,7 @@ class Batch:
 
     @classmethod
     def joined(cls, runs: Sequence[Kept], names: Iterable[str]) -> Batch:
-        """What runs of one source have of these signals, wherever they were read."""
+        """The data of these signals in runs of one source, wherever they were read."""
         first, lengths = runs[0], [len(run) for run in runs]
         return cls(
             (Stored(Path()),) * len(runs),
@@ -199,7 +199,7 @@ def _kept(
 def files_in(path: Path) -> list[Path]:
     """The file itself, or the files of a folder by name.
 
-    No run is YAML: what may lie beside the runs is a vocabulary, a scenario, a policy.
+    No run is YAML: YAML files beside runs are vocabularies, scenarios or policies.
     """
     if not path.is_dir():
         return [path]
@@ -214,7 +214,7 @@ def files_in(path: Path) -> list[Path]:
 
 
 def stored_runs(paths: Iterable[Path]) -> list[Stored]:
-    """The runs in these files; one that stands in two parts of a folder comes once."""
+    """The runs in these files; one that is in two parts of a folder is read once."""
     found: dict[tuple[Path, str], Stored] = {}
     for path in paths:
         if path.suffix != SUFFIX:
@@ -286,7 +286,7 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
 
 
 def name_of(run: Stored) -> str:
-    """What a run is called in a dataset: as in its own, or as its file."""
+    """A run's name in a dataset: its own, or else its file's."""
     name = run.name
     if not run.run:
         for ending in _ENDINGS:

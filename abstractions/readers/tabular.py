@@ -2,8 +2,8 @@
 
 Cells are numbers, `true` or `false`, or names; `none` is none, and an empty cell is
 absent. Where most columns are names of a vocabulary that we ship (ours, or
-LawBreaker's), that vocabulary types, converts and checks them; other columns are
-kept as they are. Where most are not, all names are free.
+LawBreaker's), that vocabulary types, converts and checks them; other columns are kept
+as they are. Otherwise all names are free.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def read_table(
 ) -> Trace:
     """A whole CSV; with `vocabulary` every column must be one of its names.
 
-    With `known_only` the others are passed over, whatever they hold. With `foreign`
-    these are the rows, of a log that is no CSV.
+    With `known_only` the other columns are ignored, whatever they contain. `foreign`
+    gives the rows of a log that is no CSV.
     """
     # csv.reader wants the line ends that quoted cells may span.
     text_rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
@@ -71,7 +71,7 @@ def read_table(
 
 
 class _Numbered:
-    """Rows that know their number, as those of csv do."""
+    """Rows with a line number, like those of the `csv` module."""
 
     def __init__(self, rows: Iterator[list[str]]) -> None:
         self._rows, self.line_num = rows, 0

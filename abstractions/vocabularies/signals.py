@@ -85,7 +85,7 @@ class Signal:
     doc: str = ""
 
     def check(self, value: object) -> Value:
-        """The value as this signal holds it; raises `SignalFault` if it cannot."""
+        """The value converted for this signal; raises `SignalFault` if it cannot."""
         if value is None:
             if self.may_be_none:
                 return None

@@ -86,7 +86,7 @@ class Vocabulary:
         return key in self.signals or self._predicate(key) is not None
 
     def unknown(self, key: str) -> str:
-        """What to say of a key that no frame may carry."""
+        """The error for a key that no frame may carry."""
         hint = near_miss(key[:60], self.names())
         return f"no signal {key!r:.60} in the vocabulary {self.name}" + (
             f" ({hint})" if hint else ""
@@ -117,8 +117,8 @@ class Vocabulary:
         """A row in our names or other systems' names, as checked signal values.
 
         Raises:
-            SignalFault: A value cannot be held, a name is unknown, or two names
-                say different things of one signal.
+            SignalFault: A value is invalid, a name is unknown, or two names give one
+                signal different values.
         """
         found: dict[str, Value] = {}
         for name, raw in row.items():
@@ -229,9 +229,9 @@ def named_vocabulary(name: str, source: str, folder: Path | None = None) -> Voca
     """The vocabulary that a file names: one that ships, or a YAML file in its folder.
 
     Args:
-        name: What stands in the file.
+        name: The file's content.
         source: The file's name, for errors.
-        folder: Where the file lies; None for a file that must name one that ships.
+        folder: The file's folder; None if the file must name a shipped vocabulary.
     """
     if name in SHIPPED:
         return _shipped(name)
@@ -362,8 +362,8 @@ def _alias(
 def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
     """The name of a vocabulary that ships, or all that predicates need of another.
 
-    What is embedded gives names their meaning; aliases and inputs, which only matter
-    where traces are recorded, are left out.
+    The embedded part defines the names; aliases and inputs, which matter only when
+    traces are recorded, are left out.
     """
     name = vocabulary.name
     if name in SHIPPED and load_vocabulary(name) == vocabulary:

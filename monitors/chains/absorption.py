@@ -1,15 +1,15 @@
-"""Where a chain comes to an end: one linear system, solved without a subtraction.
+"""Absorption probabilities of a chain: one linear system, solved without a subtraction.
 
-States are taken out one by one, and what they gave is given on to their successors
+States are eliminated one by one, and their weights are passed on to their successors
 (state reduction, after Grassmann, Taksar and Heyman). Nothing is ever subtracted, so
-every digit holds however seldom the chain leaves where it is: with n states the result
+every digit is correct however rarely the chain leaves a state: with n states the result
 is off by at most some n times the rounding of one operation, relative to itself. The
 state that costs least goes first; what remains, once most pairs are connected, is a
 full matrix.
 
-Well-mixed chains of many states fill any matrix, and just there iteration ends
-quickly. Then the error is bounded by solving for it in its turn. What is neither small
-nor mixes well is refused.
+Well-mixed chains of many states fill any matrix, and just there iteration ends quickly.
+Then the error is bounded by solving for it in its turn. A chain that is neither small
+nor mixes well is rejected.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ def absorbed(
     with `gain` 1 and weights that sum to 1 with `left`, the expected number of steps.
 
     Args:
-        source: Where each transition between states begins; loops count for nothing.
+        source: Where each transition between states begins; loops are ignored.
         target: Where it leads.
         weight: Its probability, or anything in proportion within a row.
-        left: With what weight each state is left for good. From each some state
+        left: The weight with which each state is left for good. From each some state
             must be reached where it is above 0.
         gain: The right side, of no negative entries; one column or several.
 
     Raises:
-        TooLarge: The states are too many to be solved within an error that is known.
+        TooLarge: There are too many states to solve within a known error.
     """
     n = len(left)
     apart = (source != target) & (weight > 0.0)
@@ -95,12 +95,12 @@ def absorbed(
 
 
 def row_sums(rows: Ints, weight: Floats, n: int) -> Floats:
-    """What stands in each of n rows, summed."""
+    """The sum of each of n rows."""
     return np.bincount(rows, weight, n).astype(np.float64)
 
 
 def absorbed_full(matrix: Floats, left: Floats, gain: Floats) -> Floats:
-    """The same of a full matrix of weights; its diagonal counts for nothing."""
+    """The same for a full matrix of weights; its diagonal is ignored."""
     n = len(left)
     rows = np.concatenate([matrix, left[:, None], gain], axis=1)
     rows[np.arange(n), np.arange(n)] = 0.0
@@ -131,7 +131,7 @@ def _share(given: Floats, total: float) -> Floats:
 
 
 def _clear(rows: Floats, begin: int, end: int) -> None:
-    """Loops that came about count for nothing, as those that were there."""
+    """Loops that arise are ignored, like those that were there before."""
     at = np.arange(begin, end)
     rows[at, at] = 0.0
 
@@ -146,7 +146,7 @@ def _reduced(
 ) -> Floats | None:
     """Takes out the states of few transitions, and solves for the others at once.
 
-    None if more transitions than the limit came about.
+    None if more transitions arise than the limit.
     """
     n = len(left)
     after: list[dict[int, float]] = [{} for _ in range(n)]
@@ -216,7 +216,7 @@ def _reduced(
 def _iterated(
     source: Ints, target: Ints, weight: Floats, left: Floats, gain: Floats
 ) -> Floats | None:
-    """A solution by iteration, if its error can be told to be small; else None.
+    """A solution by iteration, if its error is provably small; else None.
 
     For the error e and the residual r, e = (I - A)^-1 r; so e is nowhere above twice
     the w that solves for |r| and rounding, once w is seen to solve at least half.
@@ -242,7 +242,7 @@ def _iterated(
 
 
 def _krylov(system: csr_array, known: Floats) -> tuple[Floats, Floats]:
-    """An approximate solution, refined while that helps, and its residual."""
+    """An approximate solution, refined while the refinement helps, and its residual."""
     from scipy.sparse.linalg import bicgstab
 
     found, residual = np.zeros(known.size), known

@@ -41,7 +41,7 @@ def check_size(states: int, transitions: int = 0, source: str = "") -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """A chain in compressed rows; the constructor refuses what is not stochastic.
+    """A chain in compressed rows; the constructor rejects rows that are not stochastic.
 
     Args:
         states: The names of the states, each once.
@@ -49,7 +49,7 @@ class Chain:
         indices: Successors, ascending within each row.
         data: Their probabilities, all above zero.
         exact: The same probabilities as fractions, where the source was rational.
-        initial: Where the chain starts, if it says so.
+        initial: The initial states, if the chain has any.
         labels: Named sets of states.
         variables: For a chain from a modelling language, each variable's value in
             every state (Booleans as 0 and 1).
@@ -168,7 +168,7 @@ class Chain:
         return dict(zip(self.indices[at].tolist(), values, strict=True))
 
     def written_row(self, state: int) -> list[tuple[int, str]]:
-        """The successors with numerals that read back to the same probabilities."""
+        """The successors, with numerals that read back as the same probabilities."""
         at = slice(self.indptr[state], self.indptr[state + 1])
         values = self.exact[at] if self.exact else self.data[at].tolist()
         texts = map(str if self.exact else repr, values)
@@ -189,7 +189,7 @@ class Chain:
         return csr_array((self.data, self.indices, self.indptr), (self.n, self.n))
 
     def warnings(self) -> tuple[str, ...]:
-        """What was mended silently in the source and should be said."""
+        """Repairs made to the source that users should know about."""
         if not self.deadlocks:
             return ()
         names = ", ".join(self.states[i] for i in self.deadlocks[:5])
@@ -253,7 +253,7 @@ class Chain:
 
 
 def repeated(names: Sequence[str]) -> str:
-    """The first name that stands a second time."""
+    """The first name that appears a second time."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -263,7 +263,7 @@ def repeated(names: Sequence[str]) -> str:
 
 
 def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
-    """The refusal of a row that is not a distribution."""
+    """The error for a row that is not a distribution."""
     text = str(total) if isinstance(total, Fraction) else f"{total:.12g}"
     if len(text) > 40:
         text = f"{float(total):.12g}" if total < 10 else "more than 10"
@@ -343,7 +343,7 @@ def _inner(starts: ArrayLike) -> Ints:
 
 
 def _across(states: NDArray[np.integer], starts: ArrayLike) -> tuple[Ints, Ints]:
-    """The pairs that look like transitions but lie in two sequences."""
+    """The pairs that look like transitions but span two sequences."""
     inner = _inner(starts)
     return states[inner - 1].astype(np.int64), states[inner].astype(np.int64)
 

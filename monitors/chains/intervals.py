@@ -3,9 +3,8 @@
 A learned row is a guess from finitely many visits; Clopper-Pearson bounds say how far
 off it may be.
 
-Unseen transitions may still happen. So a visited state has one way out more, to where
-nobody has been: as bad as can be for the greatest probability, as good as can be for
-the least.
+Unseen transitions may still happen. So a visited state has one more successor, the
+unseen one: the worst case for the greatest probability, the best case for the least.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ class IntervalChain:
     `unseen` is the most that each state may give to successors that were never seen;
     without it every row is closed. `successors`, `least` and `room` hold the same rows
     padded to one width (`[state, width]`): the successor states, their lower bounds,
-    and how much may be added to each. Padding repeats a successor of the row with
-    nothing to give it. Where rows are open, the last place is the unseen way out; the
-    successor that stands there is none.
+    and how much may be added to each. Padding repeats a successor of the row, with no
+    probability to add. In open rows the last place is the unseen successor; the state
+    there is a placeholder.
     """
 
     states: tuple[str, ...]
@@ -105,7 +104,7 @@ class IntervalChain:
 
 
 class RobustStep:
-    """The robust expectation, made again and again on slowly changing values.
+    """The robust expectation, computed repeatedly on slowly changing values.
 
     Nature fills the best successors up to their upper bound until the probability is
     spent; the one where it runs out is the pivot. The choice stays the best one while
@@ -166,9 +165,9 @@ def clopper_pearson(
 
     The error probability `delta` is split evenly over the intervals that are needed:
     one for each way out of a state with three or more, one for a state with two, none
-    where only one is possible. What was never seen counts as one way out, taken none
-    of all times. A row without visits is [0, 1] throughout; a closed row without
-    successors is absorbing.
+    where only one is possible. All unseen successors together count as one, seen zero
+    times. A row without visits is [0, 1] throughout; a closed row without successors is
+    absorbing.
 
     Args:
         states: The names of the states.
@@ -208,8 +207,8 @@ def model_intervals(
     Args:
         model: A model with counts.
         delta: The probability that any interval may miss the truth.
-        closed_support: Take it for certain that nothing can happen but what the
-            model's support allows; published intervals do.
+        closed_support: Assume that only what the model's support allows can happen, as
+            published intervals do.
     """
     if model.counts is None:
         raise InvalidModel(
@@ -224,7 +223,7 @@ def model_intervals(
 
 
 def premise(model: Model, *, closed_support: bool = False) -> str:
-    """What bounds on this model take for certain, for people."""
+    """The assumptions of bounds on this model, for people."""
     if closed_support:
         return (
             f"that nothing can happen but the {model.support} transitions"
@@ -236,7 +235,7 @@ def premise(model: Model, *, closed_support: bool = False) -> str:
 
 
 def open_rows(model: Model) -> Bools:
-    """The states of a learned model that may lead to where they were never seen to.
+    """The states of a learned model that may have successors never seen from them.
 
     Not so END, and states whose successors were declared, or hold all that the
     abstraction makes possible by definition.
@@ -271,7 +270,7 @@ def open_rows(model: Model) -> Bools:
 def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
     """The counts with END after every state: where none was seen, one may come.
 
-    What is open may lead there anyhow, and what has no successors stays as it is.
+    Open rows may lead there anyway, and rows without successors stay as they are.
     """
     if end is None or (opened | (np.arange(counts.n) == end)).all():
         return counts

@@ -72,7 +72,7 @@ class Tally:
             codes: The states, such as an abstraction's bit vectors.
             name: The name of a code.
             starts: Where each trace begins; the first at 0.
-            gaps: The states before which time passed unseen: no step leads to them.
+            gaps: The states after a gap in the frames: no transition leads to them.
         """
         if not len(codes):
             return
@@ -134,8 +134,8 @@ class Support:
 
     Args:
         kind: "observed", "valid", "all" or "declared".
-        rows: The allowed successors by state, where they are known beforehand. A
-            state that is not listed is absorbing.
+        rows: The allowed successors by state, if they are declared beforehand. A state
+            that is not listed is absorbing.
     """
 
     kind: str
@@ -208,7 +208,7 @@ def learn(
         alpha: The pseudo-count of each.
         end: "absorb": a trace's end is a transition into an absorbing END, never
             smoothed into rows that did not end. "ignore": an end is nothing.
-        facts: What else the model shall say of itself, as `Model` names it.
+        facts: Further fields of the model, as `Model` names them.
     """
     absorb = end == "absorb"
     declared = support.rows
@@ -312,11 +312,11 @@ MAX_PAIRS = 20_000
 class LiveTally:
     """Counts the transitions of one episode as they happen.
 
-    What follows an intervention says nothing of the world without one: from `stop`
+    What follows an intervention is no evidence about the world without one: from `stop`
     on nothing is counted until `begin`.
 
     Attributes:
-        stopped: Whether someone has stepped in.
+        stopped: Whether an intervention has happened.
         beyond: Transitions that were not kept, because too many differ.
     """
 
@@ -334,7 +334,7 @@ class LiveTally:
         self._began = self.stopped = False
 
     def observe(self, bits: int) -> None:
-        """Takes in the state after a tick."""
+        """Records the state after a tick."""
         if self.stopped:
             return
         before, self._before = self._before, bits
@@ -352,19 +352,19 @@ class LiveTally:
             self.beyond += 1
 
     def skip(self) -> None:
-        """Time passes unseen: no step leads over it."""
+        """A gap in the frames: no transition is counted across it."""
         self._before = None
 
     def stop(self) -> None:
-        """Someone stepped in. Who holds what has not begun yet changes nothing."""
+        """An intervention happened; before the run's first state it changes nothing."""
         self.stopped = self.stopped or self._began
 
     def take(self, name: Callable[[int], str], ended: bool) -> Tally:
-        """What was counted since the last time; it is counted nowhere else then.
+        """Takes the counts since the last call, and resets them.
 
         Args:
             name: The name of a state.
-            ended: Whether the episode is over, and came to its end.
+            ended: Whether the episode is over and ended naturally.
         """
         tally = Tally()
         if self._first is not None:

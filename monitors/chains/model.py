@@ -1,4 +1,4 @@
-"""A chain with all that is known about how it was learned, and how it is loaded."""
+"""A chain with how it was learned, and its loading."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Model:
     Args:
         chain: The chain; its rows follow from counts, support and alpha.
         counts: What was counted; None for a chain that someone else published.
-        unvisited: States whose row is made up: uniform, because never seen.
+        unvisited: States that were never seen, so their row is uniform.
         starts: How often each state began a trace.
         abstraction: The abstraction's own description, if states are its vectors.
         alpha: The pseudo-count of every allowed successor.
@@ -232,5 +232,5 @@ def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
 
 
 def is_riskless(model: Model) -> bool:
-    """Whether nothing is to be told of a risk: it has one state, and no law."""
+    """Whether it has nothing to say about risk: one state, and no law."""
     return len(model.chain.states) == 1 and not model.laws

@@ -66,8 +66,8 @@ def check_law(
     """The probability that the law is violated at any time, or within this many further
     steps.
 
-    The built-in engine solves the product layer by layer. Exact answers and Storm's
-    come from the product as a chain of its own.
+    The built-in engine solves the product layer by layer. Exact answers and Storm's use
+    the product as a separate chain.
     """
     chain = labelling.chain
     automaton = compiled_on(labelling, law, period_s, semantics)

@@ -81,7 +81,7 @@ class Property:
     Args:
         tokens: All of it, for Storm.
         states: Where it holds, for a formula without P.
-        path: What P is asked of; None if only Storm can answer.
+        path: The path formula inside P; None if only Storm can answer.
         relation: As in `P>=0.9`; empty for `P=?`.
         limit: The number after it.
     """
@@ -121,7 +121,7 @@ class Answer:
         engine: Who computed it: builtin or storm.
         values: Doubles for `P=?`, else Booleans.
         exact: The same as fractions, where they were asked for.
-        warnings: What a reader of the numbers should know.
+        warnings: Notes for readers of the numbers.
     """
 
     engine: str
@@ -193,7 +193,7 @@ def check(
 
 
 def _path_by_storm(chain: Chain, path: Path, exact: bool) -> NDArray[Any]:
-    """What Storm says of a path: it knows no G with a horizon, but its opposite."""
+    """A path for Storm, which has no G with a horizon but can compute its opposite."""
     bound = "" if path.steps is None else f"<={path.steps}"
     asked = 'X "goal"' if path.next else f'"hold" U{bound} "goal"'
     labels = {"hold": path.hold, "goal": path.goal}
@@ -214,10 +214,10 @@ def parse_property(text: str, labelling: Labelling, source: str = "") -> Propert
     Args:
         text: Such as `P=? [ F<=20 "unsafe" ]` or `P>=0.9 [ ... ]`.
         labelling: What its names mean.
-        source: What to call the text in an error; the text itself if empty.
+        source: The text's name in an error; the text itself if empty.
 
     Raises:
-        InvalidProperty: With the column and, where there is one, the likely mend.
+        InvalidProperty: With the column and, if there is one, the likely fix.
     """
     line = " ".join(text.split())
     source = source or (line if len(line) <= 60 else line[:57] + "...")
@@ -293,7 +293,7 @@ def _named(tokens: list[Token], labelling: Labelling) -> list[Token]:
 
 
 def _operand(tokens: list[Token], at: int) -> tuple[str, int]:
-    """What a variable is compared with, and how many tokens that is."""
+    """The value that a variable is compared with, and its number of tokens."""
     token = tokens[at]
     if token.text == "-" and tokens[at + 1].text.isdecimal():
         return f"-{tokens[at + 1].text}", 2

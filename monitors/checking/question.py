@@ -33,13 +33,13 @@ class Answer:
     fresh: dict[str, str] = field(default_factory=dict)
 
     def fails_in(self, states: Iterable[str]) -> bool:
-        """Whether what must hold does not, in one of these states."""
+        """Whether a required bound fails in one of these states."""
         values = self.payload["values"]
         return any(values[state] is False for state in states)
 
 
 class Question:
-    """What is the same for every property and law that is asked about."""
+    """The settings common to all properties and laws in a query."""
 
     def __init__(
         self,

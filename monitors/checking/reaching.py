@@ -1,8 +1,8 @@
 """How likely a chain reaches a goal, ever or within some steps, from every state.
 
 One linear solve answers for all states with an error near 1e-13, also on chains that
-stay where they are 997 times in 1000, where iteration stops far from its limit. What
-the graph settles is exactly 0 or 1.
+stay in the same state 997 times in 1000, where iteration stops far from its limit.
+Probabilities that the graph determines are exactly 0 or 1.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Path:
 
     Args:
         hold: Where a path may be before it reaches the goal.
-        goal: Where it must come to.
+        goal: The goal states.
         steps: Within this many steps; None for ever.
-        opposite: Whether the paths are meant that do not satisfy it, as for `G`.
+        opposite: Whether the complement is meant, as for `G`.
         next: Whether the goal must be the next state, as for `X`.
     """
 

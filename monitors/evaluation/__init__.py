@@ -1,1 +1,1 @@
-"""What warnings are worth: in time or not, false alarms, calibration, promises."""
+"""The quality of warnings: timeliness, false alarms, calibration, guarantees."""

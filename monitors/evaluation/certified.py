@@ -1,11 +1,11 @@
-"""Rates that a threshold is guaranteed to keep, from runs that nothing was made of.
+"""Rates that a threshold is guaranteed to keep, from runs used for nothing else.
 
-The threshold is found by the clean runs alone: the lowest that at most so many of them
-reach that the rate of runs to come is low enough, with the confidence that is left to
-it. That is the exact binomial bound of Clopper and Pearson, tested from the highest
-threshold down and stopped at the first failure, so that it costs no correction for the
-number of thresholds. The violating runs have no part in it, and therefore say, by the
-same bound, how many are missed at it.
+The threshold follows from the clean runs alone: the lowest at which few enough of them
+have an alarm to bound the rate of future runs at the available confidence. That is the
+exact binomial bound of Clopper and Pearson, tested from the highest threshold down and
+stopped at the first failure, so that it costs no correction for the number of
+thresholds. The violating runs play no part in it, so the same bound on them gives the
+rate of missed violations.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Asked:
 
     @property
     def delta(self) -> float:
-        """The probability of error that each single guarantee may have."""
+        """The allowed probability of error of each single guarantee."""
         return (1.0 - self.confidence) / (self.laws * (1 + (self.missed is not None)))
 
 
@@ -88,10 +88,10 @@ class Lack:
     Args:
         law: The law.
         rate: Which rate.
-        runs: Number of runs there are to judge by.
-        more: How many more of the kind are needed, if they come out alike; None: no
-            number of them would do.
-        why: What keeps it from being guaranteed.
+        runs: Number of runs available.
+        more: How many more runs of the kind are needed, if failures stay as frequent;
+            None: no number suffices.
+        why: The reason why it is not guaranteed.
     """
 
     law: str
@@ -102,7 +102,7 @@ class Lack:
 
     @property
     def reason(self) -> str:
-        """Why, and what would help."""
+        """The reason, and what would help."""
         if self.more is None:
             return self.why
         return f"{self.why}; it needs {self.more} more {KINDS[self.rate]} runs"
@@ -114,13 +114,13 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """What can be guaranteed of one law.
+    """What can be guaranteed for one law.
 
     Args:
         threshold: The lowest threshold that keeps the false-alarm rate; None if none
             does.
         guarantees: What is guaranteed at it.
-        lacks: What is not; empty if all that was asked for is guaranteed.
+        lacks: The rates that are not; empty if everything requested is guaranteed.
     """
 
     threshold: float | None
@@ -137,7 +137,7 @@ def certify(
         law: The law.
         climbs: The highest risk in each run; these runs were used for nothing else.
         asked: The rate to guarantee.
-        reach: The highest risk that the guard can tell short of a violation.
+        reach: The highest risk that the guard can state before a violation.
     """
     clean = [climb for climb in climbs if climb.broken is None]
     allowed, delta = asked.false_alarms, asked.delta
@@ -248,7 +248,7 @@ def alike(failures: Sequence[tuple[int, int]], draws: int = 2000) -> float:
 
     Args:
         failures: Of each group how many runs failed, and how many there are.
-        draws: How often they are dealt.
+        draws: How often they are shuffled.
     """
     import numpy as np
 

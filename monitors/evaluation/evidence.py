@@ -13,8 +13,8 @@ on the first windows; the rest is for changes that come later.
 
 A rate from training is known only as well as its runs tell. The odds are then those of
 a uniform prior updated by the training runs and by every run since. A training run
-counts for half: so an unchanged world is hardly ever reported even by a model whose
-training happened to show too low a rate.
+counts half, so that an unchanged world is rarely reported even if training happened to
+show too low a rate.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class InvalidEvidence(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """How often something may happen: by a promise, or as often as in training.
+    """The allowed rate of an event: guaranteed, or that of training.
 
     Args:
-        promised: The promised rate; None: what training showed counts.
+        promised: The guaranteed rate; None: the rate in training counts.
         happened: In how many training runs it happened.
         runs: How many training runs there were.
     """
@@ -92,7 +92,7 @@ class Reference:
     def chances(
         self, happened: int, runs: int, more: int, least: int = 0
     ) -> NDArray[np.float64]:
-        """How probable it is that `least`, `least` + 1, … of so many more runs count.
+        """The probability that `least`, `least` + 1, … of this many more runs count.
 
         Args:
             happened: How many have counted since training.
@@ -124,7 +124,7 @@ class _Window:
 
     Args:
         stake: What was bet.
-        left: How many of its runs are to come.
+        left: How many of its runs are still to come.
         needed: How many of these must count; None: no number is improbable enough, and
             the stake is kept.
         chance: How probable that was when the window began.
@@ -140,7 +140,7 @@ class Rate:
     """Evidence that something happens more often than it may.
 
     Args:
-        reference: How often it may happen.
+        reference: The rate at which it may happen.
         level: How probable it may be that this is found although it does not.
         windows: The windows' lengths, and the share of the stake on each. Long ones
             find small increases, short ones large increases sooner.
@@ -166,12 +166,12 @@ class Rate:
 
     @property
     def evidence(self) -> float:
-        """What the stake of 1 is worth now."""
+        """The present value of the initial stake of 1."""
         worths = sum(map(self._worth, self._windows.values()))
         return self._won + worths + sum(self._kept(each) for each in self._shares)
 
     def observe(self, happened: bool) -> None:
-        """Takes in one more run."""
+        """Counts one more run."""
         self._outcomes.append(happened)
         self.runs += 1
         self.happened += happened
@@ -199,7 +199,7 @@ class Rate:
         return _Window(stake, length, int(enough[0]), float(tails[enough[0]]))
 
     def _worth(self, window: _Window) -> float:
-        """What a bet is worth now."""
+        """The present value of a bet."""
         if window.needed is None:
             return window.stake
         odds = window.stake / window.chance
@@ -211,7 +211,7 @@ class Rate:
         return odds * float(chances.sum())
 
     def _kept(self, length: int) -> float:
-        """What is kept of the stake for windows that are to come."""
+        """The part of the stake kept for later windows."""
         return self._shares[length] * (1 - _FIRST) / (self.runs // length + 1)
 
     def as_dict(self) -> dict[str, Any]:
@@ -230,7 +230,8 @@ class Rate:
         Args:
             content: What it gave.
             source: Where it was read, for errors.
-            known: It may continue this, which then takes in only what is new.
+            known: Whether it may continue this evidence, which then counts only the new
+                runs.
         """
         said = validated(_Kept, content, source, InvalidEvidence)
         if known is not None:
@@ -265,7 +266,7 @@ class Ranks:
         self.evidence = 1.0
 
     def observe(self, value: float) -> None:
-        """Takes in one more run."""
+        """Counts one more run."""
         at = bisect_right(self._edges, value)
         self._counts[at] += 1
         higher, equal = sum(self._counts[at + 1 :]), self._counts[at]
@@ -289,10 +290,10 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How a score of training runs is distributed.
+    """The distribution of a score in training runs.
 
     Args:
-        edges: What separates the classes, ascending.
+        edges: The class boundaries, ascending.
         counts: How many runs lie in each class: one more than there are edges.
     """
 
@@ -312,7 +313,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one run under one law.
+    """The outcome of one run under one law.
 
     Args:
         violating: Whether the law was broken.
@@ -335,7 +336,7 @@ def outcome_of(
     broken: Broken | None,
     horizon_s: float,
 ) -> Outcome:
-    """What came of a run.
+    """The outcome of a run.
 
     Args:
         times_s: When each frame was.
@@ -366,7 +367,7 @@ class Ordinary:
 
     Args:
         highest: The highest risk of each.
-        excess: By how much more came than was stated.
+        excess: By how much the outcomes exceeded the stated risks.
     """
 
     highest: Histogram

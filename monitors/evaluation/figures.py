@@ -1,6 +1,6 @@
-"""Rates, times and their 95 % intervals; and promises about runs to come.
+"""Rates, times and their 95 % intervals; and guarantees for future runs.
 
-The share of runs with an alarm is a share like any other. Runs that neither the model
+The fraction of runs with an alarm is a rate like any other. Runs that neither the model
 nor the threshold has seen say how large it can be among runs to come, provided that
 those are drawn alike. That needs no chain, no Markov property and no calibration.
 """
@@ -24,12 +24,12 @@ _RESAMPLES = 1000
 
 
 def rate(part: int, whole: int) -> float | None:
-    """A share; None of nothing."""
+    """A fraction; None if the total is zero."""
     return part / whole if whole else None
 
 
 def wilson(part: float, whole: int) -> Interval | None:
-    """Wilson's interval for a share; None of nothing."""
+    """Wilson's interval for a fraction; None if the total is zero."""
     if not whole:
         return None
     share, weight = part / whole, _Z * _Z / whole
@@ -96,7 +96,7 @@ class Promise:
         false_alarms: At most this share of the clean runs has an alarm.
         missed: At most this share of the violating runs is not detected; None if none
             was there.
-        confidence: How probable it was that both come true, each by itself.
+        confidence: The probability with which both hold, each on its own.
         clean: Number of clean runs that set the threshold.
         alarmed: How many of them had an alarm.
         violating: Number of violating runs.
@@ -122,7 +122,7 @@ class Promise:
         confidence: float = CONFIDENCE,
         tried: int = 1,
     ) -> Promise:
-        """The promise of a threshold that the clean runs alone have set.
+        """The guarantee of a threshold that follows from the clean runs alone.
 
         Args:
             allowed: Maximum share of clean runs with an alarm.
@@ -131,7 +131,7 @@ class Promise:
             violating: Number of violating runs.
             undetected: How many of them were not detected.
             confidence: The probability that it is kept.
-            tried: Among how many risks this one was chosen by the same runs.
+            tried: The number of risks among which the same runs chose this one.
         """
         delta = (1 - confidence) / tried
         missed = at_most(undetected, violating, delta) if violating else None
@@ -166,7 +166,7 @@ def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | N
 
     A threshold just above the height that all but k of them stay below is exceeded by
     more than the allowed share of runs to come with the probability that a binomial of
-    `clean` trials at that share is k or less. None: not even k = 0 will do.
+    `clean` trials at that share is k or less. None: not even k = 0 suffices.
     """
     from scipy.special import bdtr
 
@@ -177,7 +177,7 @@ def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | N
 
 
 def needed(allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
-    """The fewest clean runs that can promise anything; None: no number can."""
+    """The minimum number of clean runs for any guarantee; None: no number suffices."""
     if allowed <= 0.0:
         return None
     return 1 if allowed >= 1 else math.ceil(math.log(delta) / math.log1p(-allowed))
@@ -201,7 +201,9 @@ def runs_for(part: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int:
 def suffices(
     part: int, whole: int, allowed: float, delta: float = 1 - CONFIDENCE
 ) -> int | None:
-    """The fewest runs that bound a share, found at that rate; None: no number does."""
+    """The minimum number of runs that bounds a rate, found at that rate; None: no
+    number does.
+    """
     if allowed <= 0 or (part and part >= allowed * whole):
         return None
     rate = part / whole if whole else 0.0

@@ -1,4 +1,4 @@
-"""What a risk foretold along runs, and what came: skill, lead, worth, reliability."""
+"""Predicted risks against outcomes: skill, lead time, usefulness, reliability."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _steps(
 def climb_of(
     told: Foretold, horizon_s: float, seed: int, unknown_alarms: bool
 ) -> Climb:
-    """The risks of a law in one run, as hindsight has them."""
+    """The risks of a law in one run, computed in hindsight."""
     forced = told.unknown & unknown_alarms
     steps = _steps(
         told.times_s.tolist(), told.risks[horizon_s].tolist(), forced.tolist()
@@ -91,12 +91,12 @@ def climb_of(
 def ordinary_of(
     found: Sequence[Foretold], horizon_s: float, curve: Calibration
 ) -> Ordinary:
-    """How high the risk of a law rose in these runs, and what came of it.
+    """The highest risks of a law in these runs, and the outcomes.
 
     Args:
         found: They.
         horizon_s: H.
-        curve: What the risks have meant.
+        curve: How the risks compare with outcomes.
     """
     return Ordinary.of(
         [
@@ -118,7 +118,7 @@ def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
     Args:
         found: The runs of one law.
         horizon_s: H.
-        idle: Whether only ticks count at which nothing is owed yet.
+        idle: Whether only ticks without a pending obligation count.
     """
     error = events = count = 0.0
     for each in found:
@@ -133,7 +133,7 @@ def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
 
 
 def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
-    """What the risks of one law have meant in these runs."""
+    """How one law's risks compare with outcomes in these runs."""
     return calibrated(
         np.concatenate([each.risks[horizon_s] for each in found]),
         np.concatenate([each.came_true(horizon_s) for each in found]),
@@ -142,7 +142,7 @@ def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
 
 
 def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats:
-    """How early each violation is warned of, in seconds; NaN where it is not, in time.
+    """Lead time of each violation's warning in seconds; NaN if there was none in time.
 
     The threshold is such that at most the allowed share of clean runs has an alarm. An
     alarm is in time before the trigger or, if most triggers are harmless, early enough
@@ -165,7 +165,7 @@ def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats
 
 
 def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is worth the warning of each violation, over the false alarms allowed."""
+    """The usefulness of warnings of each violation, over the allowed false alarms."""
     told = np.nan_to_num(0.5 + 0.5 * np.minimum(early_s / ENOUGH_S, 1.0))
     worth: NDArray[np.float64] = told.mean(axis=0)
     return worth
@@ -174,18 +174,18 @@ def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
 def warned_in_time(
     found: Sequence[Foretold], horizon_s: float, allowed: float
 ) -> tuple[float, float]:
-    """The share of violations warned of in time, and how early on average."""
+    """The fraction of violations warned of in time, and the mean lead time."""
     return shared(early(found, horizon_s, allowed))
 
 
 def shared(early_s: Floats) -> tuple[float, float]:
-    """The share of those that are warned of, and how early on average."""
+    """The fraction of violations warned of, and the mean lead time."""
     told = early_s[~np.isnan(early_s)]
     return told.size / max(early_s.size, 1), float(told.sum()) / max(told.size, 1)
 
 
 def mostly_harmless(found: Sequence[Foretold]) -> bool:
-    """Whether most runs that keep the law owe something for a while."""
+    """Whether most runs that keep the law have a pending obligation for a while."""
     owing = [not each.idle.all() for each in found if each.broken is None]
     return sum(owing) > len(owing) / 2
 
@@ -208,7 +208,7 @@ class ReliabilityBin:
         frames: How many frames.
         traces: From how many traces; frames of one trace come and go together.
         predicted: Their mean predicted risk.
-        observed: The share of them after which it happened.
+        observed: The fraction of them after which it happened.
     """
 
     low: float
@@ -238,7 +238,7 @@ class Reliability:
         frames: How many frames were predicted.
         unknown: How many had no prediction, being in a state that was never learned.
         traces: From how many traces.
-        base_rate: The share of frames after which it happened.
+        base_rate: The fraction of frames after which it happened.
         brier: Mean squared difference of prediction and outcome; less is better.
         calibration_error: Mean distance of the curve from the diagonal.
         bins: The curve; spans without a frame are left out.
@@ -342,7 +342,7 @@ def reliability(
 def unmet_ahead(
     automaton: Automaton, letters: Sequence[Ints], steps: int
 ) -> list[tuple[Ints, Bools]]:
-    """What the guard's risk foretells, seen from the end of each trace.
+    """The outcomes that the guard's risk predicts, known from the whole of each trace.
 
     Unlike `came_true` this knows every obligation, not only the first that is broken.
 
@@ -354,7 +354,8 @@ def unmet_ahead(
     Returns:
         For each trace, the monitor's state at every frame up to the first violation,
         and whether an obligation that was pending then, or arose within H steps, went
-        unmet. What is owed when the trace ends is decided by repeating its last frame.
+        unmet. An obligation pending at the trace's end is decided by repeating the last
+        frame.
     """
     table = automaton.step.tolist()
     monitors = [_until_violated(automaton, table, row.tolist()) for row in letters]

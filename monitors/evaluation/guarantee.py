@@ -1,8 +1,8 @@
 """A guarantee about guarded runs: few of them break a law, and few are slowed.
 
 It is certified on runs that were used for nothing else, for one policy that was chosen
-before. Each of the two shares is tested at the full confidence: to state both although
-one of them is false, the test of that one must fail.
+before. Each of the two rates is tested at the full confidence: stating both although
+one is false requires that its test errs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Guarantee:
 
     Args:
         violating: At most this share of the guarded runs breaks a law.
-        slowed: At most this share is clean and slowed by more than a tenth.
-        confidence: The probability that it is not stated falsely.
+        slowed: At most this fraction is clean and slowed by more than 10 %.
+        confidence: The confidence: the probability that it is not stated falsely.
         runs: How many held-out runs there were.
         broke: How many of them broke a law.
         prolonged: How many were slowed.
@@ -49,11 +49,13 @@ class Guarantee:
 
     @property
     def certified(self) -> bool:
-        """Whether the runs bear it out."""
+        """Whether the runs support it."""
         return not self.lacking()
 
     def lacking(self) -> list[str]:
-        """Why it cannot be stated, and how many runs would suffice; empty if it can."""
+        """Why it cannot be guaranteed, and how many runs would suffice; empty if it
+        can.
+        """
         found = []
         for part, allowed, what in (
             (self.broke, self.violating, "broke a law"),
@@ -94,7 +96,7 @@ class Guarantee:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON and the policy's file have it."""
+        """As in JSON and the policy's file."""
         content: dict[str, Any] = to_json(self)
         return {**content, "seeds": list(self.seeds)}
 
@@ -104,5 +106,5 @@ def _percent(share: float) -> str:
 
 
 def bound(part: int, whole: int, allowed: float, confidence: float) -> float:
-    """The most that a share is with that confidence; all of it where all is allowed."""
+    """The upper bound of a rate at that confidence; 1 if any rate is allowed."""
     return allowed if allowed >= 1 else at_most(part, whole, 1 - confidence)

@@ -1,4 +1,4 @@
-"""How early a warning came, and how often it came for nothing.
+"""Lead times and false alarms of warnings.
 
 A run is violating if the law was broken in it, and clean otherwise. Of a violating run
 the first violation counts: it became certain at some time, and the obligation that was
@@ -8,7 +8,7 @@ violation and to the trigger, are over detected runs. A false alarm is a clean r
 any alarm.
 
 `Warned` has these figures for one threshold, `trade_off` for all of them, and `Climb`
-keeps of a run what thresholds are found by.
+keeps the part of a run that thresholds are computed from.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class WarnedRun:
         return not math.isnan(self.lead_s(harmless=True))
 
     def lead_s(self, harmless: bool, slack_s: float = _LEAD_SLACK_S) -> float:
-        """How early the first alarm came; NaN unless it came in time.
+        """The lead time of the first alarm; NaN unless it came in time.
 
         Args:
             harmless: Whether most triggers are harmless. In time is then `LEAD_S`
@@ -165,7 +165,7 @@ class Warned:
 
     @property
     def has_deadline(self) -> bool:
-        """Whether an obligation may be met later than at once."""
+        """Whether an obligation may be met later than immediately."""
         return any(run.broken and run.broken.since_s < run.broken.time_s
                    for run in self.runs)  # fmt: skip
 
@@ -206,7 +206,7 @@ class Warned:
         )
 
     def early(self, horizon_s: float) -> int:
-        """How many of the detected were warned of before the risk looked so far."""
+        """How many detected violations were warned of earlier than the horizon."""
         return int(np.count_nonzero(self.ahead(True) > horizon_s + 1e-6))
 
     @property
@@ -215,7 +215,7 @@ class Warned:
         return int((np.nan_to_num(self.ahead(True)) >= 1.0 - 1e-9).sum())
 
     def as_dict(self, horizon_s: float) -> dict[str, Any]:
-        """The figures that every way to warn is judged by, beside a risk within H."""
+        """The figures that judge every warning method, beside a risk within H."""
         violating, clean = self.violating, self.clean
         to_violation, to_trigger = self.ahead(False), self.ahead(True)
         return {
@@ -254,7 +254,9 @@ class Warned:
 
 
 def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
-    """How many of the detected were warned of earlier than a risk looks, if any."""
+    """How many detected violations were warned of earlier than the horizon, if there is
+    one.
+    """
     if not row.get("early"):
         return None
     return (
@@ -270,11 +272,11 @@ ALLOWED = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One run as a way to warn scored it, under one law.
+    """The scores of a warning method for one run under one law.
 
     Args:
         times_s: When each frame was.
-        scores: How alarming it was found; NaN where that could not be told.
+        scores: Its score; NaN if it is unknown.
         broken: The first time that the law was broken, if it was.
         forced: The frames with an alarm whatever the threshold.
     """
@@ -340,8 +342,8 @@ def best_allowed(
 ) -> Mapping[str, Any] | None:
     """The point that detects most with no more false alarms than allowed.
 
-    It is picked on the very runs that it is judged on, so it flatters a little; every
-    way to warn alike.
+    It is picked on the same runs that it is judged on, so it is slightly optimistic,
+    equally for every method.
     """
     good = [
         point
@@ -364,7 +366,7 @@ _FINENESS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """One run under one law: all that thresholds need to know of its risks.
+    """One run under one law: everything that thresholds need from its risks.
 
     Args:
         seed: The run.
@@ -392,7 +394,7 @@ class Climb:
 
 
 def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
-    """How early a threshold warns of the violations that it warns of in time."""
+    """The lead times of a threshold for the violations that it warns of in time."""
     leads = (each.warned(at).lead_s(harmless) for each in climbs)
     return [lead_s for lead_s in leads if not math.isnan(lead_s)]
 
@@ -400,7 +402,7 @@ def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
 def threshold(climbs: Sequence[Climb], spared: int) -> float:
     """The lowest threshold at which at most this many clean runs have an alarm.
 
-    Where no risk is high enough for that it is infinite.
+    It is infinite if no risk is high enough.
     """
     tops = sorted((c.top for c in climbs if c.broken is None), reverse=True)
     if spared >= len(tops):

@@ -1,1 +1,1 @@
-"""Finding predicates: which conditions tell a violation that is coming, from runs."""
+"""Finding predicates: learning from runs which conditions announce a violation."""

@@ -1,9 +1,9 @@
 """Which abstraction warns best: made by hand, picked predicates, a tree, or a score.
 
-Each is judged by how its risks warn in runs that neither it nor the chain was made
-from: how many violations in time, and how early, where few clean runs have an alarm.
-How well the risks foretell what happens stands beside it. `choose_by_law` chooses for
-each law by itself, for what serves one may ruin another.
+Each is judged by how its risks warn in held-out runs: how many violations in time, and
+how early, where few clean runs have an alarm. The skill of the risks is reported beside
+it. `choose_by_law` chooses for each law separately, because what serves one may ruin
+another.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How one way to find predicates fared in runs that were left out.
+    """How one method of finding predicates performed on held-out runs.
 
     Args:
         kind: Which way.
         name: What exactly.
-        skill: How much better than the base rate its risks were, by law.
-        early_s: How early each violation was warned of, at each of the false alarms
-            that may be allowed, by law that some runs keep; NaN where it was not.
-        top: The highest risk short of a violation.
+        skill: The skill of its risks over the base rate, by law.
+        early_s: By law that some runs keep, the lead time of each violation's warning
+            at each allowed number of false alarms; NaN if there was none.
+        top: The highest risk before a violation.
     """
 
     kind: Origin
@@ -85,17 +85,17 @@ class Evidence:
 
     @property
     def warned(self) -> dict[str, float]:
-        """The share of violations that it warned of in time, by law."""
+        """The fraction of violations that it warned of in time, by law."""
         return {law: shared(each)[0] for law, each in self.early_s.items()}
 
     @property
     def ahead_s(self) -> dict[str, float]:
-        """How early it did, on average."""
+        """The mean lead time."""
         return {law: shared(each)[1] for law, each in self.early_s.items()}
 
     @property
     def worth(self) -> float:
-        """What its warnings are worth, over the laws: 1 if all come early enough."""
+        """The usefulness of its warnings, over the laws: 1 if all come early enough."""
         return sum(
             float(worth_of(each).mean()) for each in self.early_s.values()
         ) / max(len(self.early_s), 1)
@@ -103,7 +103,8 @@ class Evidence:
     def behind(self, other: Evidence) -> tuple[float, float]:
         """How much worse its warnings are than another's, with the standard error.
 
-        Both saw the same violations, so what counts is on which of them they differ.
+        Both were tried on the same violations, so only those on which they differ
+        count.
         """
         pairs = [(other.early_s[law], each) for law, each in self.early_s.items()]
         less = [worth_of(its) - worth_of(mine) for its, mine in pairs]
@@ -133,9 +134,9 @@ def _mean(by_law: dict[str, float]) -> float:
 def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
     """The best first; among similar ones the earlier, then the simpler.
 
-    About as good is who is behind by no more than chance. Of two that come as early as
-    each other the one made by hand is taken, and else the truer; the truer also where
-    no run keeps a law, as then nothing tells what warnings are worth.
+    A candidate is about as good if it is behind by no more than chance. Of two that
+    come as early as each other the one made by hand is taken, and else the truer; the
+    truer also where no run keeps a law, as then nothing tells what warnings are worth.
     """
     left = sorted(evidence, key=lambda each: -each.worth)
     ordered: list[Evidence] = []
@@ -163,9 +164,9 @@ class Choice:
     """The abstraction that was chosen, and why.
 
     Args:
-        found: As it is found from all runs.
-        recipe: How it is found from some.
-        evidence: Of everything that was tried, the best first.
+        found: The abstraction found from all runs.
+        recipe: The method that finds it from some of the runs.
+        evidence: Everything that was tried, the best first.
         leaves: The leaves of the tree, if it is one.
     """
 
@@ -183,7 +184,7 @@ class Choice:
         return self.evidence[0].kind
 
     def as_dict(self) -> dict[str, Any]:
-        """What the model remembers of it."""
+        """The part that is stored in the model."""
         return {
             "chosen": self.evidence[0].kind,
             "folds": FOLDS,
@@ -212,7 +213,7 @@ class Choice:
                 yield f"    {law}: skill {value:.3f}{warned}"
 
     def warnings(self) -> Iterator[str]:
-        """What should be said of the one that was taken."""
+        """Remarks about the chosen one."""
         best = self.evidence[0]
         for law, top in best.top.items():
             if top < LOW:
@@ -245,7 +246,7 @@ def choose(
         hand: The abstraction that was made by hand, if there is one.
         horizon_s: H.
         counting: How the chains are learned.
-        progress: Shows how far it is.
+        progress: Shows progress.
     """
     judged = _Judged(corpus, horizon_s, counting or Counting())
     looks_s = [*(look_s for look_s in LOOKS_S if look_s < horizon_s), horizon_s]
@@ -307,7 +308,7 @@ class _Judged:
 def _candidates(
     corpus: Corpus, hand: Abstraction | None, horizon_s: float, judged: _Judged
 ) -> Iterator[tuple[Origin, str, Recipe]]:
-    """What is tried; where to look further depends on how the first fared."""
+    """The candidates to try; later ones depend on how the first performed."""
     if hand is not None:
         by_hand = Found(hand)
         yield "hand-made", hand.name, lambda _: by_hand
@@ -363,11 +364,11 @@ def choose_by_law(
 
     Args:
         corpus: The runs.
-        laws: What is chosen for; some may have parts, which the corpus has one by one.
+        laws: The laws to choose for; the corpus holds the parts of laws separately.
         hand: The abstraction that was made by hand, if there is one.
         horizon_s: H.
         counting: How the chains are learned.
-        progress: Shows how far it is.
+        progress: Shows progress.
     """
     found: list[Chosen] = []
     for own in _groups(corpus, laws):

@@ -1,9 +1,9 @@
-"""What predicates are found from: runs under laws, their features, and score terms.
+"""The data that predicates are found from: runs under laws, features, and score terms.
 
-A `Family` names the signals that may tell of a kind of law. A `Feature` is a number of
-one of them that a split may cut. A `Term` may also look back in time, or at two signals
-together. The `Corpus` holds the runs, and says of each moment whether a violation
-follows.
+A `Family` names the signals that are relevant to a kind of law. A `Feature` is a number
+from one of them that a split may compare. A `Term` may also look back in time, or at
+two signals together. The `Corpus` holds the runs, and knows for each moment whether a
+violation follows.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class _FamilyFile(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Signals that may tell of a kind of law.
+    """Signals that are relevant to a kind of law.
 
     Args:
         name: For people.
         signals: The signals.
-        none_is_low: Those whose none is like little, and not like much.
-        pairs: What some of them tell together.
+        none_is_low: Signals whose `none` counts as a small value, not as a large one.
+        pairs: Terms that combine some of them.
     """
 
     name: str
@@ -87,7 +87,7 @@ def _shipped() -> _FamilyFile:
 
 
 def families_of(laws: Sequence[Law], vocabulary: Vocabulary | None) -> list[Family]:
-    """The families that laws belong to; none outside the vocabulary that has them."""
+    """The families that laws belong to; none outside their vocabulary."""
     file = _shipped()
     if vocabulary is None or vocabulary.name != file.vocabulary:
         return []
@@ -138,13 +138,13 @@ def varies(runs: Sequence[Kept], name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A number that a split may cut, and how the cut is written.
+    """A number that a split may compare, and how the comparison is written.
 
     Args:
         signal: The signal.
         word: The word that it is compared with; None for a number or truth value.
         truth: Whether it is a truth value.
-        low: Whether none is like little.
+        low: Whether `none` counts as a small value.
         unit: What its numbers are in.
     """
 
@@ -233,7 +233,7 @@ def _features_of(
 
 
 def table(found: Sequence[Feature], runs: Sequence[Kept]) -> Floats:
-    """A row a frame, a column a feature; all runs one after the other."""
+    """One row per frame, one column per feature; all runs in sequence."""
     return np.column_stack(
         [
             np.concatenate([each.values(run.signals[each.signal]) for run in runs])
@@ -254,7 +254,7 @@ class Term:
         expression: What it is.
         truth: Whether it is a condition.
         unit: What its numbers are written in.
-        factor: What they are multiplied with to be in it.
+        factor: The factor that converts them to it.
     """
 
     expression: Expression
@@ -275,7 +275,7 @@ def terms(
     vocabulary: Vocabulary | None,
     period_s: float,
 ) -> list[Term]:
-    """What the features of a family give to add up."""
+    """The terms that the features of a family provide."""
     terms: list[Term] = []
     for feature in found:
         if feature.word is not None or feature.truth:
@@ -314,7 +314,7 @@ def _written(node: Expression) -> tuple[str, float]:
 
 
 def matrix(terms: Sequence[Term], runs: Sequence[Kept]) -> Floats:
-    """A row a frame, a column a term, NaN for none; all runs one after the other."""
+    """One row per frame, one column per term, NaN for none; all runs in sequence."""
     reader = ColumnReader(past_of([term.expression for term in terms]))
     names = sorted({name for term in terms for name in signals_of(term.expression)})
     numbers = [
@@ -380,7 +380,7 @@ class Corpus:
     """Runs with the laws that they kept or broke.
 
     Args:
-        runs: What was kept of them.
+        runs: The data kept from them.
         laws: The laws, none with parts.
         vocabulary: What their signals are.
         period_s: The clock of the model to learn.
@@ -424,7 +424,7 @@ class Corpus:
         }
 
     def _law_predicates(self) -> list[Predicate]:
-        """What the laws' monitors read, each once."""
+        """The propositions that the laws' monitors read, each once."""
         found: dict[str, Predicate] = {}
         each_frame = self.runs[0].header.period_s == self.period_s
         for law in self.laws:
@@ -450,7 +450,9 @@ class Corpus:
         return self._tables[family]
 
     def terms(self, family: Family) -> tuple[list[Term], Floats]:
-        """What a score may add up, and its values at each frame of all runs."""
+        """The terms that a score may add up, with their values at each frame of all
+        runs.
+        """
         if family not in self._terms:
             found, _ = self.features(family)
             offered = terms(found, family, self.vocabulary, self.period_s)
@@ -484,7 +486,7 @@ class Corpus:
         return sum(owing) > len(owing) / 2
 
     def moments(self, horizon_s: float, of: Law | None = None) -> Moments:
-        """The moments that may tell of a law, or of any of them."""
+        """The moments that are relevant to a law, or to any of them."""
         among = [of is None or law is of for law in self.laws]
         runs, rows, doomed, weights = [], [], [], []
         light = 1.0 if self.harmless else PENDING_WEIGHT

@@ -1,9 +1,9 @@
-"""A score that tells a violation that is coming; bands of it become the states.
+"""A score that predicts a violation; its bands become the states.
 
 The score adds up curves: steps of single terms, and of one term by another where two
 tell more together. scikit-learn's boosting finds the steps; what is kept of it is
-arithmetic that anyone can read and draw. A score is sharper on runs that it was fitted
-to than on others, so the chain is counted by scores of runs that were left out.
+arithmetic that anyone can read and draw. A score is more accurate on the runs that it
+was fitted to, so the chain is counted with scores of held-out runs.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Lesson:
         return Steps(term, number, rounded(cuts, span, float(everywhere.min())))
 
     def shape(self) -> Shape:
-        """Which terms tell most, alone and in pairs."""
+        """The most predictive terms, alone and in pairs."""
         each = [self.steps(number, _FINE) for number in range(len(self.offered))]
         every = tuple(steps for steps in each if steps.bounds)
         first = self.fitted((every, ()))
@@ -137,7 +137,7 @@ class Lesson:
         return tuple(kept), tuple(pairs[i] for i in best)
 
     def fitted(self, shape: Shape, among: Any = slice(None)) -> Fit:
-        """The curves that tell best."""
+        """The curves that predict best."""
         try:
             from sklearn.ensemble import HistGradientBoostingClassifier
             from threadpoolctl import threadpool_limits
@@ -186,7 +186,7 @@ class Fit:
     pairs: tuple[tuple[Steps, Steps, Floats], ...]
 
     def values(self, rows: Floats) -> Floats:
-        """What it comes to at each row of terms."""
+        """Its value at each row of terms."""
         total = np.full(len(rows), self.base)
         for steps, added in self.singles:
             total += added[steps.of(rows)]
@@ -241,7 +241,7 @@ def _flattened(values: Floats) -> Floats:
 
 
 def _read(model: Any, shape: Shape, width: int) -> Fit:
-    """What the fitted model adds for each step: it is a sum, so one at a time tells."""
+    """What the fitted model adds for each step, evaluated one step at a time."""
     singles, pairs = shape
     rows = [np.zeros((1, width))]
     for i, steps in enumerate(singles):
@@ -302,7 +302,7 @@ class ScoreRecipe:
     Args:
         corpus: From what.
         family: The signals that it may read.
-        horizon_s: How far ahead it is to tell.
+        horizon_s: How far ahead it predicts.
     """
 
     corpus: Corpus
@@ -320,7 +320,7 @@ class ScoreRecipe:
         return Found(self._abstraction(scored, whole), self._apart(scored, runs))
 
     def left_out(self, runs: Sequence[int]) -> Recipe:
-        """What is found by the runs outside a fold, for each of the folds.
+        """The result from the runs outside a fold, for each fold.
 
         The scores of each fold are fitted without it already: to see how bands of them
         warn there, nothing need be fitted again.
@@ -336,7 +336,7 @@ class ScoreRecipe:
     def _apart(
         self, scored: Sequence[Scored], runs: Sequence[int]
     ) -> dict[int, Abstraction]:
-        """By run, what is found without those of its fold."""
+        """For each run, the score found without the runs of its fold."""
         folds = zip(*(each.folds for each in scored), strict=True)
         without = [self._abstraction(scored, fits) for fits in folds]
         dealt_to = dealt(len(runs), FOLDS)
@@ -404,7 +404,7 @@ class Scored:
         Half of those are the heights that the score reaches in runs that keep the law,
         finer the fewer reach them; the other half those that it reaches in the others.
         Where many clean runs come to the last band, or most violations lie in one,
-        nothing is left to choose for who allows few alarms.
+        there are no thresholds left to choose from for users who allow few alarms.
         """
         begins = np.flatnonzero(np.diff(self.run, prepend=-1))
         tops = np.maximum.reduceat(self.outside, begins)

@@ -1,8 +1,8 @@
-"""Predicates from a small tree, or picked one by one, that tell a coming violation.
+"""Predicates from a small tree, or picked one by one, that predict a violation.
 
 A tree's states are its leaves, the leaf half a second ago, and what the laws' monitors
-read. scikit-learn grows it; what is kept are conditions that anyone can read. Picked
-predicates (`GreedyRecipe`) are each the one that then tells most.
+read. scikit-learn grows it; what is kept are conditions that anyone can read.
+`GreedyRecipe` picks predicates one by one, each time the most informative one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Leaf:
     Args:
         condition: What holds there.
         moments: At how many moments of training it held.
-        doomed: The share of them, as they were weighed, that a violation followed.
+        doomed: The weighted fraction of them that a violation followed.
     """
 
     condition: str
@@ -59,7 +59,7 @@ class TreeRecipe:
         horizon_s: How far ahead it is to tell.
         least: How many moments a leaf has at least, in 200 runs; more runs, more.
         leaves: How many leaves it has at most.
-        lag_s: How long ago the leaf is remembered from; 0: not at all.
+        lag_s: How long ago the remembered leaf was; 0: none is remembered.
     """
 
     corpus: Corpus
@@ -123,7 +123,7 @@ class TreeRecipe:
 
 
 def _rounded(values: Any) -> Any:
-    """To as many digits as a person would write."""
+    """Rounded to as many digits as a person would write."""
     with np.errstate(divide="ignore"):
         size = np.floor(np.log10(np.abs(values)))
     scale = 10.0 ** (DIGITS - 1 - np.where(np.isfinite(size), size, 0.0))
@@ -250,7 +250,7 @@ class GreedyRecipe:
     Args:
         corpus: From what.
         family: The signals that they may compare.
-        horizon_s: How far ahead they are to tell.
+        horizon_s: How far ahead they predict.
         least: How many moments each group that they tell apart has at least, in 200
             runs; more runs, more.
         most: How many are picked at most.
@@ -314,7 +314,7 @@ def _cuts(column: NDArray[np.float64], doomed: NDArray[np.bool_]) -> list[float]
 def _codes(
     corpus: Corpus, run: NDArray[np.int64], row: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """What the laws' own predicates tell apart."""
+    """The distinctions that the laws' own predicates make."""
     starts = np.cumsum([0, *map(len, corpus.runs)])
     codes = np.empty(len(row), np.int64)
     for number in np.unique(run).tolist():

@@ -1,1 +1,1 @@
-"""Learning from many: tallies that guards keep, and how they come into one model."""
+"""Learning from many guards: their tallies, and merging these into one model."""

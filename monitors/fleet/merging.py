@@ -1,8 +1,7 @@
-"""Merging: the tallies of many into one model, each of them once.
+"""Merging the tallies of many guards into one model, each of them once.
 
-Sums do not ask in which order they are taken, so neither does merging: as long as
-nobody is refused, the same tallies give the same model, whether they come at once or
-one after the other.
+Sums do not depend on their order, so neither does merging: as long as no contributor is
+rejected, the same tallies give the same model, merged at once or one after the other.
 """
 
 from __future__ import annotations
@@ -128,7 +127,8 @@ class Rejected:
     Args:
         index: Which of them.
         state: The state whose transitions contradict the others most.
-        evidence: How far the bets went: from 1 on, too far.
+        evidence: The evidence against it relative to the limit: from 1 on it is
+            rejected.
     """
 
     index: int
@@ -307,7 +307,7 @@ class Merge:
         model: The model with all that was added.
         added: The tallies that are in it now, by their ids.
         known: The ids of those that were in it already.
-        refused: Those that the others reject.
+        refused: The tallies that the others reject.
         beyond: Transitions that contributors did not keep, because too many differ.
         stopped: Those whose guards stopped runs for the model's own laws: what follows
             a risk above the threshold is missing from them.
@@ -422,7 +422,7 @@ def _refuse_strange(tally: FleetTally, predicates: int, file: str) -> None:
 def _learned(
     model: Model, total: Tally, ledger: Mapping[str, int], source: str
 ) -> Model:
-    """The model of the sum; what only runs can tell is not told any more."""
+    """The model of the sum, without the facts that need whole runs."""
     facts: dict[str, Any] = {
         **model.training,
         "traces": total.traces,

@@ -45,7 +45,7 @@ class InvalidTally(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is counted: tallies of different subjects have nothing in common.
+    """What is counted: tallies of different subjects cannot be merged.
 
     Args:
         abstraction: The fingerprint of what makes states of frames.
@@ -59,7 +59,7 @@ class Subject:
 
     @classmethod
     def of(cls, model: Model, source: str = "the model") -> Subject:
-        """That of a model, by which a guard counts."""
+        """The subject of a guard's model."""
         if model.abstraction is None or model.counts is None:
             raise InvalidModel(
                 "nothing can be added to it: it has no counts of an abstraction's"
@@ -77,7 +77,7 @@ class Subject:
         return cls(abstraction.fingerprint(), period_s, laws)
 
     def refuse_other(self, other: Subject, source: str) -> None:
-        """Raises if another one is not the same; the source is the other's."""
+        """Raises if another subject differs; `source` is the other's."""
         names = {"abstraction": "abstraction", "period_s": "period", "laws": "laws"}
         differs = [
             said
@@ -234,7 +234,7 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
 
 
 def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
-    """One tally a subject, in the order in which these come first."""
+    """One tally per subject, in the order of their first appearance."""
     of: dict[Subject, list[FleetTally]] = {}
     for each in tallies:
         of.setdefault(each.subject, []).append(each)
@@ -314,8 +314,8 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
 def bounded(tally: Tally) -> Tally:
     """The tally without ends that its own starts and steps do not allow.
 
-    A trace that ends in a state began there or stepped there, and did not step on. Of
-    a guard that lost sight for a while, some of these were not counted.
+    A trace that ends in a state began there or stepped there, and did not step on. If a
+    guard lost frames for a while, some of these were not counted.
     """
     left = Counter(tally.starts)
     for before, row in tally.seen.items():

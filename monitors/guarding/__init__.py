@@ -1,1 +1,1 @@
-"""The guard: gate, policy, decisions, and the record from which they come out again."""
+"""The guard: gate, policy, decisions, and the record that reproduces them."""

@@ -22,7 +22,7 @@ class Held:
 
 
 class Calling:
-    """The laws' risks, held to a policy's thresholds.
+    """The laws' risks, compared with a policy's thresholds.
 
     Args:
         policy: What to do at which risk.
@@ -85,7 +85,8 @@ class Calling:
     def kept(
         self, watch: Watch, time_s: float, kind: Kind, ahead: bool = False
     ) -> Held | None:
-        """What is held because the risk has not stayed clearly below for a while.
+        """The intervention that is held because the risk has not yet stayed clearly
+        below.
 
         Each kind is held separately: a slow-down that begins during a stop may outlast
         it.
@@ -106,7 +107,7 @@ class Calling:
         return None if severest is None or severest.kind == kind else severest
 
     def _high(self, watch: Watch, kind: Kind, ahead: bool) -> bool:
-        """Whether some law's risk is within the margin of what called for `kind`."""
+        """Whether some law's risk is within the margin of the threshold for `kind`."""
         for law, steps in zip(watch.laws, self._of(ahead), strict=True):
             risk = law.judged
             for step in steps:

@@ -2,7 +2,7 @@
 
 A guard with a certificate is a folder that `forewarn warrant` wrote: the model, the
 policy, and the certificate, which names both by their digests. A guard keeps its
-certificate only while it is these files that it runs by.
+certificate only while it runs with exactly these files.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PAGE = "certificate.html"
 
 
 class InvalidCertificate(InvalidInput):
-    """A certificate that cannot be read, or that is of another guard."""
+    """A certificate that cannot be read, or that belongs to another guard."""
 
 
 class Guaranteed(Strict):
-    """A guarantee, as the file has it."""
+    """A guarantee, as stored in the file."""
 
     law: str
     rate: Rate
@@ -40,7 +40,7 @@ class Guaranteed(Strict):
 
     @classmethod
     def of(cls, each: Guarantee) -> Guaranteed:
-        """As the file has it."""
+        """As stored in the file."""
         return cls(
             law=each.law, rate=each.rate, most=each.most, runs=each.runs,
             failures=each.failures, bound=each.bound,
@@ -62,7 +62,7 @@ class BaseRate(Strict):
 
 
 class OverGroups(Strict):
-    """What holds of a new group, each counted once.
+    """The guarantee for a new group, each group counted once.
 
     `mean` is the mean of the groups' own rates, and `bound` its upper confidence bound.
     `alike` is the probability that groups which fail equally often differ so much.
@@ -100,7 +100,7 @@ class Certificate(Strict):
     Fields:
         laws: The laws as the guard names them, with their thresholds; None for a law
             that is judged without risk.
-        over: What the runs are made of: frames of signals, or calls of tools.
+        over: The content of the runs: frames of signals, or calls of tools.
         runs: Digests of the runs by use.
     """
 
@@ -121,7 +121,7 @@ class Certificate(Strict):
 
     @property
     def digest(self) -> str:
-        """Of all that it says."""
+        """A digest of its content."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def write(self, folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""One model of a watch: where the world is in its chain, and its laws there.
+"""One model of a watch: the present state of its chain and of its laws.
 
-Everything that can be worked out beforehand is: reading a frame is one encoding, then
-two look-ups a law.
+Everything possible is computed beforehand: reading a frame takes one encoding, then two
+look-ups per law.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_MISSED = 1000
 
 
 class _Place(NamedTuple):
-    """Where the world is: its state in the chain, and what each law reads there.
+    """The present state of the chain, and what each law reads there.
 
     Args:
         state: The state of the chain; None for one outside it.
@@ -104,14 +104,14 @@ class ChainWatch:
         self.unknown = False
 
     def lose(self) -> None:
-        """A frame was lost: what came of it is not known."""
+        """A frame was lost: its effect is unknown."""
         for law in self.laws:
             law.lose()
         if self.tally is not None:
             self.tally.skip()
 
     def interfered(self) -> None:
-        """Someone steps in: what follows says nothing of the model."""
+        """An intervention begins: what follows is no evidence about the model."""
         if self.tally is not None:
             self.tally.stop()
 
@@ -131,7 +131,7 @@ class ChainWatch:
 
         Args:
             bits: The state.
-            lost: Whether a frame before it was, so that it is not known what came.
+            lost: Whether an earlier frame was lost, so that what happened is unknown.
         """
         broke = self._wait(self.missed) if self.missed else False
         broke |= self._move(bits)
@@ -156,7 +156,7 @@ class ChainWatch:
         return ahead
 
     def _wait(self, ticks: int) -> bool:
-        """Lets time pass in which no frame came: the last state is read again."""
+        """Lets time pass without a frame: the last state is read again."""
         if ticks > MAX_MISSED:
             raise SignalFault(
                 f"no frame for {ticks * self.period_s:.3g} s:"
@@ -226,7 +226,7 @@ _Figures = tuple[float, float, float, float, tuple[float, float] | None]
 
 
 def _worst(several: Iterable[_Figures]) -> _Figures:
-    """What holds whichever of them is meant."""
+    """What holds in all of them."""
     lows, points, highs, judged, likely = zip(*several, strict=True)
     ends = None
     if None not in likely:
@@ -243,8 +243,8 @@ class LawWatch:
     broken there, or while no frame came before it, is `broken`; its risk is one at
     that moment, and its monitor is armed again with what it remembers of the past.
 
-    After a frame was lost the monitor may be in any of its states. It is read on in
-    all of them, until what comes leaves one; meanwhile there is no risk to tell.
+    After a frame was lost the monitor may be in any of its states. All of them are
+    followed until only one is possible; until then the risk is unknown.
     """
 
     __slots__ = (
@@ -279,7 +279,7 @@ class LawWatch:
         self.reset()
 
     def correct(self, curve: Calibration, judge_by: JudgeBy = "point") -> None:
-        """Says from now on what the chain's risks have meant, and which is judged.
+        """Sets the calibration of the chain's risks, and which of them is judged.
 
         Raises:
             InvalidModel: The likely one is to be judged, and the model keeps none for

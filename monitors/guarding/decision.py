@@ -1,4 +1,4 @@
-"""What a guard says: proceed, or which intervention, for which law, and why."""
+"""A guard's decision: proceed, or which intervention, for which law, and why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Words(NamedTuple):
 
     Args:
         done: What the guard does.
-        would: What it would do in shadow mode.
+        would: What would have happened, as said in shadow mode.
         became: What happened, in the passive voice.
     """
 
@@ -68,8 +68,8 @@ class Risk(NamedTuple):
 
     Args:
         low: The lower confidence bound.
-        point: What it is put at.
-        high: The most that it can be.
+        point: The estimate.
+        high: The upper bound.
         likely: Where it likely lies, if the model says so; this is no bound.
     """
 
@@ -80,7 +80,7 @@ class Risk(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether it was told at all."""
+        """Whether it is known at all."""
         return all(map(math.isfinite, (self.low, self.point, self.high)))
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Action:
 
     Args:
         name: A verb, a tool's name, or `control` for a driver's commands.
-        arguments: Numbers and names; never free text that anyone would obey.
+        arguments: Numbers and names; never free text that an agent might obey.
     """
 
     name: str
@@ -122,7 +122,7 @@ MOST_CHARACTERS, MOST_ITEMS, DEEPEST = 1 << 20, 50_000, 64
 def oversized(arguments: Mapping[str, Any]) -> bool:
     """Whether an action's arguments are too large, or nested too deep, to be recorded.
 
-    Such an action is not judged: what cannot be recorded cannot be answered for.
+    Such an action is not judged, because it cannot be recorded.
     """
     if CUT in arguments:
         return True
@@ -163,18 +163,18 @@ class Decision:
         sequence: The frame that was reviewed.
         time_s: That frame's time.
         law: The law that is most at risk, or "" for a fault of the guard's inputs.
-        risk: Of that law; None when it could not be told.
+        risk: The risk of that law; None if it is unknown.
         reason: One sentence for people.
         evidence: The predicates that hold, by name.
-        left_s: Time until the soonest violation, while something is owed.
+        left_s: Time until the soonest violation, while an obligation is pending.
         cap_kmh: For `slow`: the speed not to exceed.
         action: For `substitute`: what to do instead.
         violated: The laws broken at this very frame.
-        notes: What else the reader must know: a widened state, a revoked certificate.
+        notes: Further remarks: a widened state, a revoked certificate.
         now: Where the decision is about the state that the proposed action would
             lead to: the risk of the law before it. None where it is about the frame.
-        risks: The risk of every law, by name, in the state that the decision is
-            about; laws whose risk could not be told are left out. Not part of the JSON.
+        risks: The risk of every law, by name, in the state that the decision is about;
+            laws whose risk is unknown are left out. Not part of the JSON.
     """
 
     kind: Kind
@@ -216,17 +216,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a decision.
+    """The outcome of a decision.
 
     Args:
         kind: What was carried out in the end.
         decided: What the guard decided.
         because: Why it differs from the decision; empty if it does not.
         enforced: False in shadow mode, where the proposal is carried out.
-        obeyed: Whether the frame shows that the intervention before was obeyed;
-            None if there was none, or it is too early to tell.
+        obeyed: Whether the frame shows that the previous intervention was obeyed; None
+            if there was none, or it is too early to tell.
         prompt: For `reflect`: what the agent is told when it next proposes.
-        notes: What else went on: the agent chose otherwise, an alert failed.
+        notes: Other events: the agent chose otherwise, an alert failed.
     """
 
     kind: Kind
@@ -251,7 +251,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What became of one frame.
+    """The outcome of one frame.
 
     Args:
         decision: What was decided.
@@ -274,10 +274,10 @@ class Judgement:
     """What a judge calls for.
 
     Args:
-        kind: The intervention; `proceed` for what is only to be noted.
+        kind: The intervention; `proceed` for a mere remark.
         rule: Which of the judge's rules; one of those that it names.
         reason: One sentence for people.
-        because: What was found out, for people.
+        because: The finding, for people.
         cap_kmh: For `slow`: the speed not to exceed.
         action: For `substitute`: what to do instead.
     """
@@ -304,7 +304,7 @@ class Judge(Protocol):
         """Begins an episode."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
-        """What it calls for on this frame; None where it has nothing to say."""
+        """What it calls for on this frame; None if it has no objection."""
 
 
 @runtime_checkable
@@ -318,7 +318,7 @@ class Substituting(Protocol):
 
 @runtime_checkable
 class Bound(Protocol):
-    """A judge whose rules are about actions that there may or may not be."""
+    """A judge whose rules are about actions that may not exist."""
 
     def unmatched(self, actions: Collection[str]) -> Sequence[str]:
         """The names of its rules that none of these actions can match."""

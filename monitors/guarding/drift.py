@@ -1,10 +1,10 @@
 """Drift: whether runs still come out as in training, and guarantees are still kept.
 
-What is examined is what a user cares about: how often the law is broken, alarms among
-clean runs, violations that were missed, whether what the risk said came true, and how
-high it rose. Each run is one observation, however many frames it has. The level is
-divided between what is examined, so that altogether an unchanged world is reported with
-a probability of at most `LEVEL`, however long one looks.
+The examined quantities are those that users care about: violations, false alarms,
+missed violations, whether predicted risks came true, and how high they rose. Each run
+is one observation, however many frames it has. The level is divided among the examined
+quantities, so that in total an unchanged world is reported with a probability of at
+most `LEVEL`, however long the runs continue.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _ACTED: Mapping[str, tuple[float, Reads]] = {
 
 @dataclass(slots=True)
 class Examined:
-    """One thing that is examined of one law.
+    """One examined quantity of one law.
 
     Args:
         law: The law.
@@ -75,7 +75,7 @@ class Examined:
         share: The share of the level on it.
         reference: What it is compared with, for people.
         by: The evidence.
-        reads: What of a run is looked at.
+        reads: The examined quantity of a run.
         runs: How many runs have counted.
         happened: In how many of them it happened, where that is a question.
     """
@@ -164,7 +164,7 @@ class Drift:
             self.note = f"{NO_LONGER}: {self._why()}; {WHAT_TO_DO}"
 
     def _why(self) -> str:
-        """What is most unlike training."""
+        """The largest deviation from training."""
         most = max(self.examined, key=lambda each: each.share * each.by.evidence)
         return most.came
 
@@ -220,7 +220,7 @@ def _reference(promise: Promise, what: str) -> Reference | None:
 
 
 class Stated(Listener):
-    """Takes down what a guard stated along one run, to see what came of it.
+    """Records a guard's stated risks along one run, to compare them with the outcome.
 
     Args:
         policy: The guard's.
@@ -243,7 +243,7 @@ class Stated(Listener):
             self._risks.setdefault(law.name, []).append(risk)
 
     def outcomes(self, broken: Sequence[Broken]) -> dict[str, Outcome]:
-        """What came of the run.
+        """The outcome of the run.
 
         Args:
             broken: The violations, in order of time.

@@ -2,8 +2,8 @@
 
 It starts closed. It opens for a frame that is newer than the last, complete and within
 its ranges, and for that frame only. Everything else is a fault, which the guard answers
-with its fallback. A frame that is sound but late is taken in too, so that nothing it
-shows is lost; it does not pass.
+with its fallback. A frame that is valid but late is also read, so that nothing it shows
+is lost; it does not pass.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the gate holds frames to.
+    """The gate's requirements on frames.
 
     Args:
-        max_age_s: The oldest that a frame or an input of it may be.
-        frozen_after_s: Identical frames for so long are a fault; None: never.
+        max_age_s: The maximum age of a frame or of its inputs.
+        frozen_after_s: Identical frames for this long are a fault; None: never.
         leap_s: How much further than the guard's clock a frame's time may go on from
             one frame to the next.
     """
@@ -39,7 +39,7 @@ class Gate:
 
     Args:
         needs: The signals that every frame must carry.
-        limits: How old and how still frames may be.
+        limits: The maximum age of frames, and how long they may stay identical.
         vocabulary: Gives the ranges of the signals.
     """
 
@@ -164,7 +164,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _finite(name: str) -> Callable[[object], object]:
-    """The check of a signal of which no vocabulary says more."""
+    """The check of a signal that no vocabulary describes."""
 
     def check(value: object) -> None:
         if isinstance(value, float) and not math.isfinite(value):

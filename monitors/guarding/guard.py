@@ -1,7 +1,7 @@
 """The guard: reviews each frame and the proposed action, and returns a decision.
 
-It proceeds only on proof: a fresh, complete frame, a known state or one widened to
-known ones, and a finite risk below every threshold. Whatever goes wrong inside leads
+It lets an action pass only with a fresh, complete frame, a known state or one widened
+to known ones, and a finite risk below every threshold. Whatever goes wrong inside leads
 to the policy's fallback, never to an exception in the loop that asked.
 """
 
@@ -68,8 +68,8 @@ class Guard:
         provides: The signals that the source carries in every frame; None: those
             that the model needs.
         clock: Seconds that never go back. Embedded worlds pass simulated time.
-        listeners: Told of every review, one after the other. Where one of them fails,
-            those after it hear of the fallback: a record stands last.
+        listeners: Called with every review, in order. If one of them fails, those after
+            it receive the fallback; the record is the last.
         judges: Rules and guard programs that judge beside the risk, or alone if there
             is no law.
     """
@@ -123,7 +123,7 @@ class Guard:
         """Begins a new run: nothing is known, and nothing passes yet.
 
         Args:
-            listeners: Take the place of those that were told before, if given.
+            listeners: Replace the previous listeners, if given.
         """
         if listeners is not None:
             self._listeners = (self._drift, *listeners)
@@ -137,7 +137,8 @@ class Guard:
         self._calling.reset()
 
     def revoke(self, why: str) -> None:
-        """Says that the guard's certificate does not hold; empty: it does, or none is.
+        """Why the guard's certificate does not hold; empty if it does, or there is
+        none.
 
         The policy gives the intervention. Every decision says it.
         """
@@ -164,7 +165,8 @@ class Guard:
         """Judges one frame and the action proposed on it. Raises no exception.
 
         Args:
-            frame: What is observed now. What is no frame is judged as an empty one.
+            frame: What is observed now. Anything that is not a frame is judged as an
+                empty one.
             proposal: The decision.
             foreseen: The frame that it would lead to, for a policy that judges actions
                 before they are done: then a proposal without one does not pass.
@@ -207,7 +209,7 @@ class Guard:
         return decision
 
     def break_off(self, reason: str = BROKEN_OFF) -> None:
-        """What happens when a review fails or does not end: nothing passes any more.
+        """Handles a review that fails or does not end: nothing passes any more.
 
         After an interrupt in the middle of a review, its progress is unknown. Only
         `reset` begins anew.
@@ -283,7 +285,7 @@ class Guard:
     def _judged(
         self, decision: Decision, frame: Frame, proposal: Action | None
     ) -> Decision:
-        """What rules and programs make of a decision. All of them see every frame."""
+        """A decision as changed by rules and programs. Every judge sees every frame."""
         began_s = self._read_clock()
         for judge in self.judges:
             try:
@@ -298,7 +300,7 @@ class Guard:
     def _joined(
         self, decision: Decision, found: Judgement | None, frame: Frame
     ) -> Decision:
-        """The severer of what there was to do and what a judge calls for."""
+        """The more severe of the present decision and a judge's."""
         if found is None:
             return decision
         if found.kind == "proceed":
@@ -326,7 +328,7 @@ class Guard:
         return joined
 
     def _outdated(self, frame: Frame) -> str | None:
-        """Why what was decided at the last tick no longer counts, or None."""
+        """Why the decision at the last tick no longer counts, or None."""
         since_s = frame.time_s - self._decided_s
         if since_s <= self.policy.max_age_s:
             return None
@@ -336,7 +338,7 @@ class Guard:
         )
 
     def _decide_now(self, frame: Frame, ticked: bool, before: bool) -> Decision:
-        """What is called for by what is, unless only the action is judged."""
+        """The intervention for the present state, unless only the action is judged."""
         if not ticked and self._held is not None and not self.watch.lost:
             # Between two ticks of the monitor nothing new can be said.
             return replace(
@@ -348,7 +350,9 @@ class Guard:
         return self._held
 
     def _decide(self, frame: Frame, ahead: bool) -> Decision:
-        """What the laws call for, unless only actions are judged; or what is held."""
+        """The intervention that the laws call for, unless only actions are judged; or
+        the held one.
+        """
         watch, calling = self.watch, self._calling
         law, kind = calling.worst(watch, ahead)
         held = calling.kept(watch, frame.time_s, kind, ahead)
@@ -363,7 +367,8 @@ class Guard:
         return self._decision(frame, kind, reason, watch, law, held)
 
     def _decide_ahead(self, frame: Frame, foreseen: Frame | None) -> Decision:
-        """What the laws call for where the proposed action would lead to.
+        """The intervention that the laws call for in the state after the proposed
+        action.
 
         Nothing of it is held: the next proposal leads elsewhere.
         """

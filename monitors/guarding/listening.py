@@ -1,4 +1,4 @@
-"""Listeners: what hears of the runs that a guard watches."""
+"""Listeners: objects that are notified of the runs that a guard watches."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Run:
         source: Where the frames come from.
         watch: The guard's models and laws; None without a guard.
         policy: The guard's policy; None without a guard.
-        scenic: Shows the scene (`Scenic`), where anything does.
-        scenario: The scenario's name; empty where there is none.
+        scenic: Shows the scene (`Scenic`), if there is one.
+        scenario: The scenario's name; empty if there is none.
         seed: The run's seed.
     """
 
@@ -38,11 +38,12 @@ class Run:
 
 
 class Listener:
-    """Hears of runs, reviews, decisions and interventions; each method may be empty.
+    """Is notified of runs, reviews, decisions and interventions; each method may be
+    empty.
 
     Records, alerts, telemetry, live pages, tallies and risk logs are listeners. They
-    are called in order; a record is the last. A listener that fails in `reviewed`
-    turns the decision into the fallback, and those after it hear of the fallback.
+    are called in order; a record is the last. A listener that fails in `reviewed` turns
+    the decision into the fallback, and those after it receive the fallback.
     """
 
     def began(self, run: Run) -> None:
@@ -62,9 +63,9 @@ class Listener:
         Args:
             frame: What was seen.
             proposal: The action that was proposed on it.
-            decision: What the guard says, unless a listener still fails.
-            readings: What the guard's clock said during the review.
-            foreseen: What the proposal would lead to, where that is known.
+            decision: The guard's decision, unless a listener still fails.
+            readings: The readings of the guard's clock during the review.
+            foreseen: The state that the proposal would lead to, if known.
         """
 
     def failed(self, error: Exception) -> None:
@@ -93,7 +94,7 @@ class Listener:
 
 
 class Interference(Listener):
-    """Tells the models of each decision that changes what happens."""
+    """Notifies the models of each decision that changes what happens."""
 
     def __init__(self, watch: Watch, policy: Policy) -> None:
         self._watch, self._policy = watch, policy

@@ -77,7 +77,7 @@ class Step:
         return self.threshold if self.inclusive else math.nextafter(self.threshold, 1)
 
     def check(self, place: str) -> None:
-        """Rejects a step that no risk reaches, or that is at no probability."""
+        """Rejects a step whose threshold no risk reaches, or is not a probability."""
         reached = self.threshold <= 1 if self.inclusive else self.threshold < 1
         if not (self.threshold >= 0 and reached):
             above = "at least" if self.inclusive else "above"
@@ -90,38 +90,39 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a guard does at which risk. Fields have the names of the file's keys.
+    """Which intervention a guard begins at which risk. Fields have the names of the
+    file's keys.
 
     Args:
         name: For people.
         rules: The steps of each law, the mildest first; `*` is every other law.
         horizon_s: H of the guard's risk.
         calibration: The calibration curve of a law's risk at that horizon: pairs of
-            predicted and observed rates. Other laws' risks are as the chain has them.
-        promises: Of a law, what its mildest threshold keeps on runs to come.
-        ordinary: Of a law, how high its risk rose in training runs, and how that
-            compared with what came: by this drift is told.
-        kept: What guarded runs keep, if that was certified.
+            predicted and observed rates. Other laws' risks are the chain's own.
+        promises: The guarantee of a law's mildest threshold for future runs.
+        ordinary: The highest risks of a law in training runs, and how they compared
+            with the outcomes; drift is measured against this.
+        kept: The guarantee for guarded runs, if it was certified.
         when: `after`: the state that was observed is judged, as in the paper.
             `before`: the state that the proposed action would lead to. `both`.
         judge_by: Compare the thresholds with the point, with the upper end of where
             it likely lies, or with the risk's upper bound.
         delta: How improbable it may be that the bounds miss.
-        hysteresis: How far the risk must fall below a threshold to count as calm; to
-            its half where it is so low.
-        hold_s: How long it must stay calm before an intervention is released.
-        unknown_state: What a state never seen in training means.
+        hysteresis: How far the risk must fall below a threshold to count as low; for a
+            small threshold, to half of it.
+        hold_s: How long the risk must stay low before an intervention is released.
+        unknown_state: How a state never seen in training is treated.
         after_violation: `stop`, or `re-arm`: watch for the next one.
-        revoked: What a guard does whose certificate was revoked: it alerts only, or
-            falls back.
-        escalation: What follows an intervention that is not obeyed, mildest first.
+        revoked: What a guard does once its certificate is revoked: only alert, or fall
+            back.
+        escalation: The escalation of an intervention that is not obeyed, mildest first.
         max_reflections: How often an agent may think again about one action.
-        fallback: What is done when the guard itself cannot tell.
-        max_age_s: The oldest that an input may be.
+        fallback: What is done when the guard cannot decide.
+        max_age_s: The maximum age of an input.
         frozen_after_s: Identical frames for so long are a fault; None: never.
-        deadline_s: The longest that each stage of a review may take.
-        ack_s: The longest that the world may take to show that it obeyed.
-        lease_s: How long an actuator acts on one decision without hearing again.
+        deadline_s: The time limit of each stage of a review.
+        ack_s: The time limit for the world to show that it obeyed.
+        lease_s: How long an actuator acts on one decision without renewal.
         slow_cap_kmh: The speed that `slow` allows.
         shadow: Decide and record everything, enforce nothing.
     """
@@ -186,15 +187,15 @@ class Policy:
         return self.rules.get(law, self.rules.get(ANY_LAW, ()))
 
     def only_alerts(self, laws: Sequence[str]) -> tuple[str, ...]:
-        """Of these laws those that it alerts of, and does nothing about."""
+        """Those of these laws for which it only alerts."""
         kinds = {law: {step.kind for step in self.steps_for(law)} for law in laws}
         return tuple(law for law, does in kinds.items() if does == {"alert"})
 
     def without_rule(self, laws: Sequence[str]) -> tuple[str, ...]:
-        """Of these laws those that it never acts on.
+        """Those of these laws on which it never acts.
 
         Raises:
-            InvalidPolicy: It acts on none of them, which would guard nothing.
+            InvalidPolicy: It acts on none of them, so the guard would do nothing.
         """
         found = [law for law in laws if not {law, ANY_LAW} & self.rules.keys()]
         if laws and len(found) == len(laws):
@@ -214,7 +215,7 @@ class Policy:
 
     @property
     def digest(self) -> str:
-        """Of all that decides what a guard does that acts by it."""
+        """A digest of everything in it that decides what a guard does."""
         content = self.as_dict()
         for told in ("name", "promises", "ordinary", "kept", "shadow"):
             content.pop(told, None)
@@ -471,9 +472,9 @@ _CLOCK_S = 0.5  # which laws ask to move does not hang on it, but how long it ta
 def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
     """The policy with this intervention at the lowest threshold of each law.
 
-    No car is slowed or stopped for a law that asks it to move: that would cause what it
-    should prevent, and to set a car going that its driver holds is no fallback. Of
-    such a law there is an alert.
+    No car is slowed or stopped for a law that asks it to move: that would cause the
+    violation, and forcing a stationary car to move is not a safe fallback. Such a law
+    only alerts.
     """
     moving = asks_to_move(laws) if RANK[kind] >= RANK["slow"] else frozenset[str]()
     rules = {

@@ -62,7 +62,7 @@ class UnfinishedRecord(BrokenRecord):
 
 
 class _Whole(NamedTuple):
-    """How far a record is written: up to its last whole line."""
+    """How far a record is written: up to its last complete line."""
 
     head: str
     size: int
@@ -72,9 +72,9 @@ class _Whole(NamedTuple):
 class RunRecord(Listener):
     """Writes the record of one episode as it happens.
 
-    Every line is handed to the operating system at once, so that a killed process
-    loses at most the line it was writing; nothing is forced to the disk. Once a line
-    could not be written none is any more: the file ends with the last whole one.
+    Every line is handed to the operating system at once, so that a killed process loses
+    at most the line it was writing; nothing is forced to the disk. After a line that
+    could not be written no further one is: the file ends with the last complete line.
 
     Args:
         path: The file to write. No other record may be there.
@@ -246,7 +246,7 @@ class RunRecord(Listener):
     def _fail(self, error: Exception) -> None:
         """Ends the record with its last whole line: the next cannot be written.
 
-        A line that is missing would be missed by every line after it.
+        After a missing line, no later one could be verified.
         """
         self._failure = self._failure or said(error)
         with suppress(OSError, ValueError):
@@ -254,13 +254,13 @@ class RunRecord(Listener):
         self._file.close()
 
     def _cut(self) -> None:
-        """Takes away what stands behind the last whole line."""
+        """Removes everything after the last complete line."""
         self._file.truncate(self._whole.size)
         self._file.seek(self._whole.size)
 
 
 def _began(frame: Frame) -> str:
-    """How the line of a frame begins."""
+    """The beginning of a frame's line."""
     sequence, time_s = frame.sequence, frame.time_s
     if type(sequence) is int and type(time_s) is float and math.isfinite(time_s):
         return f'{{"sequence":{sequence},"time_s":{time_s!r}'
@@ -273,9 +273,9 @@ def line_hash(previous: str, body: str) -> str:
 
 
 def encodable(value: Any) -> Any:
-    """A value as JSON that every reader takes, and that `decoded` gives back.
+    """A value as JSON that every reader accepts, and that `decoded` converts back.
 
-    What JSON cannot say, or some readers refuse, has a key that begins with `$`.
+    What JSON cannot represent, or some readers reject, has a key that begins with `$`.
     """
     match value:
         case None | bool():
@@ -303,7 +303,7 @@ def encodable(value: Any) -> Any:
 
 
 class Opaque:
-    """A recorded value that JSON cannot hold; it prints as the original did."""
+    """A recorded value that JSON cannot represent; it prints like the original."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -313,7 +313,7 @@ class Opaque:
 
 
 def decoded(value: Any) -> Any:
-    """The value that `encodable` said in JSON."""
+    """The inverse of `encodable`."""
     if isinstance(value, list):
         return [decoded(item) for item in value]
     if not isinstance(value, dict):
@@ -451,7 +451,7 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
 
 
 def _is_old(written: str, behind: str, first: Mapping[str, Any]) -> bool:
-    """Whether a record was written when its machine's facts stood behind its hash."""
+    """Whether a record has the older form, with machine facts after its hash."""
     machine = first.get("machine")
     if not isinstance(machine, dict) or "machine" in parse_json(f"{written}}}", ""):
         return False
@@ -469,12 +469,12 @@ _LASTING = frozenset({float, int, bool, str, type(None)})
 
 
 class SignalText:
-    """Says what a JSON encoder without blanks would, byte for byte.
+    """Produces the same bytes as a JSON encoder without blanks.
 
-    It keeps one frame's signals and texts, whatever came before.
+    It caches the signals and texts of a single frame.
 
     Args:
-        encode: That encoder, which does what is not done here.
+        encode: That encoder, for everything else.
     """
 
     def __init__(self, encode: Callable[[Any], str]) -> None:
@@ -482,7 +482,7 @@ class SignalText:
         self._begin(())
 
     def _begin(self, names: tuple[str, ...]) -> None:
-        """Forgets the last frame, whose signals were others."""
+        """Clears the cache of the last frame, which had other signals."""
         self._labels = [f"{encode_basestring_ascii(name)}:" for name in names]
         self._names = names
         self._values: list[Any] = [_NOTHING] * len(names)
@@ -492,7 +492,7 @@ class SignalText:
         """The signals as an object.
 
         Raises:
-            TypeError: A name is no string, or a value nothing that JSON has.
+            TypeError: A name is not a string, or a value is not a JSON value.
             ValueError: A value is no finite number.
         """
         names = tuple(signals)

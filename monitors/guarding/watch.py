@@ -43,9 +43,9 @@ States = tuple[int | None, ...]
 class Watch:
     """The states of one model or more, and all their laws, read frame by frame.
 
-    A frame is expected, taken in and then read by every law. A frame that is expected
-    and does not come that far, whatever the reason, is lost: then no law's state is
-    known until what follows settles it.
+    A frame is expected, taken in and then read by every law. An expected frame that
+    does not get that far, for whatever reason, is lost: then the laws' states are
+    unknown until later frames determine them.
 
     Args:
         parts: The models, each with its laws; all have one clock.
@@ -98,7 +98,7 @@ class Watch:
         return self.advance(self.abstracted(frame))
 
     def expect(self) -> None:
-        """A frame is there. If the last one was not read to its end, it is lost."""
+        """A frame is there. If the last one was not read completely, it is lost."""
         if self.violated:
             self.violated = ()
             for law in self.laws:
@@ -111,7 +111,7 @@ class Watch:
         self._expecting = True
 
     def interfered(self) -> None:
-        """Someone steps in: what follows says nothing of the models."""
+        """An intervention begins: what follows is no evidence about the models."""
         for part in self.parts:
             part.interfered()
 
@@ -123,7 +123,7 @@ class Watch:
         """Moves every law on by the states just completed; False if none is.
 
         `violated` are the laws that break at it or, if frames were missing, before it.
-        `lost` says that a frame was, and that not every law is settled again since.
+        `lost` says that a frame was lost and not every law's state is known again.
         """
         broke, ticks = False, 0
         for part, state in zip(self.parts, bits, strict=True):
@@ -164,7 +164,7 @@ class Watch:
 
     @property
     def risks(self) -> dict[str, Risk]:
-        """The risk of every law, by name; without those that cannot be told."""
+        """The risk of every law, by name; without those that are unknown."""
         return {law.name: law.risk for law in self.laws if math.isfinite(law.point)}
 
     def evidence(self, law: LawWatch) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ def load_watch(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What `load_watch` is asked for. Models are the same if they are one object."""
+    """The arguments of `load_watch`. Models are the same if they are one object."""
 
     models: tuple[Model, ...]
     horizon_s: float
@@ -239,7 +239,7 @@ class _Asked:
 
 @lru_cache(maxsize=4)  # the runs of a campaign have one model, or a few
 def _solved(wanted: _Asked) -> Watch:
-    """A watch that nobody reads frames with: others are made like it."""
+    """A template watch: it reads no frames itself, and others are copied from it."""
     models, provides, source = wanted.models, wanted.provides, wanted.source
     laws, horizon_s = wanted.laws, wanted.horizon_s
     asked = laws or [text for each in models for text in each.laws]
@@ -276,7 +276,7 @@ def _solved(wanted: _Asked) -> Watch:
 
 
 def _check_alike(learned: Sequence[_Learned], source: str) -> None:
-    """Refuses models that no one source of frames can be for."""
+    """Rejects models that no single source of frames can serve."""
     first = learned[0]
     for each in learned[1:]:
         apart = not math.isclose(each.period_s, first.period_s)
@@ -290,14 +290,14 @@ def _check_alike(learned: Sequence[_Learned], source: str) -> None:
 
 
 def _named(text: str, learned: Sequence[_Learned]) -> list[Law]:
-    """Laws by a name that a model itself gives, or else as the book has them."""
+    """Laws by a name that a model itself gives, or else from the law book."""
     own = told_apart(each.own[text] for each in learned if text in each.own)
     return own or parts_of(text, learned[0].abstraction)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Learned:
-    """One model, and what of it is watched.
+    """One model, and its watched laws.
 
     Args:
         model: The model.
@@ -382,7 +382,7 @@ class _Learned:
             )
 
     def check_clocks(self, horizon_s: float) -> None:
-        """Refuses times that do not fit each other: one of them has the wrong unit."""
+        """Rejects times that do not fit each other: one of them has the wrong unit."""
         period_s, ticks_s = self.model.period_s, self.abstraction.period_s
         if not 0 < horizon_s < math.inf:
             raise InvalidInput(f"a horizon of {horizon_s:g} s looks nowhere ahead")

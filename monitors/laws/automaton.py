@@ -99,8 +99,8 @@ class Automaton:
         due: Steps until a pending obligation can go unmet; 0 if none is pending.
         pending: Whether something is pending.
         relieved: The state in which nothing is pending, and all else is the same.
-        complete: Like `step` for what is already pending. Row 0 owes nothing, in row 1
-            it went unmet.
+        complete: Like `step` for what is already pending. In row 0 nothing is pending;
+            in row 1 the obligation went unmet.
         owed: The row of `complete` that each state begins in.
         period_s: The clock that seconds were counted with.
     """
@@ -360,7 +360,7 @@ class _Explorer:
         )
 
     def _without_deadlines(self) -> list[int]:
-        """For each state the one that owes only what lasts for ever, if it is known."""
+        """For each state the one with only its permanent obligations, if known."""
         numbers = {state: number for number, state in enumerate(self.states)}
         return [
             numbers.get((_lasting(owed), memory), number)

@@ -149,11 +149,12 @@ def _filled(
 def law_latches(
     formula: Formula, propositions: Sequence[Expression]
 ) -> tuple[Latch, ...]:
-    """What a tick takes of each proposition, so that a law loses nothing by it.
+    """How a tick combines each proposition over its frames, so that the law loses
+    nothing.
 
-    What can break the law, or begin or meet an obligation, counts if it held at any
-    frame; what must hold all along counts if it held at all of them; what works both
-    ways is taken from the last.
+    A proposition that can break the law, or begin or meet an obligation, counts if it
+    held at any frame; one that must hold throughout counts if it held at all of them;
+    one used both ways is taken from the last frame.
     """
     uses: dict[str, set[Latch]] = {repr(p): set() for p in propositions}
     _collect(formula, True, False, uses)
@@ -172,7 +173,7 @@ def _collect(
     Args:
         node: A formula.
         positive: Whether its truth keeps the law.
-        waits: Whether one moment of truth within some time is enough.
+        waits: Whether it suffices that it is true once within some time.
         uses: The uses found so far, by the proposition's text.
     """
     if not is_temporal(node):

@@ -68,7 +68,7 @@ def _number(value: float) -> str:
 
 
 class Temporal(Expression):
-    """A node that speaks of other moments than now."""
+    """A node that refers to moments other than the present."""
 
     __slots__ = ()
     level: ClassVar[int] = 5
@@ -183,7 +183,7 @@ def parse_formula(
 
     Args:
         text: For example `always(brake > 5 -> eventually[0, 2 s] speed < 0.5)`.
-        vocabulary: Gives types and units of signals; without one any name goes.
+        vocabulary: Gives types and units of signals; without one any name is accepted.
         definitions: Names that stand for expressions already parsed.
 
     Raises:
@@ -193,7 +193,7 @@ def parse_formula(
 
 
 def is_temporal(formula: Formula) -> bool:
-    """Whether it speaks of other moments than now."""
+    """Whether it refers to moments other than the present."""
     return any(isinstance(node, Temporal) for node in formula.walk())
 
 

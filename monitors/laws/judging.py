@@ -1,4 +1,5 @@
-"""Laws over recorded traces: verdicts, violations, and what no verdict is worth.
+"""Laws over recorded traces: verdicts, violations, and laws without a meaningful
+verdict.
 
 A law whose signals the trace cannot know is not applicable. One that could not have
 been broken, since its trigger never came or its signals never changed, is vacuous.
@@ -72,7 +73,9 @@ AGAIN_S = 1.0
 
 
 def instances(times_s: Iterable[float]) -> list[tuple[float, float]]:
-    """From when to when a law was broken, by the times of its violations in order."""
+    """The intervals in which a law was broken, from the ordered times of its
+    violations.
+    """
     found: list[tuple[float, float]] = []
     for time_s in times_s:
         if found and time_s - found[-1][1] <= AGAIN_S:
@@ -158,7 +161,7 @@ def _columns(law: Law, trace: Trace | Kept) -> Columns:
 
 
 def _typed(signals: tuple[str, ...], trace: Trace, vocabulary: Vocabulary) -> Trace:
-    """The trace's values as the law's vocabulary holds them."""
+    """The trace's values, converted for the law's vocabulary."""
     frames = []
     for index, frame in enumerate(trace.frames):
         row = {k: v for k, v in frame.values.items() if k in signals}
@@ -273,10 +276,10 @@ def _units(formula: Formula) -> set[str]:
 def why_vacuous(formula: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> str:
     """Why the law could not have been broken in this trace; empty if it could.
 
-    Part by part: its trigger never holds; or what it demands compares only with what
-    is none all along; or, without a trigger, none of its signals ever changes.
-    Truth values are exempt from the last: that nothing forbidden happened is what
-    keeping such a law looks like.
+    Part by part: its trigger never holds; or what it demands compares only with what is
+    none all along; or, without a trigger, none of its signals ever changes. Truth
+    values are exempt from the last condition: a constant false is what keeping such a
+    law looks like.
     """
     reasons = [_part_reason(part, columns, n) for part in _parts(formula)]
     return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
@@ -314,7 +317,9 @@ def _part_reason(part: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> 
 def _could(
     node: Expression, columns: Mapping[str, NDArray[Any]], n: int
 ) -> NDArray[np.bool_]:
-    """In which frames it may hold; of other moments no more is asked than that."""
+    """The frames in which it may hold; conditions over other moments are not checked
+    further.
+    """
     if not is_temporal(node):
         return np.broadcast_to(evaluate(node, columns), n)
     match node:

@@ -46,16 +46,16 @@ class Law:
 
     Args:
         name: As in the book, `51_5`; for a bare formula its text.
-        formula: What must hold. Of a law in parts, all of them together.
+        formula: What must hold. For a law in parts, all of them together.
         text: The formula as it was written.
         title: The law in plain words.
-        article: Where it stands in the statute.
+        article: Its place in the statute.
         statute: The statute.
         edition: Whose text and times these are; empty where there is only one.
         clock_s: The coarsest clock needed: the law's automaton grows exponentially
             with finer ones, so a monitor of it ticks no faster than this.
-        note: What one should know about its text.
-        vocabulary: What its names mean; None where any name goes.
+        note: A remark about its text.
+        vocabulary: The vocabulary of its names; None if any name is accepted.
         parts: Laws that make up this one, each with a monitor of its own.
     """
 
@@ -78,7 +78,7 @@ class Law:
 
     @property
     def reference(self) -> str:
-        """What `find_laws` finds this law by, in the book that it comes from."""
+        """The name by which `find_laws` finds this law in its book."""
         if self.title or self.name == self.text:
             return self.name
         return f"{self.name} := {self.text}"
@@ -145,7 +145,7 @@ def find_laws(
         name_or_formula: `51_5`, an article such as `51`, or `always (a -> …)`, which
             may be given a name: `careful := always (a -> …)`.
         book: Where names are looked up; by default the one that ships.
-        vocabulary: What the names in a formula mean.
+        vocabulary: The vocabulary of the names in a formula.
         definitions: Names in a formula that stand for expressions.
 
     Raises:

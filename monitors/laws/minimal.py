@@ -43,8 +43,8 @@ def merge_equivalent(
     """The class of each state: states that reach the target by the same words.
 
     Refinement starts from the distances to the target, by any letters and by one letter
-    repeated. Equivalent states share them, and long countdowns are told apart by them
-    at once instead of in a round a step.
+    repeated. Equivalent states share them, and they distinguish long countdowns at once
+    instead of one step per round.
     """
     single = range(min(step.shape[1], _REPEATED_LETTERS))
     distances = [steps_to(step[:, [letter]], target) for letter in single]

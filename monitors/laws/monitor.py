@@ -2,7 +2,7 @@
 
 A violation is final for the verdict on a trace. The monitor then re-arms: it starts
 afresh on the frame after, so that later violations are seen and counted too. A guard
-instead keeps what the law remembers of the past: what it let pass still counts.
+instead keeps the law's memory of the past: what it let pass still counts.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Monitor:
 
 
 class _State(dict[int, "_After"]):
-    """A state of an automaton: what follows each letter, once it has come."""
+    """A state of an automaton, with its successors, filled in as letters occur."""
 
     __slots__ = ("number", "_states")
 
@@ -328,10 +328,10 @@ class FollowedLaw:
         self._letter = 0
 
     def frame(self, frame: Frame) -> list[Verdict]:
-        """Reads a frame; the verdicts on the ticks that are over with it.
+        """Reads a frame; returns the verdicts on the ticks that it completes.
 
-        That is one as a rule, none where the law's clock is slower than the frames,
-        and several where frames were missing: time goes on without them.
+        Usually that is one; none if the law's clock is slower than the frames, and
+        several if frames were missing.
         """
         letter = self._latcher.frame(frame.time_s, self._reader.frame(frame))
         if letter is None:

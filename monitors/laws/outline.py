@@ -1,4 +1,4 @@
-"""An automaton in few words: chains of countdown folded, letters as conditions."""
+"""A summary of an automaton: countdowns are folded, letters become conditions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def outline(automaton: Automaton) -> Outline:
 
 
 def _summary(automaton: Automaton) -> Outline:
-    """Only whether something is owed, for an automaton too large to be told."""
+    """Only whether an obligation is pending, for an automaton too large to show."""
     groups: dict[str, list[int]] = {}
     for state in range(automaton.n):
         kind = "waiting" if automaton.pending[state] else "at rest"
@@ -342,7 +342,7 @@ class _Row:
 
 
 def _rise(span: int) -> int:
-    """How far an arc over that many states stands off."""
+    """The height of an arc over that many states."""
     return 34 + 26 * abs(span) + (40 if span > 1 else 0)
 
 

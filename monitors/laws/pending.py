@@ -2,11 +2,11 @@
 
 So laws that mean the same have the same obligations, however they are written. A state
 is *relieved* by a state that differs from it for a bounded time only: whatever follows,
-both soon come to the same state, or one of them is broken. Of these it is the most
-lenient one that is no more lenient than the law is at first, when nothing has happened.
-What a state forbids beyond its relieved state is pending. What both forbid is the mode
-that the law is in: after `a`, `always (a -> always not bad)` is in another mode, and
-nothing is pending. It is the same law as `always (once a -> not bad)`.
+both soon come to the same state, or one of them is broken. It is the most lenient of
+these that is no more lenient than the law is in the beginning. What a state forbids
+beyond its relieved state is pending. What both forbid is the mode that the law is in:
+after `a`, `always (a -> always not bad)` is in another mode, and nothing is pending. It
+is the same law as `always (once a -> not bad)`.
 
 A pending obligation goes unmet where the law breaks before it is settled, and what is
 pending had to do with it: the relieved state is not broken by the same frame.
@@ -107,9 +107,9 @@ def completion(
 ) -> tuple[_Table, NDArray[np.int32]]:
     """What happens to pending obligations: a table, and each state's first row.
 
-    A row is a state with the relieved one beside it, both reading on. Where those are
-    too many, only the state goes on, and what arises while something is pending counts
-    as pending too.
+    A row is a state with the relieved one beside it, both reading on. If there are too
+    many of these, only the state is followed, and what arises while an obligation is
+    pending counts as pending too.
     """
     columns, back = np.unique(step, axis=1, return_inverse=True)
     found = _pairs(columns, violated, relieved)

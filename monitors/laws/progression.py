@@ -64,7 +64,9 @@ class Memory:
     right: Callable[[int], bool]
 
     def update(self, held: int, letter: int) -> int:
-        """The memory after a frame: bit k says `right` held k steps ago, kept since."""
+        """The memory after a frame: bit k says that `right` held k steps ago and `left`
+        since.
+        """
         held = (held << 1 if self.left(letter) else 0) | self.right(letter)
         if math.isinf(self.high):
             if held >> self.low:
@@ -108,7 +110,7 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
     """Splits a law into what must hold always and what must hold at the start.
 
     Raises:
-        InvalidExpression: When the law could never be seen broken or needs the
+        InvalidExpression: The law could never be observed to be broken, or needs the
             future inside the past.
     """
     if period_s is not None and not 0 < period_s < math.inf:
@@ -340,7 +342,7 @@ def _simplified(clauses: Iterable[Clause]) -> Owed:
 
 
 def both(one: Owed, other: Owed) -> Owed:
-    """Owing one and the other."""
+    """The obligation to meet both."""
     if not one or one is BROKEN:
         return other if not one else BROKEN
     if not other or other is BROKEN:
@@ -349,7 +351,7 @@ def both(one: Owed, other: Owed) -> Owed:
 
 
 def either(one: Owed, other: Owed) -> Owed:
-    """Owing one or the other."""
+    """The obligation to meet either."""
     if not one or not other:
         return NOTHING
     if one is BROKEN:
@@ -369,11 +371,11 @@ class Progression:
         self._of_clause: dict[tuple[Clause, int], Owed] = {}
 
     def start(self, nodes: Iterable[int]) -> Owed:
-        """What owes these nodes at the next frame."""
+        """The obligation to satisfy these nodes at the next frame."""
         return frozenset(frozenset([("F", 0, 0, (node,))]) for node in nodes)
 
     def after(self, owed: Owed, letter: int) -> Owed:
-        """What remains owed after a frame with that letter."""
+        """The obligations that remain after a frame with that letter."""
         left: set[Clause] = set()
         for clause in owed:
             kept = self._clause(clause, letter)
@@ -383,7 +385,7 @@ class Progression:
         return _simplified(left)
 
     def arising(self, node: int, letter: int) -> Owed:
-        """What a node that must hold now makes owed from the next frame on."""
+        """The obligations from the next frame on, for a node that must hold now."""
         key = (node, letter)
         if key not in self._of_node:
             self._of_node[key] = self._node(node, letter)

@@ -1,12 +1,12 @@
 """How far a law is from being broken: the quantitative semantics of formulas.
 
 Above 0 a formula holds, below 0 it does not, and the number says by how much, in the
-units of its comparisons; at 0 it stands on the border. A comparison's number is the
-distance to its limit, `and` and `always` take the least, `or` and `eventually` the
-greatest. What is only true or false, a comparison with `none` among it, has no
-distance: it counts as infinite, unless a degree is given for it.
+units of its comparisons; at 0 it is exactly on the boundary. A comparison's number is
+the distance to its limit, `and` and `always` take the least, `or` and `eventually` the
+greatest. Boolean values, including comparisons with `none`, have no distance: they
+count as infinite, unless a degree is given.
 
-A trace is finite. Beyond its end the last frame goes on for ever, and before its
+A trace is finite. After the end the last frame is repeated for ever, and before the
 beginning there is nothing.
 """
 
@@ -58,7 +58,7 @@ class Stretch:
     """Some frames in a row, as columns.
 
     Args:
-        columns: The signals, as `evaluate` reads them; of every one as many.
+        columns: The signals, as `evaluate` reads them; all of the same length.
         length: How many frames.
         degrees: How far a Boolean signal is from changing; above 0 it is true.
     """
@@ -183,13 +183,13 @@ def _fold(choose: np.ufunc, parts: list[_Degree]) -> _Degree:
 
 
 def _later(values: Floats, steps: int) -> Floats:
-    """The values so many steps on; the last one stays."""
+    """The values this many steps ahead; the last one is repeated."""
     steps = min(steps, len(values) - 1)
     return np.concatenate([values[steps:], np.full(steps, values[-1])])
 
 
 def _earlier(values: Floats, steps: int, before: float) -> Floats:
-    """The values so many steps ago."""
+    """The values this many steps ago."""
     steps = min(steps, len(values))
     return np.concatenate([np.full(steps, before), values[: len(values) - steps]])
 
@@ -212,7 +212,7 @@ def _behind(values: Floats, low: int, high: float) -> Floats:
 
 
 def _windows(values: Floats, length: int) -> Floats:
-    """The greatest of each so many in a row."""
+    """The maximum of each window of this length."""
     greatest: Floats = sliding_window_view(values, length).max(axis=1)
     return greatest
 

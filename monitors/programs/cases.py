@@ -1,10 +1,10 @@
-"""Labelled cases for guards, and how right a guard is on them.
+"""Labelled cases for guards, and a guard's accuracy on them.
 
-Scores follow GuardAgent's paper. Label accuracy, precision and recall are of the label
-alone. Explanation accuracy is the fraction of cases to deny that are denied for exactly
-the right reason. Final-response accuracy is the share of cases to let pass that pass
-and were then answered right, of those that say so. A program that fails, or was never
-written, says nothing: that is wrong in any case, and no denial.
+Scores follow GuardAgent's paper. Label accuracy, precision and recall refer to the
+label alone. Explanation accuracy is the fraction of cases to deny that are denied for
+exactly the right reason. Final-response accuracy is the fraction of cases to allow that
+pass and were answered correctly, among the cases that state this. A program that fails,
+or was never written, gives no verdict: that is always wrong, and not a denial.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Case:
 
     Args:
         name: What it is called.
-        inputs: What a program is handed.
+        inputs: The inputs of a program.
         group: Its subject: a role or a rule.
         label: 0 allow, 1 deny; None: unknown.
-        details: What is denied of it, where it is labelled 1.
+        details: What is denied, if it is labelled 1.
         answered: Whether the agent's final answer is right; None: unknown.
-        told: The inputs that stand in the case and were not found in its log.
+        told: The inputs that are in the case and were not found in its log.
     """
 
     name: str
@@ -107,7 +107,7 @@ def read_cases(
 
     Args:
         path: JSON Lines, or EICU-AC or Mind2Web-SC as published (`.json`).
-        kind: What the cases are about.
+        kind: The subject of the cases.
         tables: The tables that logs may read, as far as they are known.
 
     Raises:
@@ -126,7 +126,7 @@ def read_cases(
 
 
 def parse_case(text: str, source: str) -> Case:
-    """One action by itself, as a line of `check` has it."""
+    """One action, as in a line of `check`."""
     content = parse_json(text, source)
     return _acting(validated(_ActionLine, content, source), 1)
 
@@ -169,7 +169,7 @@ Judge = Callable[[Case], Outcome]
 
 @dataclass(slots=True)
 class _Tally:
-    """What there is to count."""
+    """Counts of verdicts."""
 
     cases: int = 0
     right: int = 0
@@ -219,7 +219,7 @@ class Score:
         """Counts one case.
 
         Raises:
-            InvalidInput: Nobody has said what is right.
+            InvalidInput: The case has no label.
         """
         if case.label is None:
             raise InvalidInput(f"the case {case.name!r} has no label")
@@ -244,7 +244,7 @@ class Score:
 
 
 def score(cases: Iterable[Case], judge: Judge) -> Score:
-    """How right a judge is."""
+    """A judge's accuracy."""
     found = Score()
     for case in cases:
         found.add(case, judge(case))

@@ -1,9 +1,9 @@
 """The tables and columns that an agent's log reads: SQL, pandas code, calls of tools.
 
 A log is a list of texts. SQL is parsed by sqlglot. Code is parsed by `ast` and never
-run: pandas, and calls as EHRAgent makes them (`LoadDB`, `FilterDB`, `GetValue`). What
-cannot be told apart counts for every table that it may be of, so that too much is named
-rather than too little.
+run: pandas, and calls as EHRAgent makes them (`LoadDB`, `FilterDB`, `GetValue`). An
+ambiguous column counts for every table that it may belong to, so that too many are
+named rather than too few.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def columns_of(
 
     Args:
         log: SQL statements, pandas code or calls of tools, in their order.
-        tables: The tables that there are, as far as they are known.
+        tables: The known tables.
         complete: Whether these have all of their columns.
 
     Raises:
@@ -78,7 +78,7 @@ def columns_of(
 
 
 def logged(arguments: Mapping[str, Any]) -> list[str]:
-    """What an action's arguments have of a log: queries and code, however deep."""
+    """The queries and code in an action's arguments, at any depth."""
     return [
         text
         for role, text in Arguments().texts("", arguments)

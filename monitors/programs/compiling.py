@@ -116,8 +116,8 @@ def sentences_program(
 ) -> str:
     """The program that keeps rules in sentences.
 
-    A sentence that says more than its form has places for is refused, not shortened; so
-    is one that names a thing that neither households nor the specification know.
+    A sentence with more content than its form allows is rejected, not shortened; so is
+    one that names a thing unknown to both households and the specification.
 
     Raises:
         InvalidRequest: A sentence has none of the known forms; names its line.
@@ -185,7 +185,9 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
 
 
 def _of_a_place(text: str) -> _Rule | None:
-    """What keeps somebody or something out of a place, or slow in a weather."""
+    """The tests of a rule that keeps somebody or something out of a place, or slow in
+    some weather.
+    """
     for pattern in _CAPPED:
         if found := pattern.fullmatch(text):
             cap = found["cap"]
@@ -315,7 +317,8 @@ def compile_request(
     Args:
         request: The request.
         source: Its file, for errors.
-        specification: What the guarded agent is: a thing that it names is known.
+        specification: The description of the guarded agent: a thing that it names is
+            known.
         tools: The agent's tools, if sentences are about them.
 
     Raises:
@@ -328,7 +331,7 @@ def compile_request(
 
 
 def notes_on(request: Request) -> list[str]:
-    """What a reader should know of a request that compiles."""
+    """Remarks on a request that compiles."""
     rules = (_understood(_plain(rule.text)) for rule in request.rules)
     things = dict.fromkeys(thing for rule in rules for thing in _things(rule))
     return [

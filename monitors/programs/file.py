@@ -1,7 +1,8 @@
 """Files of guard programs: the request, the program and its signatures.
 
-A signature is a name with the digest of everything else in the file. It shows that what
-runs is what a person reviewed; it does not keep out who may write to the file.
+A signature is a name with the digest of everything else in the file. It shows that the
+running program is the one that a person reviewed; it does not stop someone with write
+access to the file.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class ProgramFile:
     Args:
         name: What it is called.
         request: The request in words.
-        specification: What the guarded agent is, in words.
+        specification: A description of the guarded agent, in words.
         made_by: What wrote the program: `rules`, or a model's name.
-        plan: What a model thought before it wrote the program.
+        plan: A model's reasoning before it wrote the program.
         program: Its text.
         functions: Sources of functions that were uploaded for it, by file name.
         signatures: Who signed it.
@@ -140,7 +141,7 @@ def require_signature(program: ProgramFile, source: str) -> None:
     """Raises unless the program's present content is signed.
 
     Raises:
-        NotSigned: Nobody signed it, or it was changed since.
+        NotSigned: It is unsigned, or was changed after it was signed.
     """
     if program.signed_by:
         return

@@ -1,4 +1,4 @@
-"""The functions that guard programs may call: the toolbox, and what each contains."""
+"""The functions that guard programs may call: the toolbox."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ SAID = ("deny", "ask", "reflect", "slow")
 class Function:
     """One function of the toolbox.
 
-    It is given values and gives one back, takes time in proportion to their size,
-    changes nothing, and raises `ProgramFault` where it cannot tell.
+    It takes values and returns one, in time proportional to their size, without side
+    effects, and raises `ProgramFault` if it cannot decide.
 
     Args:
         name: What programs call it.
@@ -64,7 +64,7 @@ def function(call: Callable[..., Value], name: str = "") -> Function:
     """A function of the toolbox, described by its own signature and docstring.
 
     Raises:
-        InvalidInput: It says nothing of itself, or takes what programs cannot give.
+        InvalidInput: It has no docstring, or parameters that programs cannot give.
     """
     name = name or "".join(part.title() for part in call.__name__.split("_"))
     about = " ".join((inspect.getdoc(call) or "").split())

@@ -1,9 +1,9 @@
 """The text of a guard program, parsed and held to the language.
 
 The language is a small part of Python's syntax: assignments, literals, comparisons,
-`and`, `or`, `not`, `if`, `for` over what is there, and calls of the toolbox's functions
-by name. There are no attributes, definitions, imports, operators that compute, or
-formats, so a program can reach nothing that it is not handed.
+`and`, `or`, `not`, `if`, `for` over existing values, and calls of the toolbox's
+functions by name. There are no attributes, definitions, imports, operators that
+compute, or formats, so a program can reach nothing that it is not handed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class InvalidProgram(InvalidInput):
 
 
 def parse(text: str) -> ast.Module:
-    """The program's tree, in which nothing stands that the language does not have.
+    """The program's tree, which contains only what the language allows.
 
     Raises:
         InvalidProgram: It is not in the language; names the line.
@@ -110,7 +110,7 @@ def _refuse_large(text: str) -> None:
 
 
 def refuse(node: ast.AST, problem: str, mend: str = "") -> NoReturn:
-    """Says what is wrong at a place of the program."""
+    """Reports an error at a place in the program."""
     line = getattr(node, "lineno", None)
     raise InvalidProgram(problem, place=f"line {line}" if line else "", mend=mend)
 

@@ -67,7 +67,7 @@ _SINGLE = (str, int, float, bool, type(None))
 def compared(
     run: Execution, operator: str, left: Value, right: Value, line: int
 ) -> bool:
-    """One comparison: of single values, of numbers, or of one with what holds many."""
+    """One comparison: of single values, of numbers, or of a value with a collection."""
     if operator in ("in", "not in"):
         return _is_in(run, left, right, line) is (operator == "in")
     if operator in ("is", "is not"):
@@ -173,7 +173,7 @@ class Expressions:
         refuse(node, "this does not stand in the language")
 
     def _remember(self, value: Value) -> int:
-        """Weighs a constant and all that lies in it."""
+        """Computes the size of a constant and everything in it."""
         if not isinstance(value, tuple | dict):
             return 1 + (len(value) // CHARACTERS_A_STEP if type(value) is str else 0)
         parts = value.values() if isinstance(value, dict) else value
@@ -213,7 +213,7 @@ class Expressions:
         return connect
 
     def _tested(self, node: ast.expr) -> Expression:
-        """An expression whose truth is a fact by itself."""
+        """An expression whose truth is itself a fact."""
         evaluate = self.of(node)
         if not is_bare(node):
             return evaluate
@@ -337,7 +337,7 @@ class Expressions:
         return [given.get(name, nothing) for name in parameters[: last + 1]]
 
     def said_of(self, node: ast.expr) -> str:
-        """How an expression stands in the program."""
+        """An expression's text in the program."""
         if node.lineno == node.end_lineno:
             line = self._lines[node.lineno - 1].encode()
             text = line[node.col_offset : node.end_col_offset].decode()
@@ -347,7 +347,7 @@ class Expressions:
 
 
 def is_bare(node: ast.expr) -> bool:
-    """Whether its truth is told by no fact of its own."""
+    """Whether its truth is not itself recorded as a fact."""
     return isinstance(node, ast.Name | ast.Subscript | ast.Constant)
 
 
@@ -362,7 +362,7 @@ class Statements:
     """Makes closures of statements that the grammar has let through.
 
     Args:
-        expressions: Makes those of what is in them.
+        expressions: Makes closures of the expressions in them.
     """
 
     def __init__(self, expressions: Expressions) -> None:
@@ -520,7 +520,7 @@ class Program:
         inputs: The names that it is handed.
 
     Raises:
-        InvalidProgram: It is not in the language, or calls what is not there.
+        InvalidProgram: It is not in the language, or calls an unknown function.
         TooLarge: It exceeds the size limit of programs.
     """
 
@@ -545,7 +545,7 @@ class Program:
         """The inputs that it reads."""
 
     def run(self, inputs: Mapping[str, Value]) -> Outcome:
-        """What it says of one action. Never raises."""
+        """Its verdict on one action. Never raises."""
         run = Execution(dict(inputs), self._weights)
         try:
             for statement in self._body:

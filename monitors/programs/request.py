@@ -45,7 +45,7 @@ class Request:
     Args:
         title: Its first heading.
         text: All of it.
-        rules: What stands in lists, a rule an entry.
+        rules: The entries of lists, one rule each.
         tables: Its tables.
     """
 
@@ -244,7 +244,7 @@ def _known(
 
 
 def has_head(table: Table, head: tuple[str, ...]) -> bool:
-    """Whether a table's columns are called so."""
+    """Whether a table's columns have these names."""
     return tuple(plain(cell) for cell in table.head) == head
 
 

@@ -25,12 +25,12 @@ _SHOWN = 60
 
 
 class Fact(NamedTuple):
-    """Something that a test found out.
+    """A fact found by a test.
 
     Args:
-        line: Where it stands in the program.
-        text: What was tested, as it stands there.
-        values: What its two sides were, for a comparison.
+        line: Its line in the program.
+        text: The text of the test.
+        values: The values of both sides, for a comparison.
         truth: What came out.
     """
 
@@ -60,13 +60,13 @@ def shown(value: Value) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One thing that a program says of an action.
+    """One verdict of a program on an action.
 
     Args:
         kind: What is to happen.
-        reason: Why, as it stands in the program; never text of the world's.
+        reason: The reason, as written in the program; never text from the world.
         details: More facts: the denied columns, the violated rules.
-        because: What the tests on the way to it found out, the nearest last.
+        because: The facts found by the tests that led to it, the nearest last.
         cap_kmh: For `slow`.
     """
 
@@ -79,10 +79,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one run.
+    """The outcome of one run.
 
     Args:
-        answer: What is to happen to the action; `deny` where the program failed.
+        answer: The verdict on the action; `deny` if the program failed.
         verdicts: Everything that it said.
         fault: Why it failed; empty if it finished.
         steps: What it took.
@@ -119,7 +119,7 @@ class Outcome:
         return min((v.cap_kmh for v in self.verdicts if v.cap_kmh), default=None)
 
     def explained(self) -> list[str]:
-        """What was said and why, in lines for people."""
+        """The verdicts with their reasons, as lines for people."""
         lines = [self.reason] if self.fault else []
         for verdict in self.verdicts:
             lines.append(f"{verdict.kind}: {verdict.reason}")
@@ -127,7 +127,7 @@ class Outcome:
         return lines
 
     def as_dict(self) -> dict[str, Any]:
-        """The outcome as JSON has it: empty fields left out."""
+        """The outcome as JSON, without empty fields."""
         content: dict[str, Any] = {"label": self.label, "decision": self.answer}
         if self.reason:
             content["reason"] = self.reason
@@ -147,7 +147,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Execution:
-    """What a program has at hand while it runs."""
+    """What a running program can access."""
 
     names: dict[str, Value]
     weights: Mapping[int, int]
@@ -159,14 +159,14 @@ class Execution:
         """Takes steps from the budget.
 
         Raises:
-            ProgramFault: There are not so many left.
+            ProgramFault: Not enough steps are left.
         """
         self.left -= steps
         if self.left < 0:
             raise ProgramFault(f"it takes more than {MOST_STEPS} steps")
 
     def look_at(self, value: Value) -> None:
-        """Takes the steps that it takes to look at all of a value."""
+        """Takes as many steps from the budget as inspecting a whole value costs."""
         known = self.weights.get(id(value))
         self.spend(weigh(value, max(self.left, 0)) if known is None else known)
 

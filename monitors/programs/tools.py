@@ -1,4 +1,4 @@
-"""Sentences about an agent's own tools: which calls they mean, and with what."""
+"""Sentences about an agent's own tools: the calls and arguments that they mean."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Tool(NamedTuple):
 
 
 class NotATool(Exception):
-    """A phrase that no tool, or no argument of one, answers to."""
+    """A phrase that matches no tool, or no argument of one."""
 
 
 def tools_of(content: object, source: str) -> list[Tool]:
     """The tools of a list as MCP servers and models' providers write it.
 
     Raises:
-        InvalidInput: It is no such list.
+        InvalidInput: It is not such a list.
     """
     listed = content.get("tools") if isinstance(content, Mapping) else content
     found = [_tool(each) for each in listed] if isinstance(listed, list) else []
@@ -89,7 +89,7 @@ def _tool(entry: Any) -> Tool | None:
 
 
 def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
-    """The tests of a phrase that says what is called, and with what.
+    """The tests of a phrase that names a call and its arguments.
 
     Raises:
         NotATool: No tool does that, or none has such an argument.
@@ -112,7 +112,7 @@ def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
 
 
 def _does(tool: Tool, deed: str) -> bool:
-    """Whether a tool's name, or what it says of itself, has the words of a deed."""
+    """Whether a tool's name or description contains the words of an act."""
     first = words_of(tool.description.partition(".")[0]).split()
     name = parts(tool.name).split()
     verb, *things = (w for w in words_of(deed).split() if w not in _ARTICLES) or [""]
@@ -159,7 +159,7 @@ def check_program(
     """Checks the tools and arguments that a program names against those there are.
 
     Raises:
-        InvalidInput: No tool is called so, or none has such an argument.
+        InvalidInput: No tool has that name, or none has such an argument.
     """
     arguments = {each for given in tools.values() for each in given}
     for kind, called in _named(program):

@@ -28,10 +28,10 @@ class ProgramFault(ForewarnError):
 
 
 def weigh(value: Value, limit: int) -> int:
-    """How many steps it takes to look at all of a value.
+    """The number of steps for inspecting a whole value.
 
     Raises:
-        ProgramFault: It is more than `limit`, lies too deep, or is no value.
+        ProgramFault: It is larger than `limit`, nested too deep, or not a value.
     """
     if type(value) in _SMALL:
         return 1
@@ -68,7 +68,7 @@ def weigh(value: Value, limit: int) -> int:
 
 
 def kind(value: Value) -> str:
-    """What a value is, in words for people."""
+    """The kind of a value, in words for people."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -1,9 +1,9 @@
-"""What a chain's risks mean: a calibration curve, and where a risk likely lies.
+"""Calibration of a chain's risks: a curve, and likely intervals.
 
-A chain forgets: two runs in one state are alike to it, though one driver is bold and
-the other is not. Over a horizon its risks therefore lean towards the middle. How far
-is seen in runs that it did not learn from. `Calibration` corrects it by a rising curve:
-risks keep their order, 0 stays 0 and 1 stays 1.
+A chain has no memory: it treats two runs in one state alike, even if one driver is bold
+and the other is not. Over a horizon its risks therefore lean towards the middle.
+Held-out runs show how far. `Calibration` corrects it by a rising
+curve: risks keep their order, 0 stays 0 and 1 stays 1.
 
 `Likely` is the interval in which a risk likely lies, as a model keeps it for the run
 time. It comes from drawing whole runs again (`trust.resampling`), so it shows how much
@@ -245,7 +245,8 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounded:
-    """A law's risk from every pair as the chain has it, with any bounds.
+    """A law's risk from every pair according to the chain, with bounds if there are
+    any.
 
     `observed` says where the bounds are those of first visits.
     """

@@ -2,14 +2,14 @@
 
 Of each run we take the first moment in which the chain and the law's monitor are in a
 pair of states, before any violation, and whether an obligation that was pending then,
-or arose within the horizon, went unmet. These outcomes are independent from run to
-run, whatever else states remember. So Clopper-Pearson bounds the probability at a first
-visit, and Bonferroni makes the bounds hold for all pairs at once. Of later visits in a
-run they say nothing.
+or arose within the horizon, went unmet. These outcomes are independent from run to run,
+whatever else states remember. So Clopper-Pearson bounds the probability at a first
+visit, and Bonferroni makes the bounds hold for all pairs at once. They do not apply to
+later visits in a run.
 
-A run that ends is taken to its end, as the chain takes it where ends are counted. Where
-they are not, and where frames are missing, some outcomes are unknown: the lower bound
-counts them as met, the upper bound as unmet, so both hold whatever cut the run short.
+A run that ends is followed to its end, as in a chain whose ends are counted. Where they
+are not, and where frames are missing, some outcomes are unknown: the lower bound counts
+them as met, the upper bound as unmet, so both hold whatever cut the run short.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FirstVisits:
     pairs: Ints
 
     def as_dict(self) -> dict[str, Any]:
-        """As the model's file has it."""
+        """As stored in the model's file."""
         return {
             "horizon_s": self.horizon_s,
             "monitor": self.monitor,
@@ -54,7 +54,7 @@ class FirstVisits:
 
     @classmethod
     def from_dict(cls, content: object, source: str = "") -> FirstVisits:
-        """What a model's file says."""
+        """The content of a model's file."""
         file = validated(_File, content, source, InvalidModel)
         pairs = np.array(file.pairs, np.int64).reshape(-1, 5)
         if (pairs[:, 3] + pairs[:, 4] > pairs[:, 2]).any():

@@ -29,8 +29,8 @@ Ints = NDArray[np.int64]
 class Reading:
     """The transitions of a chain, and the letter that a monitor reads in each state.
 
-    What is owed at END is decided by repeating the last state for ever. So END is
-    split into one absorbing state for each letter from which it is entered, in which
+    An obligation pending at END is decided by repeating the last state for ever. So END
+    is split into one absorbing state for each letter from which it is entered, in which
     the monitor goes on reading that letter. The first copy keeps END's number and the
     others come last, so that all other numbers stay.
 
@@ -59,7 +59,7 @@ class Reading:
         return np.repeat(np.arange(self.n), np.diff(self.indptr))
 
     def weights(self, data: Floats) -> Floats:
-        """What stands at each transition, from what stood there before the split."""
+        """The values at each transition, from those before the split."""
         return np.append(data, 1.0)[self.origin] if self.ends.size > 1 else data
 
     def restore(self, values: Floats) -> Floats:
@@ -74,7 +74,7 @@ class Reading:
 def read_chain(
     indptr: Ints, indices: Ints, end: int | None, letters: Ints, automaton: Automaton
 ) -> Reading:
-    """What the automaton reads along a chain; END's own letter is never looked at."""
+    """What the automaton reads along a chain; END's own letter is never read."""
     n = len(indptr) - 1
     monitor_states, columns = automaton.step.shape
     letters = np.array(letters, dtype=np.int64)
@@ -134,8 +134,9 @@ def product_chain(chain: Chain, letters: Ints, automaton: Automaton) -> Chain:
     """The pairs that can be reached, as a chain of their own, for other tools.
 
     It starts where the chain starts, or else in every state, with the monitor having
-    read that state. A pair is named "s|q". The chain's labels are kept, `violated`
-    and `pending` are added. What would be too large is refused before it is built.
+    read that state. A pair is named "s|q". The chain's labels are kept, `violated` and
+    `pending` are added. A product that would be too large is rejected before it is
+    built.
     """
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     n = reading.n

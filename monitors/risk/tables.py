@@ -269,7 +269,7 @@ def _check_work(
 
 
 def _unseen(intervals: IntervalChain, reading: Reading) -> Floats | None:
-    """What may be unseen of each state; the copies of END lead nowhere."""
+    """The probability of unseen successors of each state; copies of END have none."""
     if intervals.unseen is None:
         return None
     return np.append(intervals.unseen, np.zeros(reading.n - intervals.n))

@@ -2,11 +2,11 @@
 
 The text form is read as people write it: a rule stands from `rule @name` to `end`, in
 sections `trigger`, `check` and `enforce`; comments, headings, glued or missing `end`s,
-alternatives, `&`, dotted and spaced names and older spellings are understood. What is
-not understood is reported with its line.
+alternatives, `&`, dotted and spaced names and older spellings are understood. What
+cannot be parsed is reported with its line.
 
 A predicate's name is ours, or in the table of names (`agentspec.yaml`), or from the
-user's own module. A rule with any other name is off and says what it needs.
+user's own module. A rule with any other name is turned off and states what it needs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HEADING = re.compile(r"^\s*(={2,}|-{2,}|\*{2,}|index\s*\d|case\s*\d)", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What could not be read, and where."""
+    """The parts that could not be read, with their places."""
 
     line: int
     problem: str
@@ -60,11 +60,11 @@ class WrittenRule:
     Args:
         name: What follows the `@`.
         line: Where it begins.
-        triggers: Its events; any of them asks it.
+        triggers: Its events; any of them triggers it.
         checks: Its conditions; all of them must hold.
-        enforcements: What it does, in its order.
-        prepared: What it wants to be worked out before, which only its authors' early
-            versions had.
+        enforcements: Its actions, in order.
+        prepared: Computations to do beforehand, which only AgentSpec's early versions
+            had.
         text: All of it.
     """
 
@@ -78,7 +78,7 @@ class WrittenRule:
 
 
 def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
-    """The rules of a file, and what of it could not be read."""
+    """The rules of a file, and the parts that could not be read."""
     plain = _without_comments(text.replace("\r\n", "\n").replace("`", " "))
     plain = _GLUED.sub("end\nrule", plain)
     opened = list(_RULE.finditer(plain))
@@ -205,14 +205,14 @@ _MOMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came of importing files.
+    """The result of importing files.
 
     Args:
         rules: The rules, those that cannot run among them.
         files: How many files were read.
         runnable: How many rules can run.
         needs: Rules with an unknown predicate.
-        unread: What of the files could not be read: file, line and problem.
+        unread: Parts of the files that could not be read: file, line and problem.
     """
 
     rules: RuleSet
@@ -223,7 +223,7 @@ class Imported:
     known: frozenset[str] = frozenset()
 
     def fixes(self) -> list[tuple[str, str, str]]:
-        """Each rule's need, and what to write instead where that can be told."""
+        """Each rule's need, and what to write instead if known."""
         return [(rule, need, self._fix(need)) for rule, need in self.needs]
 
     def _fix(self, need: str) -> str:
@@ -238,7 +238,7 @@ class Imported:
         return ""
 
     def as_dict(self) -> dict[str, Any]:
-        """What `forewarn rules import --json` prints."""
+        """The output of `forewarn rules import --json`."""
         return {
             "files": self.files,
             "rules": len(self.rules.rules),
@@ -279,9 +279,10 @@ def import_rules(
     """Reads rule files.
 
     Args:
-        files: Their paths; an empty file counts for nothing.
+        files: Their paths; empty files are ignored.
         libraries: The predicates of each domain, a user's own among them.
-        domain: Of all rules; None: what each rule's trigger tells.
+        domain: The domain of all rules; None: the domain that each rule's trigger
+            implies.
         exact: Keep to AgentSpec's own matching: see `forewarn.rules/1`.
     """
     rules: list[Rule] = []
@@ -335,7 +336,7 @@ def _domain(rule: WrittenRule) -> Domain:
 def _rules(
     rule: WrittenRule, domain: Domain, library: Library, exact: bool
 ) -> Iterator[Rule]:
-    """The rule, once for each moment at which it is asked."""
+    """The rule, once for each moment at which it is evaluated."""
     conditions: list[str] = []
     needs: list[str] = []
     for check in rule.checks:
@@ -364,7 +365,7 @@ def _summary(rule: WrittenRule) -> str:
 
 
 def _all_triggers(words: Sequence[str], exact: bool) -> list[Trigger]:
-    """What asks a rule: the actions that it names, and each other moment."""
+    """The triggers of a rule: the actions that it names, and other moments."""
     found = dict.fromkeys(_MOMENTS[word] for word in words if word in _MOMENTS)
     actions = [word for word in words if word not in _MOMENTS]
     if actions and Trigger("before") not in found:
@@ -411,7 +412,7 @@ def _atom(text: str, library: Library) -> str | None:
 
 
 def _checked(condition: str, library: Library) -> str | None:
-    """The condition, if the library has all that it asks for."""
+    """The condition, if the library has all that it needs."""
     try:
         parse_condition(condition, library)
     except InvalidInput:
@@ -428,9 +429,9 @@ def _names() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
-    """What AgentSpec would do: the last word counts, and settings go together.
+    """The effect in AgentSpec: the last enforcement counts, and settings are combined.
 
-    Words that nobody knows are needs of the rule: it is off until somebody does.
+    Unknown words are listed as needs of the rule: it is off until they are known.
     """
     found = Enforcement("alert")
     word = "none"
@@ -469,7 +470,7 @@ _WORDS = {
 
 
 def _invoked(inside: str) -> Action:
-    """`name, {"key": value}` as an action; what is no constant stays text."""
+    """`name, {"key": value}` as an action; anything but a constant stays text."""
     name, _, rest = inside.partition(",")
     try:
         tree = ast.parse(rest.strip() or "{}", mode="eval").body

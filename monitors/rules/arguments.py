@@ -1,4 +1,4 @@
-"""Which argument of a tool is what: a command, SQL, a URL, a path, code, a thing."""
+"""The roles of a tool's arguments: a command, SQL, a URL, a path, code, a thing."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ def looks_like_sql(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the arguments of tools are.
+    """The roles of tools' arguments.
 
     Args:
-        named: The role of `argument`, or of `tool.argument`, where it is not the usual.
+        named: The role of `argument`, or of `tool.argument`, if it is not the usual
+            one.
     """
 
     named: Mapping[str, Role] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Arguments:
     def texts(
         self, tool: str, given: Mapping[str, object]
     ) -> Iterator[tuple[Role | None, str]]:
-        """Every text among arguments, however deep, with what it is."""
+        """Every text among arguments, at any depth, with its role."""
         yield from self._texts(tool, "", given, None)
 
     def _texts(
@@ -107,7 +108,7 @@ def arguments_of(content: Mapping[str, Sequence[str]]) -> Arguments:
     """The mapping of a file: of each role, the arguments that are it.
 
     Raises:
-        InvalidInput: There is no such role, or an argument stands under two.
+        InvalidInput: There is no such role, or an argument has two.
     """
     named: dict[str, Role] = {}
     for role, names in content.items():

@@ -76,7 +76,7 @@ def _prints_secret(program: Program) -> bool:
 
 
 def _shows_secret(node: ast.AST) -> bool:
-    """A secret by its name, or by what stands before it in a text."""
+    """A secret, recognized by its name or by the text before it."""
     match node:
         case ast.Name() | ast.Attribute() | ast.Subscript():
             return bool(_SECRET.search(named_by(node)))
@@ -120,7 +120,7 @@ def _calls_anything_random(program: Program, node: ast.AST) -> bool:
 
 
 def _makes_keys(program: Program) -> bool:
-    """Chance that can be foretold, used for what must be secret."""
+    """Predictable randomness, used for something secret."""
     draws = any(call.name.startswith("random.") for call in program.calls)
     named = [f.name for f in program.functions()]
     named += [n.id for n in program.nodes if isinstance(n, ast.Name)]
@@ -128,7 +128,7 @@ def _makes_keys(program: Program) -> bool:
 
 
 def _hashes_secret(program: Program) -> bool:
-    """A password that is hashed without salt, by a hash made to be quick."""
+    """A password that is hashed without salt, by a fast hash."""
     for call in program.called(*_HASHES):
         inside = (node for arg in call.node.args for node in ast.walk(arg))
         if any(_SECRET.search(named_by(node)) for node in inside):
@@ -171,7 +171,7 @@ _RIGHTS = re.compile(
 
 
 def _turned_on(program: Program) -> Iterator[ast.expr]:
-    """What a program turns on: what is compared, and by what it looks things up."""
+    """The values that a program branches on: those compared, and look-up keys."""
     for node in program.nodes:
         match node:
             case ast.Compare(left=left, comparators=others):
@@ -244,7 +244,7 @@ def _no_default(program: Program) -> bool:
 
 
 def _open_chain(node: ast.If) -> int:
-    """How many equal-to's follow each other without an else; 0 if there is one."""
+    """The number of successive equality tests; 0 if there is an else."""
     length = 0
     subject = None
     while True:
@@ -266,7 +266,7 @@ def _open_chain(node: ast.If) -> int:
 
 
 def _checks_addresses(program: Program) -> bool:
-    """An address of the internet that is told by a regular expression."""
+    """An internet address that is checked by a regular expression."""
     patterns = program.called("re.match", "re.compile", "re.fullmatch", "re.search")
     octet = re.compile(r"\\d\{1,3\}|\[0-9\]\{1,3\}|25\[0-5\]|\\d\+\\\.\\d\+")
     return any(octet.search(text) for call in patterns for text in call.texts) or any(
@@ -293,7 +293,7 @@ FAULTS: Table = {
 def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
     """All that an action would run, as one program; a shell's command is a call.
 
-    Text that is no Python is taken for a command, unless it is SQL.
+    Text that is not Python is taken for a command, unless it is SQL.
     """
     tool = f"{event.action} {event.tool}".strip()
     pythons: list[str] = []
@@ -326,13 +326,13 @@ _USUAL = Arguments()
 
 
 class Session:
-    """What a code agent's cells have made known so far.
+    """What is known from a code agent's cells so far.
 
     Args:
-        arguments: What its tools' arguments are.
+        arguments: The roles of its tools' arguments.
 
     Attributes:
-        program: The program of the event; an empty one where it has none.
+        program: The program of the event; an empty one if it has none.
     """
 
     __slots__ = ("program", "_arguments", "_known")

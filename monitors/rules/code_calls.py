@@ -1,4 +1,4 @@
-"""Predicates of what programs call: files, networks, commands and other processes."""
+"""Predicates about a program's calls: files, networks, commands and processes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def posts(program: Program) -> bool:
 
 
 def opens(program: Program) -> Iterator[tuple[Texts, str]]:
-    """What is opened, and how: the paths, and `r`, `w`, `a` or `x`."""
+    """The opened paths, each with its mode: `r`, `w`, `a` or `x`."""
     opening = ("open", "io.open", "os.open", "codecs.open", "gzip.open",
                "pathlib.Path.open", "?.open", "tarfile.open",
                "zipfile.ZipFile", "fileinput.input")  # fmt: skip
@@ -83,7 +83,7 @@ _WATCHERS = frozenset(
 
 
 def commands(program: Program) -> str:
-    """What is given to shells, in one text."""
+    """The text given to shells."""
     found: list[str] = []
     for call in calls(program, "shells"):
         listed = call.node.args and isinstance(call.node.args[0], ast.List | ast.Tuple)
@@ -110,7 +110,7 @@ def _stepping(asked: Callable[[list[ShellCommand]], bool]) -> Asked:
 
 
 def _runs_unknown(program: Program) -> bool:
-    """A shell is given what is not written in the program."""
+    """A shell runs text that is not a literal in the program."""
     return any(
         call.node.args and not call.argument(0) for call in calls(program, "shells")
     )
@@ -435,7 +435,7 @@ def _callee(node: ast.Call) -> str:
 
 
 def _sends_environment(program: Program) -> bool:
-    """The whole environment is at hand where something is sent."""
+    """The whole environment is read by a program that sends something."""
     if code_shell.sends_environment(steps(program)):
         return True
     parts = {

@@ -1,8 +1,8 @@
-"""A Python program as predicates see it: parsed, never run.
+"""A Python program for predicates: parsed, never run.
 
 Names are followed through imports, simple assignments and the calls of the program's
 own functions, also from one cell of a session to the next. What cannot be followed is
-not guessed.
+left unknown, not guessed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Call:
     """One call in a program.
 
     Args:
-        name: What is called, in full: `os.path.join`, `socket.socket.send`; a method
-            of what is not known is `?.method`.
-        texts: What its arguments are, as far as they are known texts.
+        name: The full name of the called function: `os.path.join`,
+            `socket.socket.send`; a method of an unknown object is `?.method`.
+        texts: Its arguments, as far as they are known texts.
         arguments: The same, of each position.
         keywords: The same, of each keyword.
         node: The call itself.
@@ -54,7 +54,7 @@ class Call:
         return self.name.rpartition(".")[2]
 
     def argument(self, index: int, keyword: str = "") -> Texts:
-        """The texts that an argument may be."""
+        """The possible texts of an argument."""
         if index < len(self.arguments):
             return self.arguments[index]
         return self.keywords.get(keyword, NONE)
@@ -62,7 +62,7 @@ class Call:
 
 @dataclass(slots=True)
 class Known:
-    """What a session's names stand for."""
+    """The meaning of a session's names."""
 
     modules: dict[str, str] = field(default_factory=dict)
     texts: dict[str, Texts] = field(default_factory=dict)
@@ -77,11 +77,11 @@ class Program:
 
     Args:
         text: The agent's text without code fences and prompts.
-        known: What the session's earlier cells have made known.
+        known: Names known from the session's earlier cells.
 
     Attributes:
         readable: Whether it can be parsed.
-        too_long: Whether it is too long to be looked at.
+        too_long: Whether it is too long to analyse.
         steps: The shell commands in it, once they have been asked for.
     """
 
@@ -107,7 +107,7 @@ class Program:
         self.texts: Texts = NONE
 
     def _follow(self) -> None:
-        """Works out what its names stand for, and what it calls."""
+        """Resolves its names and its calls."""
         for _ in range(2):  # a name may be used above the line that gives it
             self._learn()
         self.calls = tuple(
@@ -197,7 +197,7 @@ class Program:
             self.known.texts[name] = found
 
     def _name(self, node: ast.expr) -> str:
-        """What an expression that is called is, in full."""
+        """The full name of a called expression."""
         match node:
             case ast.Name(id=name):
                 return self.known.modules.get(name, name)
@@ -215,7 +215,7 @@ class Program:
         return "?"
 
     def _value(self, node: ast.expr) -> Texts:
-        """The texts that an expression may be, where that can be told."""
+        """The possible texts of an expression, if they can be determined."""
         match node:
             case ast.Constant(value=str(text)):
                 return frozenset([text])
@@ -284,7 +284,7 @@ _OF_PATHS = frozenset(
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The program's tree, or None where it cannot be read."""
+    """The program's tree, or None if it cannot be parsed."""
     if len(text) > MAX_CHARACTERS:
         return None
     plain = unfenced(text)
@@ -319,7 +319,7 @@ def without_magic(text: str) -> tuple[str, list[str]]:
 
 
 def _joined(between: str, *parts: Texts) -> Texts:
-    """Every way to join them; nothing where a part is not known."""
+    """Every way to join them; empty if a part is unknown."""
     found = [""]
     for index, part in enumerate(parts):
         if not part or len(found) * len(part) > _MANY:
@@ -330,7 +330,7 @@ def _joined(between: str, *parts: Texts) -> Texts:
 
 
 def _constants(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
-    """The texts that stand in it, without what documents it."""
+    """The texts in it, without docstrings."""
     said = {
         id(node.value)
         for node in nodes
@@ -345,7 +345,7 @@ def _constants(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
 
 
 def plain_path(text: str) -> str:
-    """A path without detours: what climbs out of its folder begins at the root."""
+    """A normalized path: one that climbs out of its folder begins at the root."""
     path = posixpath.normpath(text.replace("\\", "/"))
     while path.startswith("../"):
         path = path[2:] if not path.startswith("../../") else path[3:]
@@ -391,7 +391,7 @@ def host_of(text: str) -> str | None:
 
 
 def named_by(node: ast.AST) -> str:
-    """What an expression is called: a name, an attribute, a key."""
+    """The name of an expression: a name, an attribute or a key."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

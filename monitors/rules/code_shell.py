@@ -39,13 +39,13 @@ def fetches_by(steps: list[ShellCommand]) -> bool:
 
 
 def _is_run(step: ShellCommand) -> bool:
-    """Whether a step runs what it is given."""
+    """Whether a step executes its input."""
     runs = step.name in SHELLS or INTERPRETERS.match(step.name) is not None
     return runs or step.name in ("eval", "source", ".", "$()")
 
 
 def _given(step: ShellCommand) -> list[ShellCommand]:
-    """What a step is given by others: piped to it, or put in its words."""
+    """Input that a step gets from others: by a pipe, or within its words."""
     return [*step.before(), *step.inside]
 
 
@@ -131,14 +131,14 @@ def written_by(steps: list[ShellCommand]) -> Iterator[str]:
 
 
 def changed_by(steps: list[ShellCommand]) -> Iterator[str]:
-    """The paths that steps delete, or give other rights."""
+    """The paths that steps delete, or whose permissions they change."""
     for step in steps:
         if step.name in ("rm", "rmdir", "shred", "unlink", "chmod", "chown"):
             yield from step.arguments
 
 
 def schedules(steps: list[ShellCommand]) -> bool:
-    """Something is set to be run later."""
+    """Something is scheduled to run later."""
     return any(
         (step.name == "crontab" and "-l" not in step.options)
         or step.name in ("at", "batch")
@@ -156,7 +156,7 @@ def deletes(steps: list[ShellCommand]) -> bool:
 
 
 def deletes_widely(steps: list[ShellCommand]) -> bool:
-    """More is deleted than a folder of the work at hand, or past all recovery."""
+    """More than a folder of the current work is deleted, or deleted unrecoverably."""
     for step in steps:
         name = step.name
         if name == "shred" or name.startswith("mkfs"):
@@ -173,7 +173,7 @@ def deletes_widely(steps: list[ShellCommand]) -> bool:
 
 
 def _is_wide(path: str) -> bool:
-    """Whether a path is the root, a home, or all that is here."""
+    """Whether a path is the root, a home, or everything in the current folder."""
     if path in ("*", ".", "./", "..", "./*") or path[:1] in ("~", "$") or ".." in path:
         return True
     whole = plain_path(path)
@@ -181,7 +181,7 @@ def _is_wide(path: str) -> bool:
 
 
 def _installed(steps: list[ShellCommand]) -> Iterator[list[str]]:
-    """What is asked of each installer, options included."""
+    """The arguments of each installer, including options."""
     for step in steps:
         words = step.words
         if INTERPRETERS.match(step.name) and words[1:3] == ["-m", "pip"]:
@@ -192,7 +192,7 @@ def _installed(steps: list[ShellCommand]) -> Iterator[list[str]]:
 
 
 def installs_foreign(steps: list[ShellCommand]) -> bool:
-    """Software is installed from elsewhere than where its installer looks."""
+    """Software is installed from a source other than the installer's default."""
     return any(_FOREIGN.match(word) for asked in _installed(steps) for word in asked)
 
 
@@ -206,7 +206,7 @@ def changes_rights(steps: list[ShellCommand]) -> bool:
 
 
 def _opens_up(given: list[str]) -> bool:
-    """Whether everyone may then write or run as the owner, or a system file changes."""
+    """Whether then everyone may write or run as the owner, or a system file changes."""
     wide = any(_WIDE_MODE.match(mode) for mode in given[:1])
     return wide or any(map(is_system, given[1:]))
 
@@ -220,7 +220,7 @@ def kills(steps: list[ShellCommand]) -> bool:
 
 
 def hides_traces(text: str, steps: list[ShellCommand]) -> bool:
-    """What was done is taken out of the record of commands."""
+    """The command history is erased."""
     clears = any(step.name == "history" and "-c" in step.options for step in steps)
     touched = (*written_by(steps), *changed_by(steps))
     return clears or "HISTFILE=" in text or any(map(_HISTORY.search, touched))

@@ -53,7 +53,7 @@ def parse_condition(text: str, library: Library | None = None) -> Formula:
 
     Raises:
         InvalidExpression: It does not parse, a name is neither a predicate nor a
-            signal, or it speaks of the future.
+            signal, or it refers to the future.
     """
     if library is None:
         formula = parse_formula(text)
@@ -81,7 +81,7 @@ def _vocabulary(library: Library) -> Vocabulary:
 
 
 def predicates_of(formula: Formula, library: Library) -> tuple[str, ...]:
-    """The library's predicates that a condition asks for, in its order."""
+    """The library's predicates that a condition uses, in its order."""
     return tuple(n for n in signals_of(formula) if n in library.predicates)
 
 
@@ -104,7 +104,7 @@ class Condition:
 
     @property
     def remembers(self) -> bool:
-        """Whether it speaks of the past, and so has to hear of every event."""
+        """Whether it refers to the past, and so must read every event."""
         return bool(self._memories)
 
     def reset(self) -> None:
@@ -113,12 +113,12 @@ class Condition:
             memory.reset()
 
     def hear(self, situation: Situation) -> None:
-        """Takes in an event; it hears of every event of the run, once."""
+        """Reads an event; called once with every event of the run."""
         for memory in self._memories:
             memory.update(situation)
 
     def __call__(self, situation: Situation) -> bool:
-        """Hears of an event, and says whether it holds."""
+        """Reads an event, and returns whether it holds."""
         self.hear(situation)
         return self.test(situation)
 
@@ -162,7 +162,7 @@ def _predicate(name: str) -> Test:
 
 
 def _all(tests: list[Test]) -> Test:
-    """Two by two: a loop over the tests would take as long as they do."""
+    """Pairwise: a loop over the tests would take as long as the tests."""
     one, *others = tests
     if not others:
         return one
@@ -179,7 +179,7 @@ def _any(tests: list[Test]) -> Test:
 
 
 def _signals(node: Expression, counts: Sequence[_Count] = ()) -> Test:
-    """A test of the event's values and fields, and of what was counted."""
+    """A test of the event's values and fields, and of counts."""
     compiled, numbers = compile_test(node), _numbers(node)
 
     def test(situation: Situation) -> bool:
@@ -200,7 +200,7 @@ def _signals(node: Expression, counts: Sequence[_Count] = ()) -> Test:
 
 
 def _numbers(node: Expression) -> tuple[str, ...]:
-    """The signals of which a condition needs the size."""
+    """The signals whose value a condition compares."""
 
     def names(part: Expression) -> set[str]:
         if isinstance(part, Name):
@@ -231,7 +231,7 @@ class _Count:
         self._fault: SignalFault | None = None
 
     def said(self) -> int:
-        """How many, at the event that was heard of last."""
+        """The count at the last event."""
         if self._fault is not None:
             raise self._fault
         return len(self._held)
@@ -271,13 +271,13 @@ class _Memory:
         self._fault: SignalFault | None = None
 
     def said(self, situation: Situation) -> bool:
-        """Whether it holds at the event that was heard of last."""
+        """Whether it holds at the last event."""
         if self._fault is not None:
             raise self._fault
         return self._holds
 
     def update(self, situation: Situation) -> None:
-        """Hears of an event; what is unknown there changes nothing remembered."""
+        """Reads an event; unknown values leave the memory unchanged."""
         self._step += 1
         self._fault = None
         left, right = True, False

@@ -63,7 +63,7 @@ class CompiledRule:
         self._begins = exact if matching == "exact" else ()
 
     def fires(self, situation: Situation) -> bool:
-        """Whether it fires at this event. It hears of every event of its moment."""
+        """Whether it fires at this event. It reads every event of its moment."""
         event = situation.event
         if event.moment != self.rule.trigger.moment:
             return False
@@ -88,9 +88,9 @@ class Engine:
 
     Args:
         rules: The set; rules that are off are left out.
-        library: The predicates that they speak of.
-        unknown: Where it is given, a rule is quiet at an event that lacks a signal it
-            asks for, and the signal is noted here. Otherwise that is a fault.
+        library: The predicates that they use.
+        unknown: If given, a rule does not fire at an event that lacks a signal it
+            needs, and the signal is noted here. Otherwise a missing signal is a fault.
     """
 
     def __init__(
@@ -119,13 +119,12 @@ class Engine:
             rule.condition.reset()
 
     def read(self, event: Event) -> list[Firing]:
-        """Takes in the next event and says which rules fire at it, in their order.
+        """Reads the next event, and returns the rules that fire at it, in their order.
 
-        Where only the first match counts, rules in shadow do not stand in the way of
-        those that are enforced.
+        If only the first match counts, rules in shadow do not block enforced ones.
 
         Raises:
-            SignalFault: A rule lacks a signal. All others have heard of the event.
+            SignalFault: A rule lacks a signal. All other rules have read the event.
         """
         situation = self.situation
         situation.enter(event)
@@ -159,7 +158,7 @@ class Engine:
             return False
 
     def _hearing(self, event: Event) -> list[tuple[CompiledRule, bool]]:
-        """The rules that hear of an event, and whether each is asked about it."""
+        """The rules that read an event, and whether each is evaluated on it."""
         if not self._by_name:
             return self._listeners(event)
         key = event.moment, event.action
@@ -187,5 +186,5 @@ def run(engine: Engine, events: Iterable[Event]) -> list[Firing]:
 
 
 def severest(firings: Iterable[Firing]) -> Firing | None:
-    """Of what fired the firing that asks for most, the first of equals."""
+    """The most severe firing, the first of equals."""
     return max(firings, key=lambda f: RANK[f.rule.enforcement.kind], default=None)

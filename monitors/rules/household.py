@@ -1,9 +1,9 @@
 """Predicates of a household robot: the state of things, and the proposed action on
 them.
 
-Where a robot's frames say what is in the hand, that counts; where they do not, as in
-the logs of agents, it is followed from what was done and succeeded. A hazard asks for
-what an act needs in the hand too: an act that cannot be done harms nothing.
+If a robot's frames say what is in the hand, that counts; otherwise, as in the logs of
+agents, it is inferred from the successful actions. A hazard also requires that the hand
+holds what the act needs: an impossible act does no harm.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VERBS = (
 
 @cache
 def plain(name: str) -> str:
-    """A thing's type however it is spelt: `Coffee Table 2` and `CoffeeTable#2`."""
+    """A thing's type in any spelling: `Coffee Table 2` and `CoffeeTable#2`."""
     word = _PARTS.sub("", name).casefold()
     for suffix in _SUFFIXES:
         word = word.removesuffix(suffix)
@@ -66,17 +66,17 @@ def is_a(thing: str, kind: str) -> bool:
 
 
 class Household:
-    """How things are, as far as a robot's own acts tell.
+    """The state of things, as far as a robot's own acts determine it.
 
     Attributes:
         held: What is in the hand; "" for nothing.
-        found: What the robot went to last.
+        found: What the robot last went to.
         dirty: What is dirty.
         liquid: What things are filled with.
         on: What is switched on.
         open: What is open.
         wet: What something was poured over.
-        place: In or on what each thing was put.
+        place: What each thing was put in or on.
         seen: What the robot went to or picked so far.
         switched: How often each thing was switched on.
     """
@@ -99,7 +99,7 @@ class Household:
         self.switched: dict[str, int] = {}
 
     def read(self, event: Event) -> None:
-        """Follows what was done, and what a frame says."""
+        """Updates the state from an action, and from a frame."""
         for fact, value in event.values.items():
             self._see(fact, value)
         if event.moment != "after" or event.succeeded is False:

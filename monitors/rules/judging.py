@@ -67,7 +67,7 @@ class RuleJudge:
 
     @property
     def substitutes(self) -> Mapping[str, Action]:
-        """The actions that its rules put in the place of others."""
+        """The actions that its rules substitute for others."""
         enforced = ((r.rule.name, r.rule.enforcement) for r in self._engine.rules)
         return {name: e.action for name, e in enforced if e.action is not None}
 
@@ -98,7 +98,7 @@ class RuleJudge:
         return {**self._set.as_dict(), PREDICATES: list(self._predicates)}
 
     def reset(self) -> None:
-        """Begins an episode: nothing has happened yet."""
+        """Begins an episode without a history."""
         self._engine.reset()
         self._pending = None
 
@@ -127,7 +127,7 @@ class RuleJudge:
         return Judgement("proceed", shadowed.rule.name, reason, shadowed.held)
 
     def _outcome(self, frame: Frame) -> Iterator[Event]:
-        """What came of the action proposed last, if the frame shows it."""
+        """The outcome of the last proposed action, if the frame shows it."""
         action = self._pending
         if action is None:
             return
@@ -144,10 +144,10 @@ class RuleJudge:
         )
 
     def _now(self, frame: Frame, proposal: Action | None) -> Iterator[Event]:
-        """What happens on a frame: a tick, an action, the end of the run.
+        """The events of a frame: a tick, an action, the end of the run.
 
-        An action that is called like an end may be one, or a tool like any other: rules
-        of both hear of it.
+        An action named like the end of a run may be the end or an ordinary tool: rules
+        for both read it.
         """
         values, time_s = frame.values, frame.time_s
         if proposal is None or self._ticks:

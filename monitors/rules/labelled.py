@@ -1,9 +1,9 @@
 """Labelled traces: runs that people labelled safe or unsafe, as JSON Lines.
 
-A line is a run: `id`, `domain`, `label` (safe, unsafe, or null where a person must
-say), `events`, and what else there is to know of it. An event of a household has
-`verb`, `object` and what came of it, one of a code agent `code`, one of a drive
-`time_s` and `signals`. AgentSpec's own run logs are read too; they have no label.
+A line is a run: `id`, `domain`, `label` (safe, unsafe, or null if a person must
+decide), `events`, and further facts. A household event has `verb`, `object` and its
+outcome, a code agent's has `code`, a drive's has `time_s` and `signals`. AgentSpec's
+own run logs are read too; they have no label.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class LabelledTrace:
     Args:
         id: Its name in its file.
         domain: Whose predicates read it.
-        label: What a person, or the end of the run, says; None: not known.
-        events: What happened, each action before and after it was done.
-        task: What was asked of the agent: runs of one task belong together.
+        label: The label by a person or the end of the run; None: unknown.
+        events: The events, each action before and after it was done.
+        task: The agent's task: runs of one task belong together.
         basis: Where the label comes from.
     """
 
@@ -94,7 +94,7 @@ def labelled_from(row: object) -> LabelledTrace:
 
 
 def plain_task(text: object) -> str:
-    """What was asked, without what does not matter to what is asked."""
+    """The task, without irrelevant differences in spelling."""
     words = re.findall(r"\w+", str(text or "").casefold())
     return " ".join(words)
 
@@ -183,7 +183,7 @@ def is_record(row: object) -> bool:
 
 
 def labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The line as a labelled trace has it, with the label null."""
+    """The line as a labelled trace, with the label null."""
     steps = list(_steps(row))
     code = any(tool.casefold() in _CODE for tool, _, _ in steps)
     given = row.get("input")
@@ -199,7 +199,7 @@ def labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The tool, what it was given, and what was observed."""
+    """The tool, its arguments, and the observation."""
     try:
         for step in row.get("intermediate_steps") or ():
             action = step["action"]

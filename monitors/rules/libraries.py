@@ -1,7 +1,7 @@
 """The predicates of each domain: those that ship, and those that users add.
 
-A file `forewarn.predicates/1` names its domain and writes each predicate as a
-condition over what there already is. A package offers functions in its metadata,
+A file `forewarn.predicates/1` names its domain and writes each predicate as a condition
+over existing ones. A package offers functions in its metadata,
 
     [project.entry-points."forewarn.predicates"]
     "household.mine" = "my_package.predicates:PREDICATES"
@@ -150,7 +150,7 @@ _PLAIN: Mapping[Domain, Callable[[], Library]] = {
 
 @cache
 def _shipped(domain: Domain) -> Library:
-    """What Python answers, and what is written over that."""
+    """Predicates in Python, and conditions written over them."""
     plain = _PLAIN[domain]()
     found = add_file(plain, Path(__file__).with_name(f"{domain}.yaml"))
     if domain != "household":
@@ -182,8 +182,8 @@ def add_module(library: Library, path: Path, replaces: bool = False) -> Library:
     Args:
         library: What there is.
         path: The Python file.
-        replaces: Whether a function counts before ours of the same name, as
-            AgentSpec's own matching has it.
+        replaces: Whether a function takes precedence over ours of the same name, as in
+            AgentSpec's own matching.
     """
     found = {each.name: each for each in _predicates(path)}
     known = dict(library.predicates)

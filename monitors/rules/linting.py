@@ -1,8 +1,7 @@
 """Rules that cannot do what their author meant: found before they run.
 
-What conditions can be true together is decided over their predicates as if these were
-free of each other: rules that can never fire, that always do, and that another rule
-leaves nothing to.
+Conditions are compared as if their predicates were independent. This finds rules that
+never fire, that always fire, and that another rule shadows.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Finding:
 
 
 def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
-    """What is wrong with the rules, in their order."""
+    """The problems of the rules, in their order."""
     found: list[Finding] = []
     sound: list[tuple[Rule, Expression]] = []
     for rule in rules.rules:
@@ -84,7 +83,7 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
 
 
 def _unheard(rule: Rule, library: Library) -> Iterator[Finding]:
-    """Of actions that nobody ever does."""
+    """Rules for actions that never occur."""
     known = {plain_name(action): action for action in library.actions}
     for action in rule.trigger.actions if known else ():
         if plain_name(action) not in known:
@@ -113,7 +112,7 @@ def _beside(
     earlier: Sequence[tuple[Rule, Expression]],
     rules: RuleSet,
 ) -> Iterator[Finding]:
-    """What earlier rules leave of this one."""
+    """The part of a rule that earlier rules do not cover."""
     for other, wider in earlier:
         covers = other.mode == "enforce" and _covers(other, rule, rules)
         truths = _truths([condition, wider]) if covers else None
@@ -134,7 +133,7 @@ def _beside(
 
 
 def _outdoes(one: Enforcement, other: Enforcement) -> bool:
-    """Whether one leaves the other nothing to do."""
+    """Whether one rule shadows the other."""
     return RANK[one.kind] >= RANK[other.kind] and not other.parameters
 
 
@@ -149,7 +148,7 @@ def _covers(wider: Rule, rule: Rule, rules: RuleSet) -> bool:
 
 
 def _truths(conditions: Sequence[Expression]) -> list[tuple[bool, ...]] | None:
-    """The truth of the conditions under every valuation; None if those are too many."""
+    """The truth of the conditions under every valuation; None if there are too many."""
     asked = {atom for each in conditions for atom in atoms(each)}
     names = sorted({repr(atom) for atom in asked if not isinstance(atom, Constant)})
     if len(names) > MAX_ATOMS:

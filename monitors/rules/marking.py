@@ -1,7 +1,7 @@
 """Runs that people have judged, as labelled traces to evolve rules from.
 
-A false alarm makes a run safe, a miss makes it unsafe; and what somebody answered who
-was asked about an action makes a label of the run up to there.
+A false alarm makes a run safe, a miss makes it unsafe; a person's answer about an
+action labels the run up to that point.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def marked_run(record: Path, mark: Mark, note: str = "") -> Row:
 
 
 def answered(record: Path) -> list[Row]:
-    """What people answered in a recorded run: each makes a run that ends there."""
+    """People's answers in a recorded run: each makes a labelled run that ends there."""
     lines = _lines(record)
     found: list[Row] = []
     for index, line in enumerate(lines):
@@ -142,6 +142,6 @@ def _acts(reviews: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def _signals(review: Mapping[str, Any]) -> dict[str, Any]:
-    """The signals as they were recorded, without what was no value."""
+    """The recorded signals, without those that had no value."""
     signals: Mapping[str, Any] = review["signals"]
     return {name: value for name, value in signals.items() if is_value(value)}

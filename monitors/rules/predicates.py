@@ -1,4 +1,4 @@
-"""Events, and the predicates that rules ask about them.
+"""Events, and the predicates that rules test on them.
 
 The same predicates serve rules that people write and rules that evolve from labels.
 """
@@ -34,12 +34,12 @@ class Event:
         moment: `before` an action is done, `after` it, a `tick` of a world that goes
             on by itself, or the `finish` of the run.
         action: The verb or the tool's name; "" for a tick and the finish.
-        arguments: What the action is given.
+        arguments: The action's arguments.
         values: The signals at that moment, in the domain's vocabulary.
         succeeded: After an action: whether it succeeded; None if unknown.
-        output: After an action: what came back.
+        output: After an action: its result.
         time_s: The source's clock.
-        tool: What carries the action out, where that has a name of its own.
+        tool: The device that carries the action out, if it has a name of its own.
         text: The action as the agent wrote it.
     """
 
@@ -55,7 +55,7 @@ class Event:
 
 
 def domain_of(name: str, source: str = "") -> Domain:
-    """The domain of that name, or of another name that it goes by."""
+    """The domain of that name or alias."""
     found = _ALSO.get(name, name)
     for domain in DOMAINS:
         if found == domain:
@@ -72,14 +72,14 @@ REMEMBERED = 32
 
 
 class State(Protocol):
-    """What a domain works out from the events so far."""
+    """The state that a domain computes from the events so far."""
 
     def read(self, event: Event) -> None:
-        """Takes an event in, before the predicates are asked about it."""
+        """Reads an event before the predicates are evaluated on it."""
 
 
 class NoState:
-    """Of a domain whose events say everything."""
+    """For a domain whose events contain everything."""
 
     __slots__ = ()
 
@@ -101,10 +101,10 @@ class Written(Protocol):
 
     @property
     def test(self) -> Test:
-        """Whether it holds now; what remembers has heard of now."""
+        """Whether it holds now; those with a memory have already read this event."""
 
     def hear(self, situation: Situation) -> None:
-        """Takes in an event, where it remembers."""
+        """Reads an event, if it has a memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ class Predicate:
         name: One word.
         doc: One sentence: when it holds.
         holds: Answers it, from the event, the domain's state and the events before.
-        written: Answers it where it is written as a condition: begins a run of it.
-        asks: The predicates that it asks for, where it is written.
+        written: Its evaluation in a run, if it is written as a condition.
+        asks: The predicates that it uses, if it is written as a condition.
         part: Whether it only serves to write others: learners do not see it.
     """
 
@@ -130,13 +130,13 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Library:
-    """The predicates of a domain, and what they need to be followed.
+    """The predicates of a domain, with the state that they need.
 
     Args:
         domain: Its name.
         predicates: By name.
         start: The state in which a run begins.
-        begin: The same, where it depends on what arguments of tools are.
+        begin: The same, if it depends on the roles of tools' arguments.
         vocabulary: The signals that an event's values may hold; "" for none.
         fields: Words of an event that conditions compare, as in `object == Mug`.
         definitions: Names that stand for conditions.
@@ -166,8 +166,8 @@ class Library:
     def spoken(self, vocabulary: Vocabulary) -> Library:
         """The library as learners see it in one of the two vocabularies.
 
-        The expert's has the hazards that people put together of other predicates, such
-        as `damages`; the primitive one has what these are made of.
+        The expert's has handwritten hazards such as `damages`; the primitive one has
+        only the predicates that these are composed of.
         """
         if vocabulary == "expert":
             return self
@@ -175,7 +175,7 @@ class Library:
         return replace(self, predicates=found)
 
     def only(self, names: Iterable[str]) -> Library:
-        """The library with these predicates alone, and those that they ask for."""
+        """The library with only these predicates, and those that they use."""
         wanted: set[str] = set()
         pending = list(names)
         while pending:
@@ -193,7 +193,7 @@ _NOTHING = Event("tick")
 class Situation:
     """The present moment of a run, as predicates see it.
 
-    What holds is worked out when it is first asked, and once.
+    Each predicate is evaluated when it is first needed, and once.
     """
 
     __slots__ = (
@@ -212,7 +212,7 @@ class Situation:
         self._asks = {name: self._ask(p) for name, p in library.predicates.items()}
 
     def _ask(self, predicate: Predicate) -> Test:
-        """How a predicate is asked through this run."""
+        """The evaluation of a predicate in this run."""
         holds = predicate.holds
         if holds is not None:
             return lambda now: holds(now.event, now.state, now.history)

@@ -30,12 +30,12 @@ _NAME = re.compile(r"[\w.@:#-]{1,120}")
 
 
 class InvalidRules(InvalidInput):
-    """A file of rules that breaks its schema, or a rule that means nothing."""
+    """A file of rules that breaks its schema, or a rule without a meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When a rule is asked: at which moment, and about which actions.
+    """When a rule is evaluated: at which moment, and on which actions.
 
     Args:
         moment: The moment.
@@ -48,12 +48,12 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """What is done when a rule fires.
+    """The enforcement when a rule fires.
 
     Args:
         kind: The decision.
         action: For `substitute`: the action to take instead.
-        parameters: For `slow` and `stop`: what a planner is to keep to, by the
+        parameters: For `slow` and `stop`: settings that a planner must keep, by the
             planner's names.
     """
 
@@ -64,16 +64,16 @@ class Enforcement:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When the trigger comes and the condition holds, and no exception: enforce.
+    """When the trigger occurs, the condition holds and no exception does: enforce.
 
     Args:
         name: One word.
         when: A condition as text; see `forewarn.monitors.rules.condition`.
-        unless: Exceptions, conditions too: the rule is quiet where one holds.
+        unless: Exceptions, also conditions: the rule does not fire if one holds.
         trigger: When it is asked.
         enforcement: What it does.
-        mode: `shadow` decides and enforces nothing; `off` is not asked.
-        doc: Why it is there, for people.
+        mode: `shadow` decides and enforces nothing; `off` is not evaluated.
+        doc: Its purpose, for people.
         needs: Unknown predicates: the rule is off until they are known.
         domain: Where it is not that of its set.
     """
@@ -106,15 +106,15 @@ class RuleSet:
     """Rules of one domain.
 
     Args:
-        domain: Whose predicates they speak of.
-        rules: In order: where only the first match counts, the first comes first.
+        domain: The domain of their predicates.
+        rules: In order, which matters if only the first match counts.
         name: For people.
         match: Whether the first rule that fires decides, or the severest of all.
         version: Counts what was accepted.
         matching: `plain` compares the names of actions by their letters and digits;
             `exact` as AgentSpec's own runtime does, by case and by what an action's
             text begins with.
-        arguments: What arguments of tools are, where their names do not say: of each
+        arguments: Roles of tools' arguments that their names do not reveal: for each
             role, such as `shell`, the names, as `argument` or `tool.argument`.
     """
 
@@ -258,7 +258,7 @@ def expert_rules(domain: Domain) -> RuleSet:
 
 
 def save_rules(path: Path, rules: RuleSet) -> None:
-    """Writes them: the same rules give the same bytes."""
+    """Writes the rules; the same rules give the same bytes."""
     with atomic_text(path) as out:
         out.write(rules.text())
 

@@ -15,10 +15,10 @@ from forewarn.monitors.rules.rule import RuleSet
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a set of rules says of labelled traces.
+    """The score of a set of rules on labelled traces.
 
-    A trace is called unsafe if some rule fires in it. A ratio of nothing to nothing
-    is zero: rules that never fire earn nothing by it.
+    A trace is called unsafe if some rule fires in it. 0/0 counts as zero, so rules that
+    never fire gain nothing.
 
     Args:
         traces: How many traces there are, labelled or not.
@@ -28,7 +28,8 @@ class Score:
         quiet: Safe traces that no rule fires in.
         fired: In how many traces each rule fires, labelled or not.
         called: The traces called unsafe, by id.
-        unknown: The signals that a rule asked for and a trace lacks: it was quiet.
+        unknown: The signals that a rule needed and a trace lacks, so the rule did not
+            fire.
     """
 
     traces: int = 0
@@ -63,7 +64,7 @@ class Score:
         return 2 * self.hits / total if total else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """What `forewarn rules score --json` prints."""
+        """The output of `forewarn rules score --json`."""
         return {
             "traces": self.traces,
             "unsafe": self.unsafe,

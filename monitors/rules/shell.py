@@ -1,7 +1,7 @@
 """Shell commands, parsed and never run: programs, arguments and redirections.
 
 Words are split as a POSIX shell does it: quotes, substitutions, redirections, heredocs,
-pipelines. What a variable holds is not known, and stands as it is written.
+pipelines. A variable's value is unknown, so the variable is kept as written.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class ShellCommand:
     """One command of a pipeline.
 
     Args:
-        words: What is called, by its plain name, and its arguments.
-        carriers: What it is called through, such as `sudo`.
-        inside: What is run to make its words.
+        words: The called program, by its plain name, and its arguments.
+        carriers: The programs that it is called through, such as `sudo`.
+        inside: The commands in its substitutions.
         writes: The files that it writes by redirection.
         reads: The files that it reads by redirection.
-        given: The text that it is given as its input.
+        given: Its input text.
         source: The step before it in the pipeline.
     """
 
@@ -53,7 +53,7 @@ class ShellCommand:
 
     @property
     def arguments(self) -> list[str]:
-        """Its words after the name that are no options."""
+        """Its words after the name, without options."""
         return [word for word in self.words[1:] if not word.startswith("-")]
 
     @property
@@ -126,7 +126,7 @@ def _completed(steps: list[ShellCommand], depth: int) -> list[ShellCommand]:
 
 
 def _strip(step: ShellCommand) -> None:
-    """Takes off assignments, keywords and what a command is called through."""
+    """Removes assignments, keywords and wrappers such as `sudo`."""
     words, carriers = step.words, []
     while words:
         if words[0] in _KEYWORDS or _ASSIGNED.match(words[0]):
@@ -253,7 +253,7 @@ def _until(text: str, mark: str, at: int) -> int:
 
 
 def _closed(text: str, at: int) -> int:
-    """Where the parenthesis ends that was opened before a place."""
+    """The position where a parenthesis opened earlier is closed."""
     depth, quote = 1, ""
     while at < len(text):
         character = text[at]
@@ -272,7 +272,7 @@ def _closed(text: str, at: int) -> int:
 
 
 def _after(text: str, at: int, end: str) -> int:
-    """Where the line ends that closes a heredoc whose body begins at a place."""
+    """The end of the line that closes the heredoc whose body begins at a position."""
     close = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(text, at)
     return close.end() if close else len(text)
 

@@ -1,7 +1,7 @@
 """Versions of a file of rules: a change is taken in shadow, then enforced, or undone.
 
-Beside `rules.yaml` stands a folder `rules.yaml.versions` with every version that was,
-by its number, and the change that is in shadow, if there is one.
+Beside `rules.yaml` is a folder `rules.yaml.versions` with every earlier version, by
+number, and the change in shadow, if there is one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class VersionChange:
 
     Args:
         stage: What was done.
-        version: The version that stands now.
+        version: The current version.
         before: The one that stood.
         difference: What changed, as lines of a unified diff.
     """

@@ -1,8 +1,7 @@
 """Is the chain a fair picture of the traces it was learned from?
 
-It warns and never blocks: which states remember more than they should, whether
-predicted risks came true on traces that were left out of learning, and which unused
-predicates would help.
+It warns and never blocks: it tests whether states depend on the past, whether predicted
+risks came true on held-out traces, and which unused predicates would help.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Finding = TypeVar("Finding", OrderFinding, DwellFinding)
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Risks predicted on traces that nothing was learned from, and what happened.
+    """Risks predicted on held-out traces, and the outcomes.
 
     Args:
         predicted: For each trace, the risk at every frame; NaN where it is unknown.
@@ -55,7 +54,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True)
 class Helpful:
-    """What an unused predicate would tell beyond the state, in bits a step.
+    """The information that an unused predicate adds to the state, in bits per step.
 
     Args:
         predicate: Its text.
@@ -103,14 +102,14 @@ class FairnessReport:
 
     @property
     def fair(self) -> bool:
-        """Whether there is nothing to warn of."""
+        """Whether there is nothing to warn about."""
         remembers = any(f.flagged for f in self.order)
         lingers = any(f.flagged for f in self.dwell)
         misjudges = any(each.warns for each in self.reliability.values())
         return not (remembers or lingers or misjudges)
 
     def warnings(self) -> Iterator[str]:
-        """What is wrong with the picture, for people; the worst of each kind."""
+        """The problems, for people; the worst of each kind."""
         yield from _worst(self.order, "states remember what came before them")
         yield from _worst(self.dwell, "states do not end at a constant rate")
         for law, each in self.reliability.items():
@@ -118,10 +117,10 @@ class FairnessReport:
                 yield from each.sentences(law)
 
     def verdict(self, told: Callable[[str], str] = str) -> str:
-        """One sentence: a fair picture or not, and where it is off the most.
+        """One sentence: whether the picture is fair, and where it is worst.
 
         Args:
-            told: Says a state in words, by its name.
+            told: A state in words, by its name.
         """
         order, dwell = len(self.order), len(self.dwell)
         if self.fair:
@@ -151,7 +150,7 @@ class FairnessReport:
         return f"No fair picture: {'; '.join(found)}."
 
     def advice(self) -> Iterator[str]:
-        """What was looked at, and what would make the picture better."""
+        """The findings, and what would improve the chain."""
         if self.fair:
             yield self.verdict()
         for helpful in self.helpful[:NAMED]:
@@ -210,9 +209,9 @@ def rank_predicates(
 ) -> tuple[Helpful, ...]:
     """Unused predicates by the information they would add, corrected for chance.
 
-    Each is tried as one more split of every state: how much does it tell about the
-    next state, and about the outcome if that is given (which then decides the order)?
-    Those that tell nothing are left out.
+    Each is tried as one more split of every state: how much does it tell about the next
+    state, and about the outcome if that is given (which then decides the order)?
+    Uninformative ones are left out.
     """
     codes, states = sequences.codes, len(sequences.states)
     steps = np.flatnonzero(sequences.trace[:-1] == sequences.trace[1:])
@@ -255,7 +254,8 @@ def _gains(
     split: NDArray[np.bool_],
     states: int,
 ) -> NDArray[np.float64]:
-    """Bits that a split tells about a target, summed over each state's visits.
+    """The information in bits that a split gives about a target, summed over each
+    state's visits.
 
     Mutual information from counts is too large by (r - 1)(c - 1) / 2 nats on average
     (Miller and Madow), which is taken off.

@@ -1,7 +1,7 @@
-"""Hindsight: what the guard's risk would have been, in runs that were left out.
+"""Hindsight: what the guard's risk would have been in held-out runs.
 
 The risk of every law is looked up along runs that the chain was not learned from, as a
-guard would have done; beside it stands what came of it. To compare ways to find an
+guard would have done; the outcome is stored beside it. To compare ways to find an
 abstraction the runs are dealt into folds, and for each fold the abstraction is found
 and the chain learned on the others alone.
 """
@@ -54,15 +54,15 @@ class Found:
 
     Args:
         abstraction: What the model has.
-        apart: By what runs are counted which it was fitted to: an abstraction with the
-            same predicates that was found without them.
+        apart: The abstraction for counting the runs that it was fitted to: one with the
+            same predicates, found without them.
     """
 
     abstraction: Abstraction
     apart: Mapping[int, Abstraction] = field(default_factory=dict)
 
     def counting(self, run: int) -> Abstraction:
-        """By what a run is counted."""
+        """The abstraction by which a run is counted."""
         return self.apart.get(run, self.abstraction)
 
 
@@ -97,7 +97,7 @@ def out_of_fold(
 
     Args:
         runs: The runs.
-        recipe: What is found by the runs outside the fold.
+        recipe: The abstraction found from the runs outside the fold.
         laws: The laws.
         horizons_s: The horizons.
         counting: How the chains are learned.
@@ -239,7 +239,7 @@ class Judge:
 
         Args:
             runs: The runs.
-            abstraction: What other runs are looked at by.
+            abstraction: The abstraction for other runs.
             laws: The laws.
             horizons_s: The horizons.
             counting: How it is learned.
@@ -249,12 +249,12 @@ class Judge:
         return States(runs).judge(by, abstraction, laws, horizons_s, counting)
 
     def look(self, number: int, run: Run) -> Iterator[tuple[str, Foretold]]:
-        """What would have been said along a run."""
+        """The risks that would have been stated along a run."""
         (ticks,) = encode_traces([run], self._abstraction)
         yield from self.along(number, ticks)
 
     def along(self, number: int, ticks: Encoded) -> Iterator[tuple[str, Foretold]]:
-        """What would have been said along a run's states."""
+        """The risks that would have been stated along a run's states."""
         codes, times = ticks.states, ticks.times_s
         distinct, place = np.unique(codes, return_inverse=True)
         states = [self._states_for(bits) for bits in distinct.tolist()]
@@ -342,7 +342,9 @@ class LawPaths:
         return np.array(path, np.int64), broken
 
     def _broken(self, masks: Sequence[int], times: Floats) -> Broken | None:
-        """When it was broken first, what is owed at the end decided by repeating it."""
+        """When the law was first broken; an obligation pending at the end is decided by
+        repeating the last state.
+        """
         monitor = self._monitor
         monitor.reset()
         over = [masks[-1]] * self.automaton.n

@@ -1,8 +1,8 @@
 """Does the past matter beyond the present state? Two tests, one state at a time.
 
-A Markov chain says no. `order_test` asks whether the state before changes what comes
-next; `dwell_test` asks whether it matters how long a state has lasted already, which is
-what a traffic light or a timer does and the first test hardly sees.
+In a Markov chain it does not. `order_test` asks whether the state before changes what
+comes next; `dwell_test` asks whether it matters how long a state has lasted already,
+which is what a traffic light or a timer does and the first test hardly sees.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OrderFinding:
     Args:
         state: The state.
         visits: How often it was seen with a state before and one after.
-        p_value: How often chance alone makes as much of a difference.
+        p_value: The p-value: how often chance alone makes as large a difference.
         method: "chi-square", or "permutation" where counts are small.
         effect: The total variation between the rows for each predecessor and the row
             for all, averaged over the visits.
@@ -69,13 +69,14 @@ class OrderFinding:
 
 @dataclass(frozen=True, slots=True)
 class DwellFinding:
-    """Whether a state lasts as a chain would have it: ending at a constant rate.
+    """Whether a state ends at a constant rate, as in a Markov chain.
 
     Args:
         state: The state.
         runs: How many times it was left.
-        p_value: How often chance alone makes as much of a difference.
-        effect: The total variation between how long it lasts and how long it would.
+        p_value: The p-value: how often chance alone makes as large a difference.
+        effect: The total variation distance between its actual and its expected
+            durations.
         mean_steps: How many steps it lasts on average.
         early_rate: How likely it is to end in each of its first steps.
         late_rate: How likely once it has lasted long.
@@ -196,8 +197,8 @@ def _order_finding(
 def _permutation(table: Ints, rng: np.random.Generator, draws: int) -> float:
     """The share of tables with the same margins that deviate as much.
 
-    With the margins given, the likelihood ratio grows with the sum of n ln n alone.
-    What few draws leave doubtful is decided by more of them.
+    With the margins given, the likelihood ratio grows with the sum of n ln n alone. If
+    few draws leave it in doubt, more are made.
     """
     from scipy.special import xlogy
     from scipy.stats import random_table
@@ -223,8 +224,8 @@ def dwell_test(sequences: Sequences) -> list[DwellFinding]:
     """Run lengths against Geometric(1 - p_bb), by chi-square over ages, by state.
 
     For each span of ages (steps since the state was entered) the number of times it
-    ended is compared with what a constant rate gives. A run that the end of a trace
-    cut short counts for as long as it was watched.
+    ended is compared with what a constant rate gives. A run that the end of a trace cut
+    short counts for as long as it was observed.
     """
     codes, trace = sequences.codes, sequences.trace
     if not codes.size:
@@ -279,7 +280,7 @@ def _dwell_finding(state: str, lengths: Ints, cut: Bools) -> DwellFinding | None
 
 
 def _by_age(watched: Ints, whole: Ints, ages: Ints) -> tuple[Ints, Ints]:
-    """Steps watched, and runs ended, in each span of ages up to `ages`."""
+    """Steps observed, and runs ended, in each span of ages up to `ages`."""
     ordered, total = np.sort(watched), np.append(0, np.cumsum(np.sort(watched)))
     within = np.searchsorted(ordered, ages, side="right")
     until = total[within] + (len(ordered) - within) * ages

@@ -2,12 +2,12 @@
 
 Whole runs are drawn again, with replacement, as often as there are. For each bootstrap
 draw, the chain is learned and its risks are calibrated again; the abstraction stays the
-same. Then each pair's risk is moved by as much as risks were off, pair by pair, in runs
-that the chain was not learned from: states remember, and what is right on average is
-not in each. Where the middle 95 % of the draws put a risk, there it likely lies. Runs
-are drawn, and not transitions, because the transitions of one run come and go together.
+same. Then each pair's risk is varied by as much as risks were off, pair by pair, in
+held-out runs: a risk that is right on average need not be right in each state. The
+middle 95 % of the draws are a risk's likely interval. Runs are drawn, not transitions,
+because the transitions of one run are dependent.
 
-Every run is read once: a draw only weighs what was counted in it.
+Every run is read once: a draw only changes the weights of its counts.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ def likely_risks(
     progress: Shown = lambda items, *_: items,
     counted: Found | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """What a model keeps of where its laws' risks likely lie, by the laws' texts.
+    """The likely intervals of a model's risks, by the laws' texts.
 
     Args:
         model: The model.
         laws: Its laws.
         horizon_s: H.
         runs: The runs that it was learned from.
-        told: Of each law, the runs that its curve was made of, as hindsight has them
-            without a curve.
+        told: For each law, the runs of its curve, as hindsight gives them without a
+            curve.
         curves: The curves.
         draws: How often runs are drawn.
-        progress: Shows how far it is.
-        counted: By what each run was counted, if not by the model's abstraction.
+        progress: Shows progress.
+        counted: The abstraction by which each run was counted, if not the model's.
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
         raise InvalidModel("it has no abstraction, no counts or no period")
@@ -226,7 +226,7 @@ class _Heights:
         )  # fmt: skip
 
     def curve(self, risks: Floats, weight: Floats) -> Calibration:
-        """The curve of these runs, drawn so often, for a table of risks."""
+        """The curve of these runs, with these weights, for a table of risks."""
         said = risks.ravel()[self.pair]
         return calibrated(said, self.happened, self.run, self.frames, weight)
 
@@ -248,7 +248,7 @@ class _Heights:
         return float(np.clip(beyond / single, 0.0, _MOST)) if single > 0.0 else 0.0
 
     def move(self, drawn: list[Floats], random: np.random.Generator) -> None:
-        """Moves what was drawn, pair by pair, by as much as risks were off.
+        """Varies the draws, pair by pair, by as much as risks were off.
 
         A pair's risk is taken for one of a beta distribution around what was drawn, and
         for what the runs that went through the pair make of that: of the draws those
@@ -279,7 +279,7 @@ class _Heights:
 
 
 def _foretold(true: Floats, false: Floats, came: Floats, kept: Floats) -> Floats:
-    """How probable beta distributions of such ends made what came of runs.
+    """The likelihood of the runs' outcomes under beta distributions with these ends.
 
     In proportion, and 1 for the one of each column that made it the most probable.
     """
@@ -290,7 +290,7 @@ def _foretold(true: Floats, false: Floats, came: Floats, kept: Floats) -> Floats
 
 
 def _again(weight: Floats, random: np.random.Generator) -> Ints:
-    """Numbers of draws, as many as there are, each as often as its weight says."""
+    """Numbers of draws, as many as there are, each as often as its weight demands."""
     edges = np.cumsum(weight)
     spread = (np.arange(weight.size) + random.random()) / weight.size
     found = np.searchsorted(edges, spread * edges[-1])

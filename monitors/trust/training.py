@@ -1,4 +1,4 @@
-"""Training: trace files into a tally, with the facts that a model must remember."""
+"""Training: turns trace files into a tally, with the facts that a model must store."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def law_abstraction(
     """The abstraction whose predicates are the laws' own atoms (Algorithm 1).
 
     With a period, atoms are latched as the laws need them, so that nothing that could
-    break one is lost between two ticks. What a law says of several atoms at one moment
-    is then a predicate too, for latched atoms may show together what no frame did.
+    break one is lost between two ticks. A condition on several atoms at one moment is
+    then a predicate too, because latched atoms may hold together although they did in
+    no frame.
     """
     uses: dict[str, set[Latch]] = {}
     atoms: dict[str, Expression] = {}
@@ -147,7 +148,7 @@ class Spool:
         self.size += len(numbers)
 
     def runs(self, every: int = 1) -> Iterator[NDArray[np.integer]]:
-        """The runs, or every n-th of them."""
+        """All runs, or every n-th."""
         at = 0
         for number, length in enumerate(self._lengths):
             size = length * self._kind.itemsize
@@ -159,17 +160,17 @@ class Spool:
 
 @dataclass(slots=True)
 class Training:
-    """A tally that grows file by file, and what there is to remember of the files.
+    """A tally that grows file by file, and the facts to store about the files.
 
     Args:
-        tally: What was counted, of an earlier model too if one is continued.
-        facts: What that earlier model remembers.
+        tally: The counts, including an earlier model's if one is continued.
+        facts: The facts stored in the earlier model.
         seen: The states of all runs, by their numbers.
-        unused: Of all runs, which predicates held that no state tells of.
+        unused: For all runs, which predicates held that are not part of the states.
         late: The mean time between frames, by file, where it is well above the period
             that a step is taken to last.
-        gaps: How often time passed unseen, by file; no step is counted over it.
-        parts: What is remembered of the parts of datasets, and the digest so far.
+        gaps: The number of gaps in time, by file; no step is counted across them.
+        parts: The facts about the parts of datasets, and the digest so far.
         numbers: The numbers of the states that were seen.
         unbroken: How many states of each run come before its first gap.
     """
@@ -276,7 +277,7 @@ class Training:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def sequences(self, every: int = 1) -> list[list[str]]:
-        """The states of the runs, or of one in so many of them, by name."""
+        """The states of all runs, or of every n-th, by name."""
         names = list(self.numbers)
         return [[names[i] for i in run.tolist()] for run in self.seen.runs(every)]
 
@@ -352,7 +353,7 @@ class Training:
     ) -> dict[str, dict[str, Any]]:
         """What followed first visits, by the texts of laws; of unguarded runs alone.
 
-        A model that is continued has none: its earlier runs are not there any more.
+        A continued model has none, because its earlier runs are no longer available.
         """
         files = self.facts.get("files", ())
         runs = len(self.seen)
@@ -385,7 +386,8 @@ class Training:
     def refuse_mixture(self) -> None:
         """Raises if traces from guarded runs stand beside unguarded ones.
 
-        A guard changes what happens next, so the two are traces of different chains.
+        A guard changes what happens next, so guarded and unguarded traces follow
+        different chains.
         """
         files = self.facts.get("files", ())
         marks = {f.get("guarded", False): f["name"] for f in files}
@@ -436,7 +438,7 @@ _UNPACKED_BYTES, _UNPACKED_RATIO = 16 << 20, 20
 
 
 def _most_text(path: Path) -> int:
-    """How much text a file may hold: a plain one all, a packed one by its size."""
+    """The text limit of a file: none for a plain file, by its size for a packed one."""
     with suppress(OSError), path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":
             return _UNPACKED_BYTES + _UNPACKED_RATIO * path.stat().st_size

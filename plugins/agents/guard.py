@@ -1,9 +1,9 @@
 """Guarding an agent that calls tools, whichever framework runs it.
 
-An `AgentGuard` is asked before a tool is run, and told after it. What it says is final:
-a tool runs only on a verdict that lets it pass, and whatever goes wrong in the guard is
-no such verdict. It knows nothing of messages or models; the adapters for LangChain and
-the OpenAI Agents SDK, inspect_ai and MCP translate, and decide nothing.
+An `AgentGuard` is asked before a tool is run, and told after it. Its verdict is final:
+a tool runs only on a verdict that lets it pass, and a failure of the guard never lets
+it pass. It knows nothing of messages or models; the adapters for LangChain and the
+OpenAI Agents SDK, inspect_ai and MCP translate, and decide nothing.
 
 Each call is one step of time, for the model and its laws alike.
 """
@@ -70,11 +70,11 @@ ActionOf = Callable[[str, Mapping[str, Any]], Action | None]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked before a tool may run.
+    """The question to a person before a tool may run.
 
     Args:
         action: What the agent wants to do.
-        decision: What the guard thinks of it.
+        decision: The guard's decision.
         frame: What it saw.
     """
 
@@ -99,17 +99,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of a tool call.
+    """The verdict on a tool call.
 
     Args:
         passes: Whether the tool may run.
         message: The agent's answer if the call is withheld.
-        stopped: Whether the agent is at its end.
+        stopped: Whether the agent is stopped.
         acts: Whether the tool has effects in the world that must be judged.
         asks: What a person is to be asked first; `answered` then gives the verdict.
         call: The number of a call that passes, to report its end with.
-        instead: What the caller is to run in place of the call, and to report as its
-            end. Whoever ignores it runs nothing.
+        instead: The call to run instead, and to report as this call's end. A caller
+            that ignores it runs nothing.
     """
 
     passes: bool
@@ -122,9 +122,9 @@ class Verdict:
 
 
 class Tools(Actions):
-    """The agent's tools, as far as they are known: what may be called in their place.
+    """The agent's known tools, which may be called instead.
 
-    It is the actuator too: a tool that is not run is as good as withheld by the world.
+    It is also the actuator: not running a tool withholds its effects from the world.
     """
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Tools(Actions):
         self.can: frozenset[Kind] = _CAN
 
     def tell(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Takes in all tools, each with its arguments."""
+        """Records all tools, each with its arguments."""
         specs = (
             ActionSpec(name, dict.fromkeys(arguments, Argument("any")))
             for name, arguments in tools.items()
@@ -159,10 +159,10 @@ class Tools(Actions):
 
 
 def json_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a tool call as a model wrote them.
+    """The arguments of a tool call, as written by a model.
 
     Raises:
-        InvalidInput: They are no JSON object.
+        InvalidInput: They are not a JSON object.
     """
     try:
         found = json.loads(text or "{}")
@@ -177,7 +177,7 @@ SOURCE = Source("agent")
 
 
 class AgentGuard(Turns, Closing):
-    """Says of each tool call whether it may be carried out. Never raises.
+    """Decides for each tool call whether it may be carried out. Never raises.
 
     A policy whose `when` is `after` judges what was observed after each call: from
     `reflect` on the next call is withheld, from `stop` on the agent is stopped at once.
@@ -255,7 +255,7 @@ class AgentGuard(Turns, Closing):
                 call is judged before it is made, together with the result of the
                 previous call.
             tally: The file of its tally.
-            listeners: Make what hears of the calls: alerts, telemetry, `watched_live`.
+            listeners: Make listeners to the calls: alerts, telemetry, `watched_live`.
         """
         known = Guarding.load(
             model,
@@ -305,7 +305,7 @@ class AgentGuard(Turns, Closing):
             record: The file of its run record.
             approver: Who is asked; without one `ask` escalates.
             judges: Rules and guard programs that judge beside the laws.
-            listeners: Make what hears of the calls: alerts, telemetry, `watched_live`.
+            listeners: Make listeners to the calls: alerts, telemetry, `watched_live`.
         """
         laws = [laws] if isinstance(laws, str) else laws
         found = laws_of(laws or [UNNAMED] * bool(judges))
@@ -384,7 +384,7 @@ class AgentGuard(Turns, Closing):
         Args:
             tool: Its name.
             arguments: What it is given.
-            request: What the agent was asked to do, for guard programs.
+            request: The agent's task, for guard programs.
         """
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
@@ -424,7 +424,8 @@ class AgentGuard(Turns, Closing):
         call: int | None = None,
         result: object = None,
     ) -> Verdict | None:
-        """Judges what came of a call; a verdict only if the agent is stopped for it.
+        """Judges the result of a call; returns a verdict only if the agent is stopped
+        for it.
 
         Args:
             failed: Whether the tool reported that it failed; None: it has not reported
@@ -432,7 +433,7 @@ class AgentGuard(Turns, Closing):
             call: The number in the verdict of the call. By default it is the call that
                 was made in this turn, or else the last one that is under way outside
                 of any turn.
-            result: What came back, for laws that read it: text, or fields.
+            result: The result, for laws that read it: text, or fields.
         """
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
@@ -444,14 +445,14 @@ class AgentGuard(Turns, Closing):
             return self._stop_if_due()
 
     def finish(self) -> Verdict | None:
-        """Judges what the agent leaves behind; a verdict only if it is stopped."""
+        """Judges the final state; returns a verdict only if the agent is stopped."""
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
         with self._state:
             return None if self.stopped else self._stop_if_due()
 
     def _came_to(self, call: int, failed: bool, result: object) -> None:
-        """Takes in the end of a call, also where no later call is judged by it."""
+        """Records the end of a call, even if no later call is judged by it."""
         known = self._trajectory
         counts = known is None or known.ended(call, failed, result)
         if not failed and (self.stopped or self.loop.is_over or not counts):
@@ -486,7 +487,7 @@ class AgentGuard(Turns, Closing):
         return self._settle(decision, action, frame)
 
     def _settle(self, decision: Decision, action: Action, frame: Frame) -> Verdict:
-        """Carries the decision out, and says what becomes of the call."""
+        """Carries the decision out, and returns the verdict on the call."""
         turn = self.loop.carry_out(decision, action, frame)
         made, kind = turn.executed, turn.outcome.kind
         if made is not None and (made == action or kind == "substitute"):
@@ -500,7 +501,7 @@ class AgentGuard(Turns, Closing):
         return self._refused(turn.executed, turn.outcome, decision.reason)
 
     def _ahead(self, foresee: Foresee, action: Action) -> Frame:
-        """What a call would lead to, as the step after this one."""
+        """The state after a call, as the step after this one."""
         if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
             raise InvalidInput(wrong)
         return self._step(self._steps + 1, foresee(action).values)

@@ -1,4 +1,4 @@
-"""What laws over calls would have made of the calls that agents made in the past."""
+"""What guards with laws over calls would have done with recorded calls of agents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Past:
 
     Args:
         law: The law.
-        policy: What is done about a call that would break it.
+        policy: The intervention on a call that would break it.
     """
 
     def __init__(self, law: str, policy: Policy = POLICY) -> None:

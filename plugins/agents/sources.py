@@ -1,6 +1,6 @@
-"""Where the arguments of a call come from: the request, an earlier result, or nowhere.
+"""The sources of a call's arguments: the request, an earlier result, or neither.
 
-A result is known by its tool, and where it has fields, by the field too:
+A result is identified by its tool and, if it has fields, by the field:
 `search_emails.sender` and `search_emails.body` are texts from different sources.
 """
 
@@ -28,7 +28,7 @@ _NAMED = re.compile(
 
 
 class Sources:
-    """What was asked of an agent, and what its tools have answered."""
+    """An agent's request, and the results of its tools."""
 
     def __init__(self) -> None:
         self.begin()
@@ -48,11 +48,11 @@ class Sources:
             self._size -= len(self._heard.popleft()[1])
 
     def of(self, value: object) -> str | None:
-        """Where a value was copied from; of a list, where the least trusted part was.
+        """The source of a value; for a list, the source of its least trusted part.
 
-        That is `request`, `TOOL` or `TOOL.FIELD`, or `new` where nobody has said it;
-        None for what is no text and no number. `TOOL.FIELD:name` is of an address that
-        no result holds, of a person whom one names.
+        That is `request`, `TOOL` or `TOOL.FIELD`, or `new` if it occurs nowhere; None
+        for anything but a text or number. `TOOL.FIELD:name` is of an address that no
+        result holds, of a person whom one names.
         """
         found = [self._leaf(text) for _, text in _texts("", value)]
         copied = [label for label in found if label not in (REQUEST, NEW)]
@@ -91,7 +91,7 @@ def _names(text: str, address: str) -> bool:
 
 
 def fields_of(result: object) -> object:
-    """A result with its fields, where a text is JSON that has some."""
+    """A result with its fields, if its text is a JSON object."""
     if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(result)
@@ -119,7 +119,7 @@ def _texts(label: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _within(wanted: str, text: str) -> bool:
-    """Whether a text holds another one, not in the middle of a word."""
+    """Whether a text contains another, at word boundaries."""
     if wanted not in text and wanted not in text.casefold():
         return False
     if len(wanted) > _LONG:

@@ -1,14 +1,14 @@
-"""An agent's calls as signals, for laws over everything that it has done.
+"""An agent's calls as signals, for laws over its whole history.
 
 Each call gives the name of its tool (`tool`), whether it failed (`failed`), its
 arguments that are numbers, words or truth values (`arg_NAME`), where each was copied
-from (`from_NAME`), what came back (`result_FIELD`), and what was asked (`request`):
+from (`from_NAME`), its result (`result_FIELD`), and the request (`request`):
 
     always (tool == delete -> once (tool == backup and not failed))
     always (tool == send -> from_to in [request, "contacts.email"])
 
 Nothing was learned from data, so no risk is known ahead of a call. The guard foresees
-what the call itself would break, and lets everything else pass.
+only whether the call itself would break a law, and lets everything else pass.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Trajectory:
         return bool(self._late)
 
     def late(self, breaks: Callable[[Mapping[str, Value]], bool]) -> Iterator[Frame]:
-        """What was done last, then late successes, each as a step of its own.
+        """The last call, then late successes, each as a step of its own.
 
         A late success that would break a law, as a call of its own, waits.
         """
@@ -165,7 +165,7 @@ class Trajectory:
                 yield Frame(0.0, 0, step)
 
     def wrong(self, action: Action) -> str:
-        """What keeps laws from comparing the arguments of a call; empty if nothing."""
+        """Why laws cannot compare the arguments of a call; empty if they can."""
         for signal, kind in self.kinds.items():
             if not signal.startswith(_ARGUMENT):
                 continue

@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 
 class Line:
-    """A lock for threads and coroutines that is given in the order of asking."""
+    """A fair lock for threads and coroutines: first come, first served."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class Line:
         return place
 
     def leave(self) -> None:
-        """Lets the next one in that still waits."""
+        """Gives the turn to the next in the queue."""
         with self._lock:
             while self._waiting:
                 place = self._waiting.popleft()
@@ -55,7 +55,7 @@ class Line:
         place.set_result(None)
 
     def give_up(self, place: Future[None]) -> None:
-        """Leaves the line, also where the turn came at the last moment."""
+        """Leaves the queue, even if its turn has just come."""
         if not place.cancel():
             self.leave()
 
@@ -83,9 +83,9 @@ _TURNS: ContextVar[Mapping[int, Turn]] = ContextVar("turns", default={})  # noqa
 class Judging:
     """Asks the guard in a thread, in one turn.
 
-    Neither a person who is asked nor a slow sensor holds up the event loop. A call
-    may be taken back while it is judged, but its turn ends only after the judgement.
-    Where no thread is left the event loop waits.
+    Neither a pending question nor a slow sensor blocks the event loop. A call may be
+    taken back while it is judged, but its turn ends only after the judgement. If no
+    thread can be started, the event loop waits.
     """
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:

@@ -1,8 +1,8 @@
-"""The plainest warning: the law's own monitor, and nothing that sees it coming.
+"""The simplest warning: the law's own monitor, without any prediction.
 
-It alarms as soon as the law asks for something that is not done yet. For a law such as
-"a car at the line at red stands within two seconds", that is at the line: never before
-the trigger. What foresight is worth shows against it.
+It alarms as soon as an obligation is pending. For a law such as "a car at the line at
+red stops within two seconds", that is at the line: never before the trigger. It shows
+the value of prediction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from forewarn.plugins.contracts import Source
 
 
 class Deadline:
-    """Alarms while something is owed under the law, and when it is broken."""
+    """Alarms while an obligation of the law is pending, and when the law is broken."""
 
     thresholds = (1.0,)
 

@@ -2,7 +2,7 @@
 
 `Predictor` extrapolates all road users over the next seconds. The ego keeps the
 acceleration of the last half second, neither backs up nor gets faster than the limit;
-whoever is ahead keeps their speed; lights and all else stay as they are.
+vehicles ahead keep their speed; lights and everything else stay as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _SLOWEST = 1.0  # m/s: how close two come at a crossing point is not nothing at 
 
 
 def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
-    """Raises unless the source speaks of driving and has what a law and we read."""
+    """Raises unless the source is a driving source with the signals that the law and
+    the baseline read.
+    """
     if source.vocabulary != "driving":
         raise InvalidInput(f"{source.name} speaks of {source.vocabulary}, not driving")
     if lacking := sorted({*law.signals, *needed} - set(source.provides)):
@@ -45,7 +47,7 @@ def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Motion:
-    """One frame and the ego's way from there.
+    """One frame, and the ego's path from there.
 
     Args:
         values: The frame's signals.
@@ -62,7 +64,7 @@ class _Motion:
     acceleration: Floats
 
     def left_m(self, name: str, inside_m: float = 0.0) -> Floats:
-        """A distance along the way: 0 for so long behind its end, then not there."""
+        """A distance along the path: 0 for this long after its end, then absent."""
         now = self.values[name]
         if now is None:
             return np.full(len(self.way_m), np.nan)
@@ -108,7 +110,7 @@ class _Motion:
     def clearance_m(self) -> Floats:
         """The distance at the closest approach to any road user.
 
-        Below 0 it is how much shorter the way would have to be.
+        Below 0: by how much the path would have to be shorter.
         """
         apart = np.minimum(self.gap_m(), self.conflict_m - self.way_m)
         pace = max(float(self.speed[0]), _SLOWEST)
@@ -215,8 +217,8 @@ NEVER = 1000.0
 class Reactive:
     """A rule guard: scores the negative of the seconds until the law is broken.
 
-    It follows the law with the law's own monitor and, at every frame, lets the monitor
-    run on over the next moments as they come if nobody does anything about it.
+    It follows the law with the law's own monitor and, at every frame, runs it on over
+    the predicted next moments, assuming that nobody reacts.
     """
 
     thresholds = (-2.0, -1.0, -0.5)
@@ -270,10 +272,10 @@ FAR = 1000.0
 class ReDriver:
     """The law's robustness over a predicted trajectory, after REDriver.
 
-    A sketch of the method, not that program: REDriver asks how far the trajectory that
-    Apollo plans is from breaking the law. We ask it of a trajectory predicted from the
-    frame, by the quantitative semantics of our own formulas, in their own units. The
-    score is the negative of the robustness; it alarms below 0.4, 0.8 or 1.2.
+    A sketch of the method, not that program: REDriver computes how far Apollo's planned
+    trajectory is from breaking the law. We compute it for a trajectory predicted from
+    the frame, by the quantitative semantics of our own formulas, in their own units.
+    The score is the negative of the robustness; it alarms below 0.4, 0.8 or 1.2.
     """
 
     thresholds = (-1.2, -0.8, -0.4)

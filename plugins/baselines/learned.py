@@ -6,9 +6,9 @@ valid, its released code every pair of states that was seen. The score is the
 probability that the law is ever broken, 1 less the P_safe of the paper.
 
 `Logistic` is logistic regression on the guard's own predicates: is the Markov chain
-needed? It learns from the same runs what the guard's risk is to foretell. Its inputs
-are the predicates and whether the law asks for something now. scikit-learn fits it;
-what runs is a weighted sum.
+needed? It learns from the same runs to predict what the guard's risk predicts. Its
+inputs are the predicates and whether the law asks for something now. scikit-learn fits
+it; at run time it is a weighted sum.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ _SLACK_S = 1e-9  # times are sums of periods, and sums are rounded
 
 
 class _Inputs:
-    """What the regression sees of an episode, as bits, frame after frame."""
+    """The regression's inputs in an episode, as bits, frame by frame."""
 
     def __init__(self, law: Law, abstraction: Abstraction, period_s: float) -> None:
         self.followed = FollowedLaw(law, period_s)
@@ -156,7 +156,7 @@ class _Inputs:
 
 
 class Logistic:
-    """Scores the probability that it was fitted to tell."""
+    """Scores the probability that it was fitted to predict."""
 
     thresholds = (0.3, 0.5, 0.7)
 
@@ -224,7 +224,7 @@ def _examples(
 def _first_broken(followed: FollowedLaw) -> tuple[float, float] | None:
     """When the law was first broken, and when that obligation arose.
 
-    What is owed at the end is decided by repeating the last frame.
+    An obligation pending at the end is decided by repeating the last frame.
     """
     monitor, automaton = followed.monitor, followed.automaton
     for _ in range(automaton.n if followed.times_s else 0):

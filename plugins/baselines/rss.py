@@ -1,8 +1,8 @@
-"""Responsibility-Sensitive Safety as a guard: alarms where its distances are not kept.
+"""Responsibility-Sensitive Safety as a guard: alarms if its distances are not kept.
 
-Where the world gives RSS's margins as signals they are used. Elsewhere they are worked
-out from the frame: behind the vehicle ahead, and, on a collision course with somebody
-who crosses, as the room to stop in before the conflict.
+If the world provides RSS's margins as signals, they are used. Otherwise they are
+computed from the frame: behind the vehicle ahead, and, on a collision course with a
+crossing road user, as the room to stop before the conflict.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MARGINS = ("rss_longitudinal_margin", "rss_lateral_margin")
 
 
 class ResponsibilitySensitiveSafety:
-    """Scores by how many metres the safe distance is missed."""
+    """The score is the shortfall of the safe distance in metres."""
 
     thresholds = (0.0,)
 

@@ -115,7 +115,7 @@ class CarlaActuator(CarActuator):
 
 
 def _motion(frame: Frame) -> tuple[float, float]:
-    """The ego's speed and acceleration, as far as the frame shows them."""
+    """The ego's speed and acceleration, as far as the frame has them."""
     speed = frame.values.get("speed")
     acceleration = frame.values.get("acceleration")
     return (
@@ -177,7 +177,7 @@ _STANDS = 0.05
 
 
 class Steering:
-    """Follows the middle of the way's lanes, as a driver looks ahead.
+    """Follows the middle of the route's lanes, looking ahead like a driver.
 
     Args:
         roads: The map's roads.
@@ -194,7 +194,7 @@ class Steering:
         self._wanted = ""
 
     def change_to(self, lane: str) -> None:
-        """Goes over to a lane beside the present one."""
+        """Changes to a lane beside the present one."""
         self._wanted = lane
 
     def angle(self, mover: Mover, way: Way) -> float:
@@ -217,7 +217,7 @@ class Steering:
         return x, mover.y - rear_m * math.sin(mover.heading)
 
     def _target(self, mover: Mover, way: Way, ahead_m: float, changes: bool) -> Point:
-        """A point so far ahead of the car's front on its way."""
+        """A point at this distance ahead of the car's front on its path."""
         if changes:
             return self._places.at(self._wanted, mover.at_m + ahead_m)[0]
         start = way.start_m.get(mover.lane)

@@ -1,12 +1,12 @@
 """A guard beside another client, in synchronous mode or not.
 
 It never ticks, and its callback only keeps the newest snapshot: exceptions in a
-callback are lost, and a tick inside one never returns. While it intervenes it says so
-again and again until the next snapshot, for of all controls the last before a tick
-counts. CARLA's clients send a control only when it differs from their own last one: a
-batch is always sent, and a driver who is let go gets back the control that it had. A
-driver who tells the vehicle something just before each tick would win every time: then
-its speed itself is brought down, which no control undoes.
+callback are lost, and a tick inside one never returns. While it intervenes it repeats
+its control until the next snapshot, because the last control before a tick counts.
+CARLA's clients send a control only when it differs from their own last one: a batch is
+always sent, and on release the driver's last control is restored. A driver that sends a
+control just before each tick would win every time: then the guard lowers the vehicle's
+speed directly, which no control undoes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _TELLS = 0.02  # of the brake
 
 
 def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
-    """The vehicle with that role; it may still be on its way into the world.
+    """The vehicle with that role, which may not have been spawned yet.
 
     Raises:
-        InvalidInput: There is none, even after a while.
+        InvalidInput: There is none, even after waiting.
     """
     until_s = time.monotonic() + wait_s
     roles: list[str] = []
@@ -86,7 +86,7 @@ class Newest:
 
     @property
     def waits(self) -> bool:
-        """Whether one is there that was not taken yet."""
+        """Whether there is a snapshot that was not taken yet."""
         return self._fresh.is_set()
 
 
@@ -94,13 +94,13 @@ class Beside:
     """Guards a vehicle that another client drives. Use it with `with`.
 
     Until it has judged a first snapshot, whenever it cannot judge in time, and once
-    more when it ends, it tells the vehicle to stop; in shadow mode it tells nothing.
+    more when it ends, it stops the vehicle; in shadow mode it sends nothing.
 
     Args:
         client: The `carla.Client` of its world.
         world: A `carla.World`.
         guarded: The vehicle, with its guard.
-        told: Hears of every frame and what was carried out on it.
+        told: Called with every frame and the action carried out on it.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class Beside:
         self._guarded.close()
 
     def run(self, over: Callable[[], bool]) -> None:
-        """Guards until it is over, or the vehicle is gone.
+        """Guards until the run is over or the vehicle is gone.
 
         Raises:
-            RuntimeError: The server does not answer: the vehicle cannot be told
-                anything any more.
+            RuntimeError: The server does not answer: the vehicle can no longer be
+                controlled.
         """
         self._guarded.begin(self._stop, _HOLDS_S)
         patience_s = self._guarded.guard.policy.max_age_s
@@ -168,7 +168,7 @@ class Beside:
         self._decide(frame)
 
     def _blind(self, late_s: float) -> None:
-        """No snapshot comes: the guard is told so by a frame without signals."""
+        """No snapshot comes: the guard receives a frame without signals."""
         last = self._guarded.last
         if last is not None:
             empty = Frame(last.time_s + late_s, last.sequence + 1, {})
@@ -222,7 +222,7 @@ class Beside:
         return True
 
     def _keep_pace(self, overruled: bool, frame: Frame, passed_s: float) -> None:
-        """Works out the speed to force on a vehicle that is told otherwise."""
+        """Computes the speed to force on a vehicle that gets other controls."""
         held = self._held
         wanted = 0.0 if held is None else float(held.arguments.get("brake", 0.0))
         speed = (frame.values.get("speed") or 0.0) / 3.6
@@ -234,7 +234,7 @@ class Beside:
             self._pace = max(0.0, pace - wanted * BRAKE * passed_s)
 
     def _stop(self) -> None:
-        """What the watchdog does, again and again, while nothing is judged."""
+        """The watchdog's action, repeated while nothing is judged."""
         now_s = time.monotonic()
         passed_s, self._stopped_s = now_s - self._stopped_s, now_s
         velocity = self._ego.get_velocity()

@@ -67,11 +67,11 @@ class CarlaWorld(SteppedWorld):
     unchanged.
 
     Args:
-        scenario: Its name or file: what a stand-in of our own puts on the roads.
+        scenario: The scenario's name or file, whose traffic our own stand-in plays.
         host: Where a server runs that has the scenario's traffic already; without
             it a stand-in is started.
         port: The server's port.
-        map: The map's name; its net tells where the route leads.
+        map: The map's name; its net gives the edges of the route.
         ego: Where the ego begins and where it goes.
     """
 
@@ -229,7 +229,7 @@ class CarlaWorld(SteppedWorld):
             self._steering.change_to(beside.name)
 
     def _signal(self, wanted: str | None) -> None:
-        """Sets the blinkers: as told, or else before a turn as everyone does."""
+        """Sets the turn signals: as commanded, or else before a turn."""
         if wanted is None:
             wanted = self._values["direction"]
         lamps = _BLINKS.get(wanted or "", 0)
@@ -249,7 +249,7 @@ class CarlaWorld(SteppedWorld):
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Ends the episode where the server does not answer any more."""
+        """Ends the episode if the server no longer answers."""
         try:
             with answering(*self._where):
                 yield
@@ -308,7 +308,7 @@ def _data(world: Any, name: str) -> MapData:
 
 
 def _route(data: MapData, name: str, edges: Sequence[str]) -> tuple[str, ...]:
-    """A route along a net's edges, told in the edges of CARLA's map."""
+    """A route along a net's edges, converted to edges of CARLA's map."""
     wanted: dict[str, tuple[float, float, float]] = {}
     for edge in ET.parse(find_map(name)).iter("edge"):  # noqa: S314  a file of ours
         lanes = edge.findall("lane")

@@ -6,7 +6,7 @@
         ego.apply_control(guarded.filter(agent.run_step()))
 
 `filter` senses, reviews and intervenes. It never ticks the world, and it never raises
-for anything but a misuse: what goes wrong inside stops the vehicle.
+for anything but a misuse: an internal failure stops the vehicle.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Watching:
         return None if self._senses is None else self._senses.scene
 
     def around(self) -> Around:
-        """What a stop must know of that moment beside the frame."""
+        """What a stop needs to know about that moment beside the frame."""
         if self._senses is None or self._last is None:
             return Around(0.0)
         speed = (self._last.values.get("speed") or 0.0) / 3.6
@@ -133,8 +133,8 @@ class Watching:
 class WorldClock:
     """A world's own time, which advances with real time between snapshots.
 
-    A frame is old when it came long ago, not when the world is slower than we are: a
-    simulation may take its time, and stand still between ticks.
+    A frame's age counts from its arrival, so a simulation may run slowly, and pause
+    between ticks.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -145,7 +145,7 @@ class WorldClock:
         return self._time_s + self._clock() - self._came_s
 
     def see(self, time_s: float, age_s: float) -> None:
-        """A frame of that time came so long ago."""
+        """Notes how long ago the frame of that time came."""
         self._time_s, self._came_s = time_s, self._clock() - age_s
 
 
@@ -195,7 +195,7 @@ class GuardedVehicle(Closing):
 
         Args:
             halt: Stops the vehicle for a watchdog, whenever nothing is judged.
-            repeat_s: How often the watchdog says so again.
+            repeat_s: How often the watchdog repeats it.
         """
         self._reviewed: Frame | None = None
         self._seen: Frame | None = None
@@ -263,8 +263,7 @@ class GuardedVehicle(Closing):
     def _frame(self) -> Frame:
         """The newest frame; one that holds nothing where the world cannot be seen.
 
-        It cannot either where its newest snapshot is the one that was seen last, and
-        that is so long ago that nobody may act on it any more.
+        Nor can it if its newest snapshot was seen before and is too old to act on.
         """
         try:
             frame = self.watching.frame()

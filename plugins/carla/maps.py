@@ -70,8 +70,8 @@ def lane_names(first: Mapping[Key, Any]) -> dict[Key, str]:
 def shape_of(road_map: Any, start: Any) -> tuple[Point, ...]:
     """A lane's middle, from where it begins to its end.
 
-    It is asked for place by place: the client's own ways to go along a lane crash
-    where a road leads nowhere.
+    It is queried point by point: the client's own functions to follow a lane crash at
+    dead ends.
     """
     key = Key(start.road_id, start.section_id, start.lane_id)
     onward = 1.0 if key.lane < 0 else -1.0
@@ -102,7 +102,7 @@ def shape_of(road_map: Any, start: Any) -> tuple[Point, ...]:
 
 
 def _simplified(points: Sequence[Point]) -> list[Point]:
-    """The same line with fewer points, nowhere further off than so much."""
+    """The same line with fewer points, nowhere further away than a tolerance."""
     if len(points) < 3:
         return list(points)
     (ax, ay), (bx, by) = points[0], points[-1]
@@ -197,7 +197,7 @@ _USUAL_LIMIT_KMH = 50.0
 
 @dataclass(frozen=True, slots=True)
 class _Movement(Movement):
-    """A way through a junction, with what tells who goes first where no sign does.
+    """A path through a junction, with what decides the right of way if no sign does.
 
     Args:
         inner: All lanes inside.

@@ -1,8 +1,8 @@
 """CARLA's own recordings, played by the server, as snapshots to sense.
 
-The server knows the log by name and plays it; we tick. A replay puts everybody from
-place to place, and CARLA says of them that they stand still: how fast they were comes
-from where they were.
+The server knows the log by name and plays it; we tick. A replay moves actors from place
+to place, and CARLA reports them as standing: their speeds are computed from their
+positions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _JUMP = 100.0  # m/s: somebody was put elsewhere
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What a server says of one of its logs."""
+    """A server's description of one of its logs."""
 
     name: str
     map: str
@@ -47,7 +47,7 @@ def find_recording(client: Any, name: str) -> Recording:
     """Looks a log up.
 
     Raises:
-        InvalidInput: The server has none of that name, or it cannot be played.
+        InvalidInput: The server has no log of that name, or it cannot be played.
     """
     try:
         told = str(client.show_recorder_file_info(name, False))
@@ -74,7 +74,7 @@ def replayed(
 ) -> Generator[tuple[Any, Any]]:
     """Plays a log from its beginning, tick by tick.
 
-    The world's settings are given back in the end, and whom the log brought goes.
+    In the end the world's settings are restored, and the log's actors are removed.
 
     Args:
         client: A `carla.Client`.
@@ -82,7 +82,7 @@ def replayed(
         over: Whether to end it early.
 
     Yields:
-        The `carla.World`, and what stands for a `carla.WorldSnapshot` of it.
+        The `carla.World`, and a substitute for its `carla.WorldSnapshot`.
     """
     world = client.get_world()
     if world.get_map().name.rpartition("/")[2] != recording.map:
@@ -116,7 +116,7 @@ def replayed(
 
 
 class Moved:
-    """A snapshot whose actors are as fast as they came there from the one before."""
+    """A snapshot whose actors' speeds follow from the previous snapshot."""
 
     def __init__(self, before: Any, now: Any) -> None:
         self.timestamp = now.timestamp

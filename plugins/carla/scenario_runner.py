@@ -1,4 +1,4 @@
-"""Ways into ScenarioRunner and the Leaderboard.
+"""Adapters for ScenarioRunner and the Leaderboard.
 
 Both are CARLA's and on no package registry, so their classes are handed in: anything
 with the published interface will do. In ScenarioRunner's own environment:

@@ -1,7 +1,7 @@
 """From a CARLA snapshot to the driving signals.
 
-Lights, lines and right of way come from the map, not from the vehicle: what CARLA's
-vehicles say of their traffic light is known to be wrong. What is measured on the car
+Lights, lines and right of way come from the map, not from the vehicle: the traffic
+light that CARLA's vehicles report is known to be wrong. What is measured on the car
 itself (pedals, gear) comes from its control.
 """
 
@@ -88,7 +88,7 @@ class CarlaScene(SeenScene):
         return self._lights[key]
 
     def see_lamps(self) -> None:
-        """Asks which vehicles have which lights on."""
+        """Reads which vehicles have which lights on."""
         for number, state in self._world.get_vehicles_light_states().items():
             mover = self.vehicles.get(str(number))
             if mover is not None:
@@ -100,7 +100,7 @@ class CarlaScene(SeenScene):
     # -- bodies -----------------------------------------------------------------------
 
     def look(self, snapshot: Any) -> bool:
-        """Takes in a snapshot; tells whether the ego is in it."""
+        """Reads a snapshot; returns whether the ego is in it."""
         seen: set[int] = set()
         for state in snapshot:
             number = state.id
@@ -166,13 +166,13 @@ class CarlaScene(SeenScene):
 
 
 def _body(name: str, actor: Any) -> Mover:
-    """Somebody whose place is yet to be seen."""
+    """A road user whose position is not yet known."""
     half = actor.bounding_box.extent
     return Mover(name, 0.0, 0.0, 0.0, 0.0, 2.0 * half.x, 2.0 * half.y)
 
 
 class Bumps:
-    """Hears of collisions, from when it is made until it is closed.
+    """Receives collisions from its creation until it is closed.
 
     Args:
         world: A `carla.World`.
@@ -194,7 +194,7 @@ class Bumps:
         """The road user that the vehicle hit since the last call; None if there is
         none.
 
-        It is empty where that is no actor but a part of the map.
+        It is empty if that is not an actor but a part of the map.
         """
         if not self._others:
             return None
@@ -217,7 +217,7 @@ _WEATHER_S, _LAMPS_S = 1.0, 0.2  # what takes a call is asked for now and then
 
 
 class MapData:
-    """What is worked out once for a map.
+    """Data computed once per map.
 
     Args:
         road_map: A `carla.Map`.
@@ -291,7 +291,7 @@ class CarlaSenses:
         Args:
             snapshot: A `carla.WorldSnapshot`.
             time_s: The frame's time.
-            bump: Whom a collision sensor has told of.
+            bump: The road users that a collision sensor has reported.
             horn: Whether the horn is on.
         """
         if not self.scene.look(snapshot):
@@ -333,7 +333,7 @@ class CarlaSenses:
     # -- the way ----------------------------------------------------------------------
 
     def _find_way(self, ego: Mover) -> None:
-        """Where nobody tells the route: straight on, or where the ego signals to."""
+        """If the route is unknown: straight on, or where the ego signals to."""
         if self._given:
             self.scene.route = self._given
             return
@@ -346,7 +346,7 @@ class CarlaSenses:
     # -- bodies -----------------------------------------------------------------------
 
     def _touches(self, ego: Mover, bump: str | None) -> bool:
-        """Whether the ego's body and somebody's touch, or a sensor says so."""
+        """Whether the ego's body touches another, or a sensor reports it."""
         if bump is not None:
             self.struck = bump
             return bump not in self.scene.people or self._moved > _TOUCH

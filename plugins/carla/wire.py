@@ -55,12 +55,13 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
 
 
 def _check_speech(host: str, port: int) -> None:
-    """Asks by hand first: CARLA's own client aborts the process where others answer.
+    """Asks by hand first: CARLA's own client aborts the process if something else
+    answers.
 
-    Who says nothing is left to that client, which waits for a server that is busy.
+    A silent server is left to that client, which waits for busy servers.
 
     Raises:
-        CarlaLost: What answers there is no server of CARLA's.
+        CarlaLost: What answers there is not a CARLA server.
     """
     import msgpack
 
@@ -84,7 +85,7 @@ def _check_speech(host: str, port: int) -> None:
 
 @contextmanager
 def answering(host: str, port: int) -> Iterator[None]:
-    """Names the server in whatever goes wrong while it is asked."""
+    """Names the server in errors while it is queried."""
     try:
         yield
     except RuntimeError as error:
@@ -93,7 +94,7 @@ def answering(host: str, port: int) -> Iterator[None]:
 
 @contextmanager
 def kept_settings(world: Any) -> Iterator[Any]:
-    """Gives a world's settings back, whatever ends the block.
+    """Restores a world's settings, however the block ends.
 
     Yields:
         A copy of the settings, to change and apply.

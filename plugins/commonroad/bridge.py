@@ -1,4 +1,4 @@
-"""The World: CommonRoad's scenes, looked at again as one of those in it saw them."""
+"""The World: CommonRoad's scenes, replayed from the view of one road user."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class CommonRoadWorld(SteppedWorld):
 
     Args:
         files: Their paths, with `*` for any text; gzipped or not.
-        ego: Who is looked at: the id of an obstacle, or of a planning problem, whose
-            ego keeps its speed and lane. `each` is every vehicle that moves, one after
-            the other: with so many files, seed n + files is the second of the n-th.
-            By default the first planning problem.
+        ego: The ego: the id of an obstacle, or of a planning problem, whose ego keeps
+            its speed and lane. `each` is every moving vehicle in turn: seed n + the
+            number of files is the second vehicle of the n-th file. By default the first
+            planning problem.
     """
 
     actions = Actions(ActionSpec("recorded"))
@@ -96,7 +96,7 @@ class CommonRoadWorld(SteppedWorld):
             raise InvalidInput(f"{ego.number} begins on no lane", source=told.source)
 
     def move(self, action: Action | None) -> None:
-        """What was recorded goes on as it went."""
+        """The recording continues as it was."""
 
     def values(self) -> Mapping[str, Value]:
         step = self._first + self.steps
@@ -157,14 +157,14 @@ def _chosen(
     who: int | str | None,
     place: int,
 ) -> Obstacle:
-    """Whose eyes it is seen with.
+    """The ego from whose view it is seen.
 
     Args:
         told: The file.
         roads: Its roads.
         places: Its lanes by place.
-        who: As the world is told.
-        place: Which one of `each`; nobody else has more than one.
+        who: As in the world's settings.
+        place: The index of the vehicle, for `each`.
     """
     driving = [
         each

@@ -1,7 +1,7 @@
 """CommonRoad's XML: lanelets, signs, lights, obstacles and planning problems.
 
-A file may come from anywhere. A document type, and with it every entity, is refused;
-sizes are capped, and whatever should be a number is a finite one.
+A file may come from anywhere. A document type, and with it every entity, is rejected;
+sizes are capped, and numbers must be finite.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Somebody, or something, and where it is when.
+    """A road user or object, with its states over time.
 
     Args:
         number: Its id.
         kind: CommonRoad's word for it.
         length: In m.
         width: In m.
-        states: Of a thing that stands one; else one a step.
+        states: One for a static object; else one per step.
         shown: Its turn signals, where they are told.
         stands: Whether it never moves.
     """
@@ -80,7 +80,7 @@ class Lanelet:
         right: The lanelet to its right that leads the same way, if there is one.
         signs: The signs for it.
         lights: The lights for it.
-        limit_kmh: How fast one may drive, if it says so itself.
+        limit_kmh: The speed limit, if the lanelet states one.
     """
 
     number: int
@@ -104,7 +104,7 @@ class TrafficLight:
     active: bool
 
     def at(self, step: int) -> tuple[Colour, int]:
-        """What it shows at a step, and for how many steps it has."""
+        """Its colour at a step, and for how many steps it has had it."""
         if not self.active or not self.cycle:
             return Colour.OFF, 0
         since = (step - self.offset) % sum(lasts for _, lasts in self.cycle)
@@ -124,10 +124,11 @@ class Recorded:
         period_s: The time between two steps.
         lanelets: By id.
         limits_kmh: Of the signs that limit the speed, by id.
-        stops: The signs at which one has to stop.
-        yields: Those at which one gives way.
+        stops: The stop signs.
+        yields: The yield signs.
         lights: By id.
-        turns: Of every lanelet inside an intersection: that, and where it leads.
+        turns: For every lanelet inside an intersection: the intersection, and the
+            direction.
         obstacles: By id.
         problems: Of every planning problem, by id: where its ego begins, and how many
             steps it has.
@@ -188,7 +189,7 @@ def read_scene(path: Path) -> Recorded:
     """Reads a CommonRoad file, 2018b or 2020a, gzipped or not.
 
     Raises:
-        InvalidInput: It is none, or hostile.
+        InvalidInput: It is not such a file, or is hostile.
     """
     root = _tree(read_bytes(path, _MOST_BYTES), str(path))
     if root.tag != "commonRoad":
@@ -201,8 +202,8 @@ def read_scene(path: Path) -> Recorded:
 def _tree(data: bytes, source: str) -> ET.Element:
     """The elements that are read, without a document type.
 
-    Elements of other names are passed over with all that is in them, and so are other
-    attributes and long texts: memory does not follow what nobody reads.
+    Other elements are skipped with their content, as are other attributes and long
+    texts, so they take no memory.
     """
     builder, parser = ET.TreeBuilder(), expat.ParserCreate()
     depth = count = 0

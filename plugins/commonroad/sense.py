@@ -1,4 +1,4 @@
-"""Who is where in a CommonRoad scene at one step, as the senses see it."""
+"""The road users of a CommonRoad scene at one step, in the form that the senses use."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class CommonRoadNet(Junctions[int, Movement]):
                     )  # fmt: skip
 
     def _crosswalks(self) -> Iterator[tuple[Lane, int]]:
-        """Those that lead over an intersection; elsewhere nobody has a line."""
+        """The lanelets that cross an intersection; others have no stop line."""
         count: dict[int, int] = {}
         for lanelet in self._told.lanelets.values():
             if _CROSSWALK not in lanelet.kinds:
@@ -183,13 +183,13 @@ _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reve
 
 
 class CommonRoadScene(SeenScene):
-    """A recorded scene around one who is in it.
+    """A recorded scene around one of its road users.
 
     Args:
         told: What the file says.
         roads: Its roads.
         places: Its lanes by place.
-        ego: Who is looked at; its states are one a step.
+        ego: The ego; it has one state per step.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class CommonRoadScene(SeenScene):
         self.route = self._taken(ego)
 
     def look(self, step: int) -> bool:
-        """Takes in everybody at a step; tells whether the ego is on a road."""
+        """Reads all road users at a step; returns whether the ego is on a road."""
         self._step = step
         for number, each in self._everyone.items():
             name, states = str(number), self._states[number]
@@ -297,12 +297,12 @@ def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obsta
 
 
 def _body(each: Obstacle) -> Mover:
-    """Somebody whose place is yet to be seen."""
+    """A road user whose position is not yet known."""
     return Mover(str(each.number), 0.0, 0.0, 0.0, 0.0, each.length, each.width)
 
 
 def _put(mover: Mover, state: State, ahead_m: float) -> None:
-    """Puts somebody, by what is so far ahead of the middle, where it is."""
+    """Places a road user, whose reference point is this far ahead of its middle."""
     mover.x = state.x + ahead_m * math.cos(state.heading)
     mover.y = state.y + ahead_m * math.sin(state.heading)
     mover.heading, mover.speed = state.heading, state.speed

@@ -23,12 +23,12 @@ class Parameters:
     """What RSS expects of everybody; accelerations in m/s², braking positive.
 
     Args:
-        response_s: How long it takes to respond.
-        accelerates: How much one may accelerate meanwhile.
-        brakes_most: How hard who is ahead may brake.
-        brakes_least: How hard one brakes at least once one responds.
-        sideways: How much one may accelerate sideways while not responding.
-        sideways_brakes: How hard one brakes sideways at least.
+        response_s: The response time.
+        accelerates: The maximum acceleration during the response time.
+        brakes_most: The maximum braking of the vehicle ahead.
+        brakes_least: The minimum braking after the response time.
+        sideways: The maximum lateral acceleration during the response time.
+        sideways_brakes: The minimum lateral braking.
         sways_m: How far vehicles sway in their lanes.
     """
 
@@ -42,7 +42,7 @@ class Parameters:
 
 
 class SafeDistances:
-    """RSS's safe distances between two who keep to these parameters.
+    """RSS's safe distances between two road users with these parameters.
 
     Raises:
         MissingDependency: ad-rss is not installed.
@@ -89,7 +89,7 @@ class SafeDistances:
         )
 
     def stopping(self, speed: float) -> float:
-        """Metres until a standstill: responding late, then braking as one must."""
+        """Stopping distance in metres: the response time, then the required braking."""
         physics = self._physics
         formula = (
             self._formulas.calculateLongitudinalDistanceOffsetAfterStatedBrakingPattern
@@ -133,7 +133,7 @@ def library() -> Any:
 
 
 def _someone(rss: Any, given: Parameters) -> Any:
-    """A road user as the library wants one; it checks what it does not use, too."""
+    """A road user in the library's form; it also checks values that it does not use."""
     physics, world = rss.physics, rss.rss.world
     who = rss.rss.core.RelativeObjectState()
     who.object_type = world.ObjectType.OtherVehicle
@@ -160,7 +160,7 @@ def _someone(rss: Any, given: Parameters) -> Any:
 
 
 def _fill(physics: Any, record: Any) -> None:
-    """Puts valid numbers into a part that the formulas check and do not read."""
+    """Puts valid numbers into fields that the formulas check but do not use."""
     quantities = (
         physics.Angle, physics.AngularAcceleration, physics.AngularVelocity,
         physics.Distance, physics.Duration, physics.Speed,
@@ -191,7 +191,7 @@ class Margins(NamedTuple):
 
 
 class RssMargins:
-    """Works out the margins of an ego."""
+    """Computes an ego's margins."""
 
     def __init__(self) -> None:
         self._safe = SafeDistances()

@@ -1,8 +1,8 @@
-"""The scene: who is on the roads at one moment, on which lanes, and what lights show.
+"""The scene: the road users at one moment, their lanes, and the traffic lights.
 
-Each world fills one in its own way; the senses look at nothing else, so that all of
-them have the same signals. Vehicles are placed by their fronts, y points to the left of
-x, and headings are in radians counterclockwise from x.
+Each world fills one in its own way; the senses read nothing else, so that all worlds
+have the same signals. Vehicles are placed by their fronts, y points to the left of x,
+and headings are in radians counterclockwise from x.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Light(NamedTuple):
 
 
 class TurnSignal(StrEnum):
-    """What a vehicle's blinkers say."""
+    """A vehicle's turn signals."""
 
     OFF = "off"
     LEFT = "left"
@@ -99,7 +99,7 @@ class Mover:
 
 
 class Near(NamedTuple):
-    """Somebody near the ego, and how much room there is between."""
+    """A road user near the ego, and the gap between them."""
 
     who: Mover
     room_m: float
@@ -158,7 +158,7 @@ class Scene(ABC):
         none."""
 
     def watch(self, other: Mover) -> Mover:
-        """A vehicle as it is now; a world may have told no more than its place."""
+        """A vehicle at this moment; a world may give no more than its position."""
         return other
 
     # -- what follows from it ---------------------------------------------------------
@@ -168,7 +168,7 @@ class Scene(ABC):
         return self.roads.from_here(self.roads.lanes[self.ego.lane], self.route)
 
     def way(self) -> Way:
-        """What is before the ego."""
+        """The scene before the ego."""
         return self.roads.way(self.ego.lane, self.route_ahead())
 
     def lead(self, way: Way, at_m: float, near: Iterable[Mover]) -> Near | None:
@@ -176,7 +176,7 @@ class Scene(ABC):
 
         Args:
             way: The ego's way.
-            at_m: How far along it the ego is.
+            at_m: The ego's position along it.
             near: Everybody else within sight.
         """
         nearest: Near | None = None
@@ -421,11 +421,11 @@ _BAR_M = 0.6
 
 
 class SceneShown:
-    """Shows a scene to those who watch; it is `Scenic`.
+    """Shows a scene to live views; it is `Scenic`.
 
     Args:
         roads: The map's.
-        scene: The scene as it is now; none while nothing was seen yet.
+        scene: The current scene; none before the first one.
     """
 
     def __init__(self, roads: Roads, scene: Callable[[], Scene | None]) -> None:

@@ -5,10 +5,10 @@ km/h, everything else in m, s and m/s². How the foresight is meant:
 
 Two movements that cross each hold the conflict point for a while: from the moment the
 front comes to it until the rear has left it. `arrival_gap` is the time between the two
-spans, 0 where they overlap: a collision course. The ego is taken to keep its speed, as
-far as one can where it turns, or, when it is slow, to set off at 2 m/s²; others keep
-theirs. `time_to_collision` is the
-soonest such conflict, or the time to run into the vehicle ahead.
+spans, 0 where they overlap: a collision course. The ego is assumed to keep its speed,
+as far as turns allow, or, when it is slow, to start at 2 m/s²; others keep theirs.
+`time_to_collision` is the soonest such conflict, or the time to run into the vehicle
+ahead.
 
 Inside a junction the light is the one, and has the colour, that it had at the line.
 """
@@ -79,7 +79,7 @@ _LANE_DIRECTIONS = {
 
 
 class Surroundings(Strict):
-    """Weather, time of day and rules of the road, the same all through an episode."""
+    """Weather, time of day and traffic rules, constant during an episode."""
 
     time_of_day: float = Field(default=12.0, ge=0, le=24)
     rain: float = Field(default=0.0, ge=0, le=1)
@@ -232,7 +232,7 @@ class Senses:
         }
 
     def _others(self, ego: Mover, time_s: float, progress: Progress) -> dict[str, Any]:
-        """Everybody else, and what they and the light ask of the ego."""
+        """Other road users, and the braking that they and the light require."""
         scene, demand = self._scene, Demand(ego.speed)
         self.conflicts.clear()
         seen = around(scene)
@@ -259,7 +259,7 @@ class Senses:
     def _required(
         self, demand: Demand, progress: Progress, first: bool
     ) -> float | None:
-        """The hardest braking that anybody asks for, or the line; none if nobody."""
+        """The hardest braking required by a road user or the line; none if none is."""
         asked, to_line = demand.deceleration or None, progress.to_line
         if to_line is not None:
             gives_way = first and progress.line is progress.ahead
@@ -269,7 +269,7 @@ class Senses:
 
 
 def _of_lane(lane: Lane, roads: Roads) -> dict[str, Any]:
-    """What stays the same all along a lane."""
+    """Signals that are constant along a lane."""
     turns = {link.turn for link in lane.links}
     if len(turns) > 1:
         turns.discard(_U)
@@ -281,7 +281,7 @@ def _of_lane(lane: Lane, roads: Roads) -> dict[str, Any]:
 
 
 def _shown(ego: Mover, horn: bool) -> dict[str, Any]:
-    """What the ego shows to others, and lets them hear."""
+    """The ego's lights and horn."""
     return {
         "turn_signal": str(ego.signal),
         "horn_on": horn,

@@ -28,7 +28,7 @@ AUTOPILOT = "autopilot"
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: NumPy's numbers and arrays become Python's."""
+    """A value as JSON: NumPy's numbers and arrays become Python's."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, dict):
@@ -45,7 +45,7 @@ class Sample(Argument):
     space: Space[Any]
 
     def element(self, value: Any) -> Any:
-        """The element that a plain value means.
+        """The element that a plain value represents.
 
         Raises:
             InvalidInput: There is no such element.
@@ -88,7 +88,7 @@ Shows = Callable[[Decision, Frame], bool | None]
 
 
 class EnvActuator:
-    """Puts an action of the environment in the place of one that may not pass.
+    """Replaces an action that may not pass by another of the environment's.
 
     Args:
         stop: The action that stops, whatever is going on, or what gives it.

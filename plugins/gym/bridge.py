@@ -54,7 +54,7 @@ _EXAMPLE = "forewarn.plugins.gym.bridge"
 class Seen(dict[str, Value]):
     """A frame's signals with the observation they came from, for a policy to see.
 
-    A guard takes nothing but plain frames, so that no frame can do anything.
+    A guard accepts only plain frames, which contain no code.
     """
 
     observation: Any = None
@@ -64,24 +64,24 @@ class EnvWorld(SteppedWorld):
     """An environment: one episode of it is one episode of a scenario.
 
     Functions and classes can be given directly, or as `$here/file.py:name` or
-    `package.module:name`. What is given `env` gets the environment without wrappers.
+    `package.module:name`. A parameter `env` receives the environment without wrappers.
 
     Args:
-        env: The id under which it is registered, or what makes it.
+        env: The id under which it is registered, or a function that makes it.
         vocabulary: The name of one that ships, or the path of a YAML file.
         signals: A function of observation and info that gives the signals, or a map
             from signals to where they are, such as `speed: info.speed`.
         period_s: How much time a step takes.
         stop: The action that stops, or a function of `env` that gives it. It is also
             taken if no action is proposed.
-        shows: What shows that it stops: an expression over signals, or a function of
+        shows: How to see that it stops: an expression over signals, or a function of
             decision and frame.
         slow: A function of `env`, the action proposed (None from the autopilot) and a
             cap in km/h that gives the action which keeps it.
         autopilot: A function of `env` that gives the action by which the environment
             drives itself.
-        options: What the environment is made with. A registered environment is made
-            with `render_mode: rgb_array` if it offers that: reports show its pictures.
+        options: The environment's arguments. A registered environment is made with
+            `render_mode: rgb_array` if it offers that: reports show its pictures.
     """
 
     @staticmethod
@@ -206,9 +206,10 @@ class EnvPilot:
     """Acts by a policy of one's own, or lets the environment drive itself.
 
     Args:
-        policy: `autopilot`, or a function from an observation to an action, or a
-            class of such; with a method `reset(seed)` it hears of episodes.
-        options: What a class is made with.
+        policy: `autopilot`, or a function from an observation to an action, or a class
+            of such functions; its method `reset(seed)`, if any, is called at the
+            beginning of episodes.
+        options: The arguments of a class.
     """
 
     @staticmethod
@@ -244,7 +245,7 @@ class EnvPilot:
 
 
 def _name(env: Called) -> str:
-    """What an environment is called, without where it lies."""
+    """An environment's name, without its location."""
     if not isinstance(env, str):
         return getattr(env, "__name__", "environment")
     return env.rpartition(":")[2] if _PLACE.fullmatch(env) else env
@@ -335,7 +336,7 @@ class Car(gymnasium.Env[Shown, Shown]):
 
 
 def faster(observation: Shown) -> Shown:
-    """A policy that speeds up, whatever comes."""
+    """A policy that always accelerates."""
     return np.array([0.2], np.float32)
 
 

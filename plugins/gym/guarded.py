@@ -40,7 +40,7 @@ Act = TypeVar("Act")
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What an agent is guarded with.
+    """The agent's guard.
 
     Args:
         guarding: Makes its guard.
@@ -60,7 +60,7 @@ class Watched:
     """An agent whose every action is reviewed, in whichever loop it acts.
 
     Args:
-        equipment: What it is guarded with.
+        equipment: Its guard.
         name: The name of one of several, whose records then go into one folder.
     """
 
@@ -80,11 +80,11 @@ class Watched:
         self._turn: Turn | None = None
 
     def forget(self) -> None:
-        """Ends the episode that was; nothing is judged by its frames any more."""
+        """Ends the previous episode; its frames are no longer used."""
         self.frame, self._turn = None, None
 
     def begin(self, env: Any, observation: Any, info: Mapping[str, Any]) -> None:
-        """An episode begins with this; until all of it is read, none has begun."""
+        """Begins an episode with this; if reading it fails, no episode has begun."""
         self.forget()
         self.loop.begin(self._actuator, scenic=env if isinstance(env, Scenic) else None)
         self._senses.reset(env)
@@ -101,7 +101,7 @@ class Watched:
         return executed.arguments["action"]
 
     def held(self, proposed: Any) -> Any:
-        """The action that stops it, where nothing can be judged."""
+        """The action that stops it, if nothing can be judged."""
         if self.guard.policy.shadow:
             return proposed
         action = self._actuator.fallback(self.frame)
@@ -117,7 +117,7 @@ class Watched:
 
     @property
     def told(self) -> dict[str, Any]:
-        """The last decision, and what became of it."""
+        """The last decision and its outcome."""
         if self._turn is None:
             return {}
         decision, outcome = self._turn.decision, self._turn.outcome
@@ -140,8 +140,8 @@ class GuardedEnv(
 ):  # fmt: skip
     """Steps with the proposed action, or with the guard's replacement.
 
-    The info of each step has, under `forewarn`, the decision and what became of it.
-    A `cut` ends the episode as truncated.
+    The info of each step has, under `forewarn`, the decision and its outcome. A `cut`
+    ends the episode as truncated.
 
     Args:
         env: The environment.
@@ -209,7 +209,7 @@ class GuardedVectorEnv(Closing, VectorWrapper):
 
     Args:
         env: The environment.
-        equipment: What each part is guarded with.
+        equipment: Each part's guard.
     """
 
     def __init__(self, env: VectorEnv, equipment: Equipment) -> None:
@@ -292,7 +292,7 @@ class GuardedParallelEnv(Closing):
 
     Args:
         env: The environment.
-        equipment: What an agent is guarded with, by its name; None: it is not.
+        equipment: An agent's guard, by the agent's name; None: it is not guarded.
     """
 
     def __init__(self, env: Any, equipment: Callable[[str], Equipment | None]) -> None:
@@ -303,7 +303,7 @@ class GuardedParallelEnv(Closing):
 
     @property
     def watched(self) -> dict[str, Watched]:
-        """Those that have a guard, of all that were ever seen."""
+        """All agents seen so far that have a guard."""
         return {name: one for name, one in self._known.items() if one is not None}
 
     def _guard_of(self, agent: str) -> Watched | None:
@@ -321,7 +321,7 @@ class GuardedParallelEnv(Closing):
         self._there.add(agent)
 
     def _executed(self, agent: str, action: Any) -> Any:
-        """The action of an agent, as its guard has it."""
+        """An agent's action, as its guard uses it."""
         watched = self._guard_of(agent)
         if watched is None:
             return action
@@ -387,7 +387,7 @@ def only(env: VectorEnv) -> _Only:
 
 
 class _Only(gymnasium.Env[Any, Any]):
-    """A vectorised environment of one, as that one."""
+    """A vectorised environment with a single part, as a plain environment."""
 
     def __init__(self, env: VectorEnv) -> None:
         self._env = env

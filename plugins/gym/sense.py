@@ -1,4 +1,4 @@
-"""What an environment shows, as signals: by a function of yours, or by a map."""
+"""An environment's observations as signals: by a user's function, or by a map."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Reading(Strict):
     Args:
         at: The place: `observation` or `info`, and from there `.name` and `[index]`.
         unit: Its unit there, if that is not the signal's.
-        codes: What its numbers stand for, where the signal is no number.
+        codes: The meaning of its numbers, if the signal is not a number.
         none_codes: Numbers that stand for "not there".
     """
 
@@ -49,12 +49,12 @@ class Reading(Strict):
 
 
 class Senses:
-    """Turns what an environment shows into the values of frames.
+    """Converts an environment's observations to the values of frames.
 
     Args:
-        shown: A function of observation and info, a class that makes one, or a map
-            from signals to where they are read. With a method `reset(env)` it hears
-            of every episode that begins.
+        shown: A function of observation and info, a class that makes one, or a map from
+            signals to where they are read. Its method `reset(env)`, if any, is called
+            when an episode begins.
         vocabulary: That of the signals; a map needs it.
     """
 
@@ -83,7 +83,7 @@ class Senses:
         """Rejects a map with a place that is not there.
 
         Raises:
-            InvalidInput: With what is there instead.
+            InvalidInput: The message says what is there instead.
         """
         if isinstance(self._shown, _Map):
             self._shown.check(observation, info)
@@ -105,7 +105,7 @@ def _number(value: Any) -> Any:
 
 
 class _Map:
-    """Reads each signal where a map says."""
+    """Reads each signal from the place given by a map."""
 
     def __init__(
         self, entries: Mapping[str, str | Reading], vocabulary: Vocabulary | None
@@ -147,7 +147,7 @@ class _Map:
 
 
 def _there(value: Any, step: str | int) -> str:
-    """What there is instead of a step."""
+    """The error text if a step of the path is missing."""
     if isinstance(value, Mapping):
         return suggest(str(step), map(str, value)) or "it is empty"
     try:
@@ -159,7 +159,7 @@ def _there(value: Any, step: str | int) -> str:
 def _reader(
     name: str, entry: str | Reading, vocabulary: Vocabulary | None
 ) -> tuple[str, tuple[str | int, ...], Callable[[object], object] | None]:
-    """Where a signal comes from, the way there, and what makes a value of it."""
+    """A signal's source, the path to it, and the conversion to a value."""
     given = {"at": entry} if isinstance(entry, str) else entry
     reading = (
         given
@@ -177,7 +177,7 @@ def _reader(
 def _alias(
     name: str, reading: Reading, vocabulary: Vocabulary
 ) -> Callable[[object], object] | None:
-    """What turns a number there into the signal's own unit and coding, if it must."""
+    """The conversion of a number there to the signal's unit and coding, if needed."""
     signal = vocabulary.signals.get(name)
     if signal is None:
         if vocabulary.knows(name):

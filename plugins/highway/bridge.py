@@ -67,7 +67,7 @@ TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
 
 
 class Onward(IDMVehicle):
-    """Somebody who brakes to a stand.
+    """A vehicle that brakes to a standstill.
 
     In highway-env's own model, a vehicle that stands too close to another drives
     backwards, ever faster, into the next one.
@@ -80,7 +80,7 @@ class Onward(IDMVehicle):
 
 
 class Wavering(Onward):
-    """Somebody who now and then brakes hard, for nothing that others can see."""
+    """A vehicle that now and then brakes hard, for no visible reason."""
 
     target_speed: float
     _slow_s = 0.0
@@ -103,11 +103,11 @@ class HighwayTraffic(Wavering):
 
 
 class MergeTraffic(Wavering):
-    """Others where two ways become one."""
+    """Other vehicles where two roads merge."""
 
 
 class RoundaboutTraffic(Onward):
-    """Others in and before a roundabout."""
+    """Other vehicles in and before a roundabout."""
 
 
 class IntersectionTraffic(Onward):
@@ -242,7 +242,7 @@ class HighwayWorld(EnvWorld):
 
 
 class HighwayDriver(EnvPilot):
-    """Somebody who drives there; see `Driver`."""
+    """A driver on these roads; see `Driver`."""
 
     @staticmethod
     def example() -> Example:

@@ -1,4 +1,4 @@
-"""Alerts: listeners that tell people of interventions. None holds up the loop."""
+"""Alerts: listeners that tell people of interventions. None of them blocks the loop."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def is_loopback(host: str) -> bool:
 class Webhook(Listener):
     """Posts the decisions of interventions as JSON, from a thread of its own.
 
-    What cannot be sent within five seconds, or finds a hundred others waiting, is
-    dropped and counted. Redirects are not followed.
+    An alert that cannot be sent within five seconds, or finds a hundred others waiting,
+    is dropped and counted. Redirects are not followed.
 
     Args:
-        url: Where to; on this machine unless its host is allowed.
+        url: The address; on this machine unless its host is allowed.
         allow_host: The one other host that it may be on.
     """
 
@@ -91,7 +91,7 @@ class Webhook(Listener):
             self.dropped += 1
 
     def close(self) -> None:
-        """Sends what still waits, for eight seconds at most."""
+        """Sends the waiting alerts, for eight seconds at most."""
         until_s = time.monotonic() + FAREWELL_S
         try:
             self._waiting.put(None, timeout=FAREWELL_S)

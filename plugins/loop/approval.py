@@ -18,7 +18,7 @@ Verdict = Literal["approve", "edit", "reject"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person says to a proposal; `edit` brings another action."""
+    """A person's answer to a proposal; `edit` gives another action."""
 
     verdict: Verdict
     action: Action | None = None
@@ -29,17 +29,17 @@ class Answer:
 
 
 class Approver(Protocol):
-    """Whoever is asked. It may take its time: it is asked in a thread of its own."""
+    """Whoever is asked. It may be slow: it is asked in a thread of its own."""
 
     def ask(self, decision: Decision, proposal: Action | None) -> Answer:
         """The person's answer."""
 
 
 class Desk:
-    """Puts questions to an approver, and waits no longer than it must.
+    """Asks an approver, and waits at most for the time limit.
 
-    A question that is still open when the next one comes is not asked over: the next
-    one goes unanswered at once.
+    While a question is open, the next one is not asked: it counts as unanswered at
+    once.
     """
 
     def __init__(self, approver: Approver, timeout_s: float) -> None:
@@ -94,7 +94,7 @@ class Console:
 
 
 class Deferred:
-    """Says what a person said before: where a framework does the asking itself.
+    """Returns an answer given before, for frameworks that do the asking themselves.
 
     Whoever uses it puts the question in its own way, lets it `hear` the answer, and
     only then has the decision carried out. An answer counts once; without one it
@@ -105,7 +105,7 @@ class Deferred:
         self._heard = Answer("reject")
 
     def hear(self, answer: Answer) -> None:
-        """What the next question is answered with."""
+        """Sets the answer to the next question."""
         self._heard = answer
 
     def ask(self, decision: Decision, proposal: Action | None) -> Answer:
@@ -114,7 +114,7 @@ class Deferred:
 
 
 def read_answer(line: str) -> Answer:
-    """The answer that a line means; whatever is not clear rejects."""
+    """The answer that a line represents; anything unclear rejects."""
     word = line.strip()
     if word.startswith("{"):
         try:
@@ -125,7 +125,7 @@ def read_answer(line: str) -> Answer:
 
 
 def answer_of(said: object) -> Answer:
-    """What `approve`, or an action as an object, means; all else rejects."""
+    """The answer for `approve`, or an action as an object; anything else rejects."""
     if said == "approve":
         return Answer("approve")
     if isinstance(said, dict) and set(said) <= {"name", "arguments"}:

@@ -28,17 +28,17 @@ from forewarn.plugins.loop.warrant import Warrant
 
 @dataclass(frozen=True, slots=True)
 class Guarding:
-    """What guards are made of, whatever they guard. It makes their loops and records.
+    """The parts of guards, whatever they guard. It makes their loops and records.
 
     Args:
-        models: What was learned: one model, or several with laws of their own.
-        policy: What is done at which risk.
+        models: The learned model, or several with laws of their own.
+        policy: Which intervention begins at which risk.
         name: The models' file, for errors.
         file: The models' file, for records; None: one is made.
         laws: Names or formulas; none: those that the policy names, or the models'.
         judges: Makes the rules and guard programs that judge beside the risk; new ones
             for each loop, because each remembers its own run.
-        listeners: Make what hears of each loop: alerts, telemetry, live pages.
+        listeners: Make listeners to each loop: alerts, telemetry, live pages.
         approver: Who is asked; without one `ask` escalates.
         tally: Counts the transitions seen while no intervention is in force.
         record: Where run records go: a folder, or one record's file.
@@ -65,7 +65,8 @@ class Guarding:
 
         Args:
             path: The model's file, or the folder that `forewarn warrant` wrote.
-            policy: What is done at which risk; by default that of the folder.
+            policy: Which intervention begins at which risk; by default the folder's
+                policy.
             rest: As the class has it.
         """
         path, own = guard_files(Path(path))
@@ -144,7 +145,7 @@ class Guarding:
         return warrant
 
     def open_world(self, world: World) -> GuardedLoop:
-        """A guarded loop for a world, which says by itself what it can.
+        """A guarded loop for a world, which itself declares what it can do.
 
         Raises:
             InvalidInput: As for `open`; or the world's clock advances by itself, and
@@ -228,7 +229,7 @@ def check_substitutes(
 def _check_bound(
     judges: Sequence[Judge], source: Source, actions: Sequence[str]
 ) -> None:
-    """Rejects rules that can never fire here: whoever wrote them relies on them."""
+    """Rejects rules that can never fire here, because their authors rely on them."""
     for judge in judges:
         lost = judge.unmatched(actions) if isinstance(judge, Bound) else ()
         if lost:

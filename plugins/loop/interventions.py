@@ -1,8 +1,8 @@
-"""Carries out decisions, and checks that the world shows it.
+"""Carries out decisions, and checks that the world obeys.
 
-Between the guard's decision and the actuator stands one `Intervener` an episode. What
-the actuator cannot do, and what the world does not show in time, escalates in the
-policy's order. Whatever goes wrong here leads to the actuator's fallback.
+Each episode has one `Intervener` between the guard's decision and the actuator. A
+decision that the actuator cannot carry out, or that the world does not show in time,
+escalates in the policy's order. Any failure here leads to the actuator's fallback.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Intervener:
 
     Args:
         actuator: Carries out decisions.
-        policy: Says what follows what, and how long the world may take.
+        policy: Gives the order of escalation, and the time limit for the world.
         clock: The loop's clock, by which acknowledgement is timed.
         prompter: Writes reflect prompts; by default ones that name no rule.
-        listeners: Told once of each intervention when it begins.
+        listeners: Called once per intervention, when it begins.
         approver: Who is asked; without one `ask` escalates.
         ask_s: How long a person may take to answer.
         actions: The actions that the world takes; None if unknown.
@@ -155,7 +155,7 @@ class Intervener:
         return False, f"{pending.kind} was not obeyed within {self.policy.ack_s:g} s"
 
     def _expect(self, carried: Decision, now_s: float) -> None:
-        """From now on the world must show this."""
+        """Sets what the world must show from now on."""
         if carried.kind not in SHOWN:
             self._pending = None
             return
@@ -214,9 +214,9 @@ class Intervener:
     # -- reflect and ask ------------------------------------------------------------
 
     def _thought_again(self, decision: Decision, proposal: Action | None) -> bool:
-        """Whether an agent that was told of this law has thought of another way.
+        """Whether an agent that was reminded of this law proposes something else.
 
-        Where it is foreseen what the other way leads to, it must lower the risk.
+        If the alternative's effect is foreseen, it must lower the risk.
         """
         withheld = self._withheld.get(decision.law)
         if withheld is None or not _eases(decision):
@@ -270,7 +270,9 @@ class Intervener:
     # -- alerts and the fallback ----------------------------------------------------
 
     def _alert(self, decision: Decision) -> tuple[str, ...]:
-        """Tells everyone, when an intervention begins; and who could not be told."""
+        """Notifies all listeners when an intervention begins; returns those that
+        failed.
+        """
         about = decision.kind, decision.law
         if about == self._told:
             return ()
@@ -310,7 +312,7 @@ class Intervener:
             return None, replace(outcome, because=why)
 
     def _now_s(self) -> float:
-        """The time; what is no number where the clock fails grants nobody any."""
+        """The time; NaN if the clock fails, so that no time limit is met."""
         try:
             return self._clock()
         except Exception:
@@ -326,6 +328,6 @@ def _eases(decision: Decision) -> bool:
 
 
 def _plain(action: Action) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """What an action comes to: case, blanks and the order of arguments aside."""
+    """An action in normal form: case, blanks and the order of arguments are ignored."""
     arguments = ((k, str(v).casefold().strip()) for k, v in action.arguments.items())
     return action.name.casefold().strip(), tuple(sorted(arguments))

@@ -1,13 +1,13 @@
-"""Leases: an actuator acts on the loop's word for a moment only.
+"""Leases: a decision is valid for an actuator only for a short time.
 
-A lease starts expired. The loop renews it when a fresh frame has come, before the
-frame is judged; the actuator acts only while it is held. A loop that dies, hangs or
-loses its source stops renewing, and a review that took too long finds it expired.
+A lease starts expired. The loop renews it when a fresh frame has come, before the frame
+is judged; the actuator acts only while it is held. A loop that dies, hangs or loses its
+source stops renewing it, and after a review that took too long it has expired.
 
-Where the actuator lives in another process, its lease belongs there; the one-file
-client of `forewarn guard` has one. Where there is only one process, a `Watchdog`
-thread acts when the lease runs out. It needs the interpreter: a native call that
-never lets go of it holds the watchdog up too.
+If the actuator is in another process, its lease belongs there; the one-file client of
+`forewarn guard` has one. Where there is only one process, a `Watchdog` thread acts when
+the lease runs out. It needs the interpreter lock: a native call that never releases it
+blocks the watchdog too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether the actuator may act on what it was told."""
+        """Whether the actuator may still act on its last decision."""
         return self.left_s > 0
 
 
@@ -107,7 +107,7 @@ class Watchdog:
     Args:
         lease: What the loop renews.
         send_fallback: Puts the actuator into its fallback, in a thread of its own.
-        repeat_s: How often it is sent again; also how finely the lease is watched.
+        repeat_s: How often it is sent again; also how often the lease is checked.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
     frame, proposal → guard → intervener → actuator → action
 
-There is one, whoever calls it: the runner of scenarios, `forewarn apollo guard` and
+There is one for all callers: the runner of scenarios, `forewarn apollo guard` and
 `carla guard`, an agent's framework, a Gymnasium environment, a loop beyond a socket.
 They differ in who calls, and in how the frame comes.
 """
@@ -55,7 +55,7 @@ class EpisodeClock:
 
 
 class GuardedLoop:
-    """A guard with all that carries its decisions out, run after run.
+    """A guard with everything that carries its decisions out, run after run.
 
     `Guarding.open` makes it. Use it with `with`. Nothing is decided before `begin`,
     which every run starts with.
@@ -68,7 +68,8 @@ class GuardedLoop:
         listeners: Hear of every run.
         approver: Who is asked; without one `ask` escalates.
         foresee: Gives the frame that an action would lead to.
-        actions: What is taken there; what a person wants instead must be of it.
+        actions: The actions that are taken there; a person's alternative must be one of
+            them.
         tally: Counts the transitions seen while no intervention is in force.
         records: Opens the record of each run.
         record: A record that is open already, of the first run.
@@ -122,7 +123,7 @@ class GuardedLoop:
         tally: TallyFile | None = None,
         listeners: Sequence[Listener] = (),
     ) -> None:
-        """Opens a run: its record is there even where the run never begins.
+        """Opens a run: its record exists even if the run never begins.
 
         Args:
             name: The run's name, for people; by default the loop's.
@@ -182,11 +183,11 @@ class GuardedLoop:
         Args:
             actuator: Carries out decisions; None: frames are only reviewed.
             halt: Makes the world safe, from the watchdog's thread, whenever no frame
-                was judged for the duration of a lease. Where time is simulated it
-                stands still meanwhile, and there is no watchdog.
-            seen: Whether a first frame is there; otherwise the watchdog halts at once.
-            repeat_s: How often it does so again.
-            scenic: Shows the scene to those who watch.
+                was judged for the duration of a lease. Simulated time stands still
+                meanwhile, so there is no watchdog.
+            seen: Whether there is a first frame; otherwise the watchdog halts at once.
+            repeat_s: How often it repeats that.
+            scenic: Shows the scene to live views.
         """
         if not self.fresh:
             self.prepare()
@@ -218,7 +219,7 @@ class GuardedLoop:
             self._run = replace(self._run, scenic=scenic)
 
     def _halting(self, halt: Callable[[], None]) -> Callable[[], None]:
-        """The halt, as an intervention that it is."""
+        """The halt as an intervention."""
 
         def halts() -> None:
             self.guard.watch.interfered()
@@ -227,7 +228,7 @@ class GuardedLoop:
         return halts if self._counting else halt
 
     def equip(self, world: World, actuator: Actuator | None = None) -> None:
-        """Begins an episode with the parts that the world gives.
+        """Begins an episode with the world's parts.
 
         Args:
             world: Its actuator, and its halt if its clock advances by itself.
@@ -255,12 +256,12 @@ class GuardedLoop:
         proposal: Action | None = None,
         foreseen: Frame | None = None,
     ) -> Decision:
-        """Judges a frame; of the last one of an episode nothing more is done.
+        """Judges a frame; on the last one of an episode nothing more is done.
 
         Args:
             frame: What is seen.
             proposal: The action to carry out.
-            foreseen: What that would lead to, where the caller knows.
+            foreseen: The state that it would lead to, if the caller knows.
         """
         try:
             return self._review(frame, proposal, foreseen)
@@ -338,7 +339,7 @@ class GuardedLoop:
         return self._intervener.asks(decision, proposal)
 
     def note(self, event: str, **facts: Any) -> None:
-        """Writes something else that happened, while the record is open."""
+        """Writes another event, while the record is open."""
         if self.record is None or self.record.closed:
             return
         try:
@@ -377,7 +378,7 @@ class GuardedLoop:
         Args:
             ended: Why it is over.
             report: More facts about the run for listeners.
-            facts: What else the record's last line says.
+            facts: Further fields of the record's last line.
         """
         if "error" in facts and self.fresh:
             self._announce()  # a run that failed before its first frame is one too

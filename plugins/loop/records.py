@@ -1,4 +1,4 @@
-"""Where run records go, and what each says first: enough to replay it."""
+"""Where run records go, and their headers, which suffice to replay them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ModelFile:
     Args:
         name: The file's name.
         digest: The SHA-256 of its content.
-        path: The file; None where the models were made by this process.
+        path: The file; None if the models were made by this process.
         content: Its content in that case.
     """
 
@@ -65,13 +65,13 @@ class ModelFile:
 
     @classmethod
     def made(cls, models: Sequence[Model]) -> ModelFile:
-        """The file that models would make."""
+        """The file that models would be saved as."""
         content = json.dumps(models_as_dict(models), indent=2).encode()
         return cls("model.json", hashlib.sha256(content).hexdigest(), None, content)
 
     @property
     def facts(self) -> dict[str, str]:
-        """What a record's header says of it."""
+        """Its entry in a record's header."""
         return {"sha256": self.digest, "name": self.name}
 
     def keep(self, folder: Path) -> str:
@@ -120,7 +120,7 @@ class Records:
         """The record of a run, with its model beside it; None where none is kept.
 
         Args:
-            guard: Whose decisions it is of.
+            guard: The guard whose decisions it holds.
             scenario: What is run, by its name.
             seed: The run's seed.
             path: The record's file, where the run has one of its own.
@@ -157,7 +157,9 @@ class Records:
 
 
 def is_folder(place: Path) -> bool:
-    """Whether records go into it; what is not there yet is one without a suffix."""
+    """Whether it is a folder for records; a path that does not exist is one if it has
+    no suffix.
+    """
     return place.is_dir() or not (place.suffix or place.exists())
 
 
@@ -168,7 +170,7 @@ def _name() -> str:
 
 
 def machine_facts() -> dict[str, str]:
-    """What a live record says of this machine and moment."""
+    """Facts about this machine and moment, for live records."""
     return {
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "forewarn": __version__,

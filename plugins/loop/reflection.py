@@ -1,10 +1,10 @@
 """The prompt that makes an agent reconsider.
 
-The instruction is made of our own sentences and of slots that hold a rule's name and
-text, predicates and numbers. A name goes into a slot only if it is one of those given
-at the start; nothing that comes with a frame, an action or a tool becomes part of it.
-What the agent did propose is shown below it as data: quoted, marked, cut off at a
-length, with every character that could hide or command anything left out.
+The instruction consists of fixed sentences and of slots for a rule's name and text,
+predicates and numbers. A name goes into a slot only if it is one of those given at the
+start; nothing that comes with a frame, an action or a tool becomes part of it. The
+agent's proposal is shown below it as data: quoted, marked, cut off at a length, with
+every character that could hide or command anything left out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ END = "DATA>>>"
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """An instruction, and data that is none."""
+    """An instruction, and data that is not one."""
 
     instruction: str
     data: str
@@ -74,7 +74,7 @@ class Prompter:
     def prompt(
         self, decision: Decision, proposal: Action | None, attempt: int, attempts: int
     ) -> Prompt:
-        """What to say of one decision.
+        """The prompt for one decision.
 
         Args:
             decision: The guard's decision.

@@ -71,7 +71,7 @@ class _Model(Strict, extra="ignore"):
 
 
 class _Header(Strict, extra="ignore"):
-    """What replaying takes of a header; it says more."""
+    """The fields of a header that replay uses."""
 
     model: _Model
     policy: dict[str, Any]
@@ -82,7 +82,7 @@ class _Header(Strict, extra="ignore"):
 
 
 class _Recorded(Listener):
-    """What happened to the guard from outside when the record was written.
+    """External events that affected the guard when the record was written.
 
     Before each review it is told the readings of the guard's clock, the time to give
     where there are none, and the reason of the decision, which says what failed.
@@ -102,7 +102,7 @@ class _Recorded(Listener):
         return self._readings.pop(0) if self._readings else self._otherwise
 
     def reviewed(self, *heard: object) -> None:
-        """Fails as a listener did then; most did not."""
+        """Fails as a listener did in the recorded run, if one did."""
         if self._failure:
             kind, _, said = self._failure.partition(": ")
             raise type(kind, (Exception,), {})(said)
@@ -133,14 +133,14 @@ def replay(
     Args:
         record: The run record.
         model: The model it was made with; by default the copy kept beside it.
-        heard: Told after each review of its line, and of the watch as it is then.
+        heard: Called after each review with its line and the state of the watch.
 
     Returns:
         How many reviews were replayed alike, and the first that was not.
 
     Raises:
-        BrokenRecord: When the record itself does not verify.
-        InvalidModel: When the model is not the one that the record was made with.
+        BrokenRecord: The record itself does not verify.
+        InvalidModel: The model is not the one that the record was made with.
     """
     lines = read_record(record)
     header = next(lines).content
@@ -238,7 +238,7 @@ def _frame(content: Mapping[str, Any]) -> Frame:
 
 
 def _in_words(note: str, watch: Watch) -> str:
-    """A note as it is put now: older records name unseen states by their bits."""
+    """A note in its present wording: older records name unseen states by their bits."""
     if named := _BY_BITS.fullmatch(note):
         for part in watch.parts:
             if len(named[1]) == len(part.abstraction.predicates):

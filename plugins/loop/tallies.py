@@ -36,7 +36,7 @@ class Counted(NamedTuple):
 
     Args:
         tally: The transitions.
-        beyond: How many were not kept.
+        beyond: The number of those not kept.
         stopped_by: How many runs an intervention cut off, by law.
     """
 
@@ -53,7 +53,7 @@ class TallyFile:
     """The folder of the guards' tallies. Several may, from threads of their own.
 
     Args:
-        path: The file; gzipped if it ends in .gz. One that is there is continued.
+        path: The file; gzipped if it ends in .gz. An existing one is continued.
         models: Those of the guards.
         own_id: The id of a new tally (default: a unique one).
     """
@@ -122,7 +122,7 @@ class Tallying(Listener):
     """Counts runs into a file.
 
     Args:
-        watch: The guard's; it is told of every state.
+        watch: The guard's watch, which reports every state.
         file: Where the counts go.
     """
 
@@ -139,7 +139,7 @@ class Tallying(Listener):
         self._cut_off = False
 
     def began(self, run: Run) -> None:
-        """From now on the models' states are counted."""
+        """Counts the models' states from now on."""
         self._stopped_by, self._cut_off = "", False
         for part, (_, live, _) in zip(self._parts, self._live, strict=True):
             part.tally = live

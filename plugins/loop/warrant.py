@@ -1,8 +1,8 @@
 """Whether a guard still deserves its certificate: evidence from every run it watches.
 
-Beside the guard lies what its runs showed. What it has against the certificate grows
-run by run; once it is enough, the certificate is revoked for good, and every run that
-begins later is told so.
+The evidence from the guard's runs is kept beside the guard. The evidence against the
+certificate grows run by run; once it suffices, the certificate is revoked for good, and
+every later run says so.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class _EvidenceFile(Strict):
 
 
 class Warrant:
-    """A certificate, and what the runs of its guard say of it. Processes may share one.
+    """A certificate, and the evidence about it from its guard's runs. Processes may
+    share one.
 
     Args:
         folder: The folder of the guard.
@@ -85,7 +86,7 @@ class Warrant:
         return self._revoked
 
     def told(self) -> dict[str, Any]:
-        """What was examined, and how much evidence there is."""
+        """The examined rates, and the evidence on each."""
         return {
             "revoked": self.revoked() or None,
             "evidence": {
@@ -101,7 +102,7 @@ class Warrant:
         }
 
     def count(self, outcome: Outcome) -> None:
-        """Takes in a run; what cannot be written is kept in this process."""
+        """Counts a run; evidence that cannot be written is kept in this process."""
         try:
             with self._alone():
                 self._load()
@@ -224,7 +225,7 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
 
 
 def judged(certificate: Certificate) -> set[str]:
-    """The laws whose runs show by themselves whether they were clean.
+    """The laws for which a run itself shows whether it was clean.
 
     Only people can say whether calls were unsafe; without labels all runs are clean.
     """
@@ -323,9 +324,9 @@ class Witness(Listener):
 
 
 def trigger_s(followed: FollowedLaw) -> float | None:
-    """When the obligation arose that a run was the first to break; None: it kept all.
+    """When the first broken obligation of a run arose; None: all were met.
 
-    What is owed at the end is decided by repeating the last frame.
+    An obligation pending at the end is decided by repeating the last frame.
     """
     monitor, pending = followed.monitor, followed.automaton.pending
     for _ in range(followed.automaton.n if followed.times_s else 0):

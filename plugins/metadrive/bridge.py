@@ -1,4 +1,4 @@
-"""Who drives on MetaDrive's roads: its own driver models, and how an ego is told.
+"""The drivers on MetaDrive's roads: its own models, and the ego's commands.
 
 Each seed has a map and traffic of its own. The ego drives by MetaDrive's own model
 (IDM) or by the policy that its authors trained (PPO) whenever its driver looks; else
@@ -80,7 +80,7 @@ _LOOKS_ONLY = {
 
 
 def _without_pictures() -> None:
-    """Instead of a download of pictures: nothing here draws."""
+    """Replaces a download of pictures, because nothing is rendered here."""
 
 
 if not Path(AssetLoader.asset_path).exists():
@@ -105,7 +105,7 @@ class Road(gymnasium.Env[Any, Any]):
     """MetaDrive with an ego that is told how to drive.
 
     A process has one engine: the world that was reset last has it, and each episode has
-    a new one, for else vehicles of an earlier one come back as they were.
+    a new one, because otherwise vehicles of an earlier one return.
 
     Args:
         config: Changes to MetaDrive's configuration.
@@ -178,11 +178,11 @@ def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
 
 
 class Hand(Driver):
-    """A driver who may let MetaDrive's expert drive, and whose hand strays.
+    """A driver who may let MetaDrive's expert drive, and whose steering drifts.
 
     Args:
         drives: Whose model drives while the driver looks.
-        sway: How far the wheel strays, of its whole way.
+        sway: How far the steering drifts, as a fraction of the full range.
         options: See `Driver`.
     """
 
@@ -236,7 +236,7 @@ class MetaDriveWorld(EnvWorld):
 
 
 class MetaDriveDriver(EnvPilot):
-    """Somebody who drives there; see `Hand`."""
+    """A driver on these roads; see `Hand`."""
 
     @staticmethod
     def example() -> Example:

@@ -1,4 +1,4 @@
-"""The process of users' functions as seen from outside: asked, timed, ended."""
+"""The process of users' functions, from outside: calls, time limits, shutdown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class NotApart(ForewarnError):
 
 @dataclass(frozen=True, slots=True)
 class _Described:
-    """What a process says of one of its functions."""
+    """A process's description of one of its functions."""
 
     about: str
     parameters: tuple[str, ...]
@@ -82,10 +82,10 @@ class Cell:
         self.functions = self._start()
 
     def call(self, name: str, *arguments: Value) -> Value:
-        """What a function gives back.
+        """The result of a function.
 
         Raises:
-            ProgramFault: It failed, took too long, or gave back too much.
+            ProgramFault: It failed, took too long, or returned too much.
         """
         with self._turn:
             if self._failures >= MOST_FAILURES:
@@ -204,7 +204,7 @@ class Cell:
 
 
 def _line(text: object) -> str:
-    """What a process says of itself, for people."""
+    """A process's error output, for people."""
     return clean(str(text).encode("utf-8", "replace").decode())
 
 
@@ -234,7 +234,7 @@ def uploaded(sources: Mapping[str, str]) -> tuple[Function, ...]:
 
     Raises:
         NotApart: Nothing here keeps them apart.
-        InvalidInput: They do not load, say nothing of themselves, or are too long.
+        InvalidInput: They do not load, have no docstrings, or are too long.
     """
     return _functions(tuple(sorted(sources.items())))
 
@@ -264,7 +264,7 @@ def _function(cell: Cell, name: str, of: _Described) -> Function:
 
 
 def _sendable(value: Value) -> Value:
-    """A value as JSON has it."""
+    """A value as JSON."""
     if isinstance(value, Mapping):
         return {key: _sendable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

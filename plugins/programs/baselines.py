@@ -60,7 +60,7 @@ class Asked:
         request: The rules.
         specification: The agent.
         patience_s: How long one reply may take.
-        shown: What it is shown of the past.
+        shown: The past cases that it is shown.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""The process in which users' functions run: it computes, and can do nothing else.
+"""The process in which users' functions run: it can only compute.
 
 It is started by path, without site packages or environment, and imports nothing of
-ours. Limits of time, memory and files come first, then a filter that leaves it only the
-system calls of memory, clocks and the pipes it has; only then is what users wrote read.
+ours. Limits of time, memory and files come first, then a filter that allows only system
+calls for memory, clocks and its own pipes; only then are the users' sources read.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Filter(ctypes.Structure):
 
 
 def limit() -> None:
-    """Limits what the process may take, for itself and for good."""
+    """Limits the resources of this process permanently."""
     for what, most in (
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_CPU, CPU_S),
@@ -170,7 +170,7 @@ def functions_of(sources: Mapping[str, str]) -> dict[str, types.FunctionType]:
 
 
 def described(function: types.FunctionType) -> dict[str, Any]:
-    """What a program must know to call it."""
+    """What a program needs to know to call it."""
     parameters = inspect.signature(function).parameters.values()
     return {
         "about": " ".join((inspect.getdoc(function) or "").split()),

@@ -5,7 +5,7 @@ A package offers functions to programs in its metadata, for instance
     [project.entry-points."forewarn.toolbox"]
     clinic = "my_package.guarding:FUNCTIONS"
 
-where what is named is a sequence of functions with docstrings.
+where the target is a sequence of functions with docstrings.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
         uploads: Sources of Python functions by file name, which run apart.
 
     Raises:
-        BrokenToolbox: What a package offers does not load.
+        BrokenToolbox: A package's functions do not load.
         InvalidInput: Two functions have one name.
         MissingDependency: Functions were uploaded, and nothing here keeps them apart.
     """
@@ -134,7 +134,8 @@ _CALLS = Library("code", {})
 
 
 class Holds(Mapping[str, bool]):
-    """What holds in a run, event by event; a predicate is asked only when it is read.
+    """The predicates that hold in a run, event by event; each is evaluated only when it
+    is read.
 
     Args:
         names: The predicates that are asked for, or conditions over the calls.
@@ -175,7 +176,7 @@ class Holds(Mapping[str, bool]):
         self._proposed: Action | None = None
 
     def enter(self, frame: Frame, proposal: Action | None) -> None:
-        """A frame, and what is proposed on it, are now."""
+        """Sets the current frame and the action proposed on it."""
         events = []
         if self._proposed is not None:
             events.append(_event("after", self._proposed, frame))
@@ -242,8 +243,8 @@ class ProgramJudge:
 
     Args:
         file: The program.
-        handed: What it is handed beside each frame and action: for whom the agent
-            acts (`user`), where (`place`), and what it was asked (`request`).
+        handed: Its inputs beside each frame and action: for whom the agent acts
+            (`user`), where (`place`), and its task (`request`).
         source: Its file, for errors.
     """
 
@@ -291,10 +292,10 @@ class ProgramJudge:
         )
 
     def _read(self, frame: Frame, proposal: Action | None) -> Mapping[str, Value]:
-        """What was asked of the agent, what it would run, and what that reads of which
-        tables, as far as the program asks.
+        """The agent's request, the code that it would run, and the columns that this
+        reads, as far as the program uses them.
 
-        Where columns cannot be told, there is no `needed`, and the program denies.
+        If columns cannot be determined, there is no `needed`, and the program denies.
         """
         found: dict[str, Value] = {}
         if isinstance(request := frame.values.get(REQUEST), str):

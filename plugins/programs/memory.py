@@ -1,8 +1,8 @@
-"""What a guard agent remembers: cases judged well, to show a model when it writes.
+"""A guard agent's memory: correctly judged cases, as examples for a model.
 
-Each is a file, written by hand or kept from a run that a person or a rule confirmed;
-what the right label of a case is never decides it. The nearest by edit distance of the
-agent's input and log are shown.
+Each is a file, written by hand or kept from a run that a person or a rule confirmed; a
+case's label plays no part in it. The nearest by edit distance of the agent's input and
+log are shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Remembered:
     """One case and its program.
 
     Args:
-        input: What the agent was asked.
+        input: The agent's request.
         log: What it put out.
         plan: The four steps of thought.
         program: The program that was written.
@@ -92,13 +92,14 @@ class Memory:
         """The cases that are most like this one, the most like it first.
 
         Args:
-            input_: What the agent is asked.
+            input_: The agent's request.
             log: What it put out.
             count: How many.
-            farthest: The least similar ones instead, to see what likeness is worth.
+            farthest: The least similar ones instead, to measure the value of
+                similarity.
 
         Raises:
-            MissingDependency: There is nothing to measure likeness with.
+            MissingDependency: The package for measuring similarity is not installed.
         """
         if not self._items or count < 1:
             return []

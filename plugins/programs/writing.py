@@ -1,8 +1,8 @@
 """Guard programs written by a model: a plan, a program, and at most three repairs.
 
 Whatever a model replies, the result is a program of the guard language over the
-toolbox, or nothing. What an agent was given and put out goes into a prompt as one line
-of JSON between marks that it cannot contain.
+toolbox, or none. An agent's input and output go into a prompt as one line of JSON
+between marks that it cannot contain.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Say in one sentence why, then write the whole program again in one ```python blo
 
 
 def data(content: Mapping[str, Value]) -> str:
-    """What is no instruction, as one line of ASCII that cannot hold its end mark."""
+    """Data as one line of ASCII that cannot contain its end mark."""
     text = json.dumps(content, ensure_ascii=True, default=str)
     text = text.replace("<", "\\u003c").replace(">", "\\u003e")
     if len(text) > LONGEST_DATA:
@@ -110,7 +110,7 @@ _BLOCK = re.compile(r"```(?:python)?[ \t]*\n(?P<text>.*?)```", re.DOTALL)
 
 
 class NotWritten(ForewarnError):
-    """A model did not bring about a program that works."""
+    """A model did not write a program that works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Written:
     Args:
         plan: The four steps of thought.
         program: The program.
-        outcome: What it says of the case that it was written for, if there was one.
+        outcome: Its verdict on the case that it was written for, if there was one.
         repairs: How often it was repaired.
     """
 
@@ -132,12 +132,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a model is shown of the past.
+    """The past cases that a model is shown.
 
     Args:
         memory: The past; None shows nothing.
         count: How many cases.
-        farthest: The least similar ones, to see what likeness is worth.
+        farthest: The least similar ones, to measure the value of similarity.
     """
 
     memory: Memory | None = None
@@ -159,7 +159,7 @@ class Writer:
         chat: The model.
         toolbox: The functions that programs may call; an empty one leaves the model
             to compare by itself.
-        shown: What it is shown of the past.
+        shown: The past cases that it is shown.
         patience_s: How long one reply may take.
         repairs: How often a program that fails is sent back.
     """
@@ -182,7 +182,7 @@ class Writer:
         """A program for a request, or for one case of it, which is then judged.
 
         Raises:
-            NotWritten: The model brought about none that works.
+            NotWritten: The model wrote none that works.
             ModelError: The model did not answer.
         """
         examples = self._shown.of(case or {"request": request})
@@ -237,7 +237,7 @@ class GuardAgent:
         self.usage = writer.usage
 
     def __call__(self, case: Case) -> Outcome:
-        """What its program says; a case without one is denied."""
+        """Its program's verdict; a case without one is denied."""
         written = self.judge(case)
         if isinstance(written, Outcome):
             return written
@@ -255,7 +255,7 @@ def timely(chat: Chat, messages: Sequence[Message], patience_s: float) -> Reply:
     """A reply that comes in time.
 
     Raises:
-        ModelError: It does not. Whoever hangs is left behind.
+        ModelError: It does not. A hanging call is abandoned.
     """
     found: list[Reply | Exception] = []
     kept = list(messages)
@@ -282,8 +282,8 @@ class Confirmed:
     Args:
         agent: Writes a program for each case.
         memory: Where they are kept.
-        rule: What must say the same of the case, in answer and details.
-        name: What the rule is called.
+        rule: The rule that must agree on the case, in answer and details.
+        name: The rule's name.
     """
 
     def __init__(

@@ -8,10 +8,10 @@ It needs Python 3.6 and its standard library, and nothing of Forewarn:
         if decision["decision"] in ("proceed", "alert"):
             ...
 
-The client holds the lease on the guard's word. What the guard says of a frame counts
-for `lease_s` from the moment the frame was sent; after that, and whenever the guard is
-lost, `decision()` and `review()` say `stop`. Call `decision()` from wherever commands
-leave for the vehicle, so that a loop that hangs stops it too.
+The client holds the lease on the guard's decisions. The guard's decision on a frame
+counts for `lease_s` from the moment the frame was sent; after that, and whenever the
+guard is lost, `decision()` and `review()` say `stop`. Call `decision()` from wherever
+commands leave for the vehicle, so that a loop that hangs stops it too.
 
 As a program it reads frames from standard input, a line of JSON each, and writes
 decisions:  python client.py HOST:PORT TOKEN_FILE SIGNAL,SIGNAL,...
@@ -36,7 +36,7 @@ class Lost(Exception):
 
 
 class GuardClient(object):
-    """A loop's line to its guard. Nothing that happens to it raises.
+    """A loop's connection to its guard. It never raises.
 
     Args:
         address: Where the guard listens, `HOST:PORT`.
@@ -45,8 +45,8 @@ class GuardClient(object):
         lease_s: How long a decision counts after its frame was sent.
         clock: Seconds that never go back.
         can: The decisions that the loop carries out, such as `["alert", "stop"]`: the
-            guard then says the next severer one of what it cannot, asks and reminds
-            the people on its side, and writes down what was carried out.
+            guard then replaces any other by the next more severe one, asks people
+            itself, and records what was carried out.
         foresees: Whether each proposal comes with what it leads to (`foreseen`): a
             policy that judges actions before they are done needs it.
         actions: The actions that the loop takes, with the names of their arguments:
@@ -98,13 +98,14 @@ class GuardClient(object):
         Args:
             sequence: The frame's number; it only grows.
             time_s: The frame's time, by the clock of its source.
-            signals: Its values; None says that there is none of it.
-            proposal: What is about to be done: `{"name": ..., "arguments": {...}}`.
+            signals: Its values; None means that the signal's subject is absent.
+            proposal: The proposed action: `{"name": ..., "arguments": {...}}`.
             wait_s: How long to wait for the answer; by default as long as the lease.
                 An answer to an earlier frame counts while its lease lasts.
             foreseen: The values that the proposal would lead to, for a policy that
                 judges actions before they are done.
-            obeyed: Whether what was last decided has shown; None: too early to tell.
+            obeyed: Whether the last decision was visibly obeyed; None: too early to
+                tell.
         """
         frame = {"sequence": sequence, "time_s": time_s, "signals": signals}
         if proposal is not None:

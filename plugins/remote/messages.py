@@ -1,4 +1,4 @@
-"""What travels between a loop and its guard: a hello, then frames and decisions.
+"""The messages between a loop and its guard: a hello, then frames and decisions.
 
 Every message is a JSON object. On a socket it follows its length, four bytes, the
 highest first; on standard input and output it is a line.
@@ -49,11 +49,11 @@ class Hello:
     """How a loop introduces itself.
 
     Args:
-        token: What shows that it may be here.
+        token: The token that shows its permission.
         provides: The signals that its frames carry; None if it does not say.
         can: The decisions that it carries out: any other becomes the next more severe
             one. None if it does not say: then it only receives decisions.
-        scenario: What it is, by name; None if it does not say.
+        scenario: Its name; None if it does not say.
         vocabulary: That of its frames, by name.
         period_s: The time between two of them.
         actions: The actions that the loop takes, each with the names of its
@@ -72,7 +72,7 @@ class Hello:
 
     @property
     def like(self) -> Hello:
-        """What loops have in common that one guarded loop serves after another."""
+        """The properties shared by loops that one guarded loop can serve in turn."""
         return replace(self, token="", can=None, scenario=None)
 
 
@@ -97,7 +97,7 @@ def is_hello(content: Mapping[str, Any]) -> bool:
 
 
 def read_hello(content: Mapping[str, Any]) -> Hello:
-    """The hello that a message's content is."""
+    """The hello in a message."""
     _only(content, _HELLO_KEYS)
     if content.get("forewarn") != PROTOCOL:
         raise Malformed(f'the hello must say "forewarn": "{PROTOCOL}"')
@@ -162,7 +162,7 @@ def read_obeyed(content: Mapping[str, Any]) -> bool | None:
 def read_frame(
     content: Mapping[str, Any],
 ) -> tuple[Frame, Action | None, Frame | None]:
-    """The frame that a message's content is, the proposal, and what that leads to."""
+    """The frame in a message, the proposal, and the state that it leads to."""
     _only(content, _FRAME_KEYS)
     try:
         sequence, time_s = content["sequence"], content["time_s"]
@@ -192,7 +192,7 @@ def _signals(content: object, key: str) -> dict[str, Any]:
 
 
 def read_action(content: object) -> Action:
-    """The action that a proposal is."""
+    """The action of a proposal."""
     if not isinstance(content, dict):
         raise Malformed("a proposal is an object with a name and arguments")
     _only(content, _ACTION_KEYS)
@@ -274,11 +274,11 @@ class SceneTold:
             self._things = _rows(scene, "things", MOST_THINGS, _thing)
 
     def ground(self) -> list[Shape]:
-        """What the last message that had one shows of the ground."""
+        """The ground in the last message that had one."""
         return self._ground
 
     def things(self) -> list[Thing]:
-        """What the last message that had any shows of things."""
+        """The things in the last message that had any."""
         return self._things
 
 

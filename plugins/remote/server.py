@@ -1,9 +1,9 @@
 """The guard's server: loops connect, say hello, and have their frames judged.
 
 Each connection is an episode with a guard of its own, in a thread of its own. A
-connection that breaks the protocol, or that stalls in the middle of a message, is
-closed: to its loop that is the loss of the guard. Strangers, who have not shown the
-token yet, take no room from loops: where there are too many, the oldest has to go.
+connection that breaks the protocol, or stalls in the middle of a message, is closed;
+its loop then treats the guard as lost. Connections that have not shown the token yet
+take no room from loops: if there are too many, the oldest is closed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Server(ABC):
 
     @abstractmethod
     def converse(self, connection: socket.socket) -> None:
-        """Answers a connection until it ends; an error is the loss of it."""
+        """Answers a connection until it ends; an error ends it."""
 
     @property
     def port(self) -> int:
@@ -137,7 +137,7 @@ class Server(ABC):
             self._forget(threading.current_thread())
 
     def admit(self) -> None:
-        """Makes room for this thread's connection, which is a stranger no more."""
+        """Makes room for this thread's connection, which has shown the token."""
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)
             if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
@@ -149,7 +149,7 @@ class GuardServer(Server):
 
     Args:
         lend: Lends each connection its guard.
-        token: What every hello must show.
+        token: The token that every hello must show.
         host: A name or address of this machine.
         port: 0 for any that is free.
         allow_remote: Also on an address that others can reach. The token then travels
@@ -192,7 +192,7 @@ class Full(ForewarnError):
 
 
 class _Line:
-    """A connection that waits no longer than it may, however slowly bytes come."""
+    """A connection with a time limit, however slowly bytes come."""
 
     def __init__(self, connection: socket.socket, session: Session) -> None:
         self._connection, self._session = connection, session
@@ -216,6 +216,6 @@ class _Line:
 
 
 def _wake(waiting: socket.socket) -> None:
-    """Ends the other's waiting and our own; closing alone wakes no thread of ours."""
+    """Wakes both sides; closing alone would not wake our own threads."""
     with suppress(OSError):
         waiting.shutdown(socket.SHUT_RDWR)

@@ -46,7 +46,7 @@ Lend = Callable[[Hello], AbstractContextManager[GuardedLoop]]
 
 
 class Refused(ForewarnError):
-    """A loop that may not connect; it gets no answer."""
+    """A loop without permission to connect; it gets no answer."""
 
 
 class GuardPool:
@@ -55,8 +55,8 @@ class GuardPool:
     To make one is to solve its laws' risks, which takes a while.
 
     Args:
-        guarding: What the guards are made of.
-        fits: Rejects what a client says of itself, and how far its frames are apart.
+        guarding: The parts of the guards.
+        fits: Rejects a client whose description or frame period does not fit.
     """
 
     def __init__(self, guarding: Guarding, fits: Fits | None = None) -> None:
@@ -131,10 +131,10 @@ def _told_by_frames(action: Action) -> Frame:
 
 
 class _Beyond:
-    """The actuator of a loop beyond the socket: it does what it is told.
+    """The actuator of a remote loop, which carries out the decisions itself.
 
     Args:
-        can: What it says it can.
+        can: The decisions that it can carry out, as it declares.
     """
 
     def __init__(self, can: frozenset[Kind]) -> None:
@@ -161,7 +161,7 @@ class Session:
 
     Args:
         lend: Where its guard comes from.
-        token: What the hello must show; None where the loop needs no hello.
+        token: The token that the hello must show; None if the loop needs no hello.
     """
 
     def __init__(self, lend: Lend, token: str | None) -> None:
@@ -180,7 +180,7 @@ class Session:
 
     @property
     def most_bytes(self) -> int:
-        """How long a message may be; who has shown no token has little to say."""
+        """The size limit of a message; small until the token was shown."""
         return MAX_BYTES if self.welcome or self._token is None else HELLO_BYTES
 
     def take(self, message: bytes) -> bytes | None:
@@ -232,8 +232,8 @@ def serve_stream(
     """Cuts a stream into messages and answers them, until it ends.
 
     Args:
-        receive: Gives so many bytes at most, none at the end of the stream; it is told
-            whether a message has begun.
+        receive: Returns at most this many bytes, none at the end of the stream; its
+            argument says whether a message has begun.
         send: Sends an answer with its length.
         session: Gives the answer to a message, if it has one.
     """
@@ -282,7 +282,7 @@ TOLERANCE = 1 / 3
 
 
 class Fits(Protocol):
-    """Raises where a model is of something else than what it is told."""
+    """Raises if a model does not fit the client's description."""
 
     def __call__(
         self,
@@ -295,7 +295,7 @@ class Fits(Protocol):
 
 
 class Pace(Listener):
-    """Looks at the first frames of an episode, and has it end where they do not fit.
+    """Checks the first frames of an episode, and ends it if they do not fit.
 
     Args:
         fits: Refuses a period.
@@ -306,7 +306,7 @@ class Pace(Listener):
         self._times: list[float] = []
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Remembers when it was; after some frames it asks."""
+        """Records the frame's time; after some frames it checks the period."""
         times = self._times
         if len(times) > STEPS or (times and not frame.time_s > times[-1]):
             return

@@ -38,7 +38,7 @@ class Oracle:
     """Judges what topics say.
 
     Args:
-        guarding: What its guard is made of.
+        guarding: The parts of its guard.
         told: The mapping from topics to signals.
     """
 
@@ -134,7 +134,7 @@ class Filter:
         return None
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        """Where the speed is known it has to fall."""
+        """If the speed is known, it has to fall."""
         speed, braking = frame.values.get("speed"), frame.values.get("braking")
         if not is_number(speed):
             return None

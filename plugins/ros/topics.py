@@ -1,8 +1,8 @@
 """A mapping from ROS 2 topics to signals, for bags and live systems.
 
-A field of a message is `/topic.field.field`; `*` stands for each item of a list. What
-the fields of the ego and of the objects around it tell together is worked out as
-`plugins/driving/bodies.py` says.
+A field of a message is `/topic.field.field`; `*` stands for each item of a list.
+Signals that follow from the ego and the objects around it are computed as in
+`plugins/driving/bodies.py`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class TopicColumn(Column):
     """What a field is.
 
     Args:
-        first: Where it stands for several, which of their values counts: the first
-            of these that one of them has. None of them: there is none.
+        first: If it stands for several, the value that counts: the first of these that
+            one of them has. None of these objects: there are none.
     """
 
     first: list[str] = []
@@ -69,8 +69,8 @@ class Objects(Strict):
         velocity: The velocity, along the object's own axes.
         size: Length and width, as x and y.
         label: What it is, as a number.
-        on_foot: The labels of those on foot.
-        ignored: Labels of what is nobody.
+        on_foot: The labels of pedestrians.
+        ignored: Labels of objects that are not road users.
     """
 
     list: str
@@ -93,13 +93,13 @@ class _File(Strict):
 
 @dataclass(frozen=True, slots=True)
 class TopicMap:
-    """What a mapping file says.
+    """The content of a mapping file.
 
     Args:
         vocabulary: Its signals, with the fields as further names of them.
         period_s: The time between two frames.
         columns: What each field is.
-        ego: Where the ego is, if objects are looked at.
+        ego: The ego's fields, if objects are read.
         objects: Who is around it.
     """
 
@@ -119,7 +119,7 @@ class TopicMap:
 
     @property
     def provides(self) -> tuple[str, ...]:
-        """The signals that come of it."""
+        """The resulting signals."""
         named = [column.signal for column in self.columns.values()]
         return tuple(dict.fromkeys([*named, *(PROVIDES if self.objects else ())]))
 
@@ -173,14 +173,14 @@ class Topics:
     def take(
         self, topic: str, message: Any, time_s: float
     ) -> tuple[float, dict[str, Any]] | None:
-        """Takes in a message; gives a frame's time and signals whenever one is due.
+        """Reads a message; returns a frame's time and signals whenever one is due.
 
-        The first is due once every topic has said something, and is at 0 s. Where the
-        ego's pose is known, frames come with it: what others said is older.
+        The first is due once every topic has sent a message, and is at 0 s. If the
+        ego's pose is known, frames come with it; the other values are older.
 
         Raises:
-            InvalidInput: A topic has said nothing for long, or what one says is not
-                what the mapping takes it for.
+            InvalidInput: A topic has been silent for long, or its values do not fit the
+                mapping.
             WentBack: The topics have gone back in time.
         """
         needed = self._map.topics
@@ -233,7 +233,7 @@ class Topics:
             raise InvalidTrace(f"{error} (in {name:.200})") from error
 
     def _each(self, name: str) -> Iterator[Any]:
-        """What a field holds; each of it, where it stands for several."""
+        """A field's value; all values if it stands for several."""
         topic, *parts = name.split(".")
         yield from _spread([self._last[topic][1]], parts, name)
 
@@ -278,7 +278,7 @@ def _spread(items: Sequence[Any], parts: Sequence[str], name: str) -> Iterator[A
 
 
 def _listed(value: Any, name: str) -> Any:
-    """A list, of what a message or a bag has for one."""
+    """A message's or bag's array as a list."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
         raise InvalidTrace(f"no list in {name:.200}")
     if len(value) > MOST_OBJECTS:
@@ -289,7 +289,7 @@ def _listed(value: Any, name: str) -> Any:
 def _mover(
     name: str, pose: Any, velocity: Any, ahead_m: float, *, on_foot: bool = False
 ) -> Mover:
-    """Somebody placed by what is so far ahead of the pose's place."""
+    """A road user, placed by a point this far ahead of the pose."""
     x, y = (_number(field_of(pose, ["position", axis], name, "")) for axis in "xy")
     qx, qy, qz, qw = (
         _number(field_of(pose, ["orientation", axis], name, "")) for axis in "xyzw"
@@ -315,5 +315,5 @@ def _number(value: Any) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON would have it; what is read from bags has numpy's numbers."""
+    """A value as in JSON; values read from bags have numpy's numbers."""
     return value.item() if hasattr(value, "item") else value

@@ -69,7 +69,7 @@ class WebSocket:
         )
 
     def messages(self) -> Iterator[bytes]:
-        """What the client says, message after message, until it leaves."""
+        """The client's messages, until it disconnects."""
         whole = b""
         begun = False
         while True:
@@ -137,7 +137,7 @@ class WebSocket:
 
 
 class Gone(Malformed):
-    """The client left without a word."""
+    """The client disconnected without closing."""
 
 
 def _framed(code: int, content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What an action asks of the ego besides acceleration, as commands of SUMO."""
+"""An action's other effects on the ego besides acceleration, as SUMO commands."""
 
 from __future__ import annotations
 

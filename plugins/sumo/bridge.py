@@ -53,7 +53,7 @@ class SumoWorld(SteppedWorld):
     """A drive through SUMO traffic.
 
     The ego goes where it is driven: nothing keeps it from running a light or hitting
-    someone. Others on crossing ways do not save it.
+    someone. Others on crossing paths do not brake for it.
 
     Args:
         map: One of the maps that ship, or the path to a `.net.xml` or `.sumocfg`.
@@ -207,7 +207,7 @@ class SumoWorld(SteppedWorld):
     # -- the simulation ---------------------------------------------------------------
 
     def _regain(self) -> None:
-        """Comes back to this moment, if another world took the simulation over."""
+        """Restores this moment, if another world took the simulation over."""
         if not wire.has(self):
             self._sumo = self.beginning.load(self, self._seed)
             for past in self._past:
@@ -238,7 +238,7 @@ class SumoWorld(SteppedWorld):
         self._values = values
 
     def _hit(self, before: float) -> str | None:
-        """Whom the ego collided with in this step."""
+        """The road users that the ego collided with in this step."""
         for crash in self._sumo.simulation.getCollisions():
             pair = crash.collider, crash.victim
             if self._name in pair:

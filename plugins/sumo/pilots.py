@@ -41,11 +41,11 @@ _SIGNALS_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a driver is like; no frame shows it.
+    """A driver's traits, which no frame shows.
 
     Args:
         boldness: From 0 to 1: lights, gaps and speeds that it takes.
-        speed: What it drives on a free road, in m/s.
+        speed: Its speed on a free road, in m/s.
         headway_s: The time that it keeps to the vehicle ahead.
         thrust: How it speeds up.
         comfort: How hard it likes to brake.
@@ -78,9 +78,9 @@ class SumoDriver:
     """A person at the wheel. What is not given is drawn, once an episode.
 
     Args:
-        profile: Whom it is drawn from.
+        profile: The population that it is drawn from.
         boldness: From 0 to 1.
-        speed_kmh: What the driver drives on a free road, on average.
+        speed_kmh: The driver's mean speed on a free road.
         speed_sd_kmh: How much drivers differ in it.
         headway_s: The time kept to the vehicle ahead, on average.
         reaction_s: How late it sees a light change, on average.
@@ -211,7 +211,9 @@ class SumoDriver:
         return self.traits.thrust * (1.0 - (v / wanted) ** 4)
 
     def _follow(self, v: float, gap: float, its: float) -> float:
-        """The intelligent driver model: keep a time and a length to what is ahead."""
+        """The intelligent driver model: keep a time gap and a distance to the vehicle
+        ahead.
+        """
         traits = self.traits
         closing = v * (v - its) / (2.0 * math.sqrt(traits.thrust * traits.comfort))
         room = 2.0 + max(0.0, v * traits.headway_s + closing)
@@ -225,7 +227,7 @@ class SumoDriver:
         return self._follow(v, gap, values["lead_speed"] / 3.6)
 
     def _stop(self, v: float, line: float) -> float:
-        """To stand a little before the line: late and evenly, as people brake."""
+        """Braking to stop a little before the line: late and evenly, as people do."""
         if v < 0.2:
             return -2.0
         room = line - _STOPS_SHORT_M
@@ -249,7 +251,7 @@ class SumoDriver:
             self._seen = light
 
     def _stops_at_light(self, v: float, line: float, dt: float) -> bool:
-        """Decides once a light whether to run it; may think better of it."""
+        """Decides once per light whether to run it; may change its mind."""
         bold, luck = self.traits.boldness, self._luck
         if self._seen not in ("red", "yellow"):
             self._runs = None
@@ -405,7 +407,7 @@ class PlannerPilot(FunctionPilot):
 
 
 def steady(frame: Frame) -> float:
-    """The simplest driver: it keeps to 40 km/h, whatever comes."""
+    """The simplest driver: it always drives at 40 km/h."""
     return (40.0 - float(frame.values["speed"])) / 3.6
 
 

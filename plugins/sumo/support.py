@@ -43,7 +43,7 @@ def libsumo() -> Any:
 
 
 def examine() -> Support:
-    """Looks what is here; the maps that ship need nothing more."""
+    """Reports what is installed; the shipped maps need nothing more."""
     from forewarn.plugins.support import installed
 
     return installed("sumo", "libsumo")

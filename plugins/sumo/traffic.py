@@ -144,7 +144,7 @@ class Light(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """All that moves besides the ego."""
+    """Everything that moves besides the ego."""
 
     flows: Sequence[Flow] = ()
     cars: Sequence[Car] = ()
@@ -352,7 +352,7 @@ class Beginning:
         """Loads the episode of that seed, and runs it until the ego is there.
 
         Args:
-            owner: Whose the simulation is from now on.
+            owner: The owner of the simulation from now on.
             seed: The episode's seed.
 
         Returns:
@@ -387,7 +387,7 @@ class Beginning:
 
 
 class Manoeuvres:
-    """What single cars are to do, in the order in which it is due."""
+    """The commands for single cars, in order of time."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._left: list[tuple[float, str, Manoeuvre]] = sorted(

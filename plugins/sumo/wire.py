@@ -45,7 +45,7 @@ def connect(
     """Loads a simulation for a world; any other world loses its own.
 
     Args:
-        owner: Who has it from now on.
+        owner: Its owner from now on.
         arguments: SUMO's options: the net, the step length, the seed.
         routes: The text of a route file; empty for none.
         route_files: More route files, separated by commas.

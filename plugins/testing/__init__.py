@@ -1,6 +1,6 @@
-"""Contract suites: what every world, pilot and actuator is held to.
+"""Contract suites: tests for every world, pilot and actuator.
 
-Whatever is registered runs them without being named. In a test file, for pytest:
+All registered plugs run them without being named. In a test file, for pytest:
 
     globals().update(suites())
 

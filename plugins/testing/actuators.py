@@ -1,4 +1,4 @@
-"""What every actuator is held to."""
+"""The contract of every actuator."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ActuatorContract:
         return pilot, actuator, frame
 
     def _can(self, world: World) -> list[Kind]:
-        """What it can, the mildest first."""
+        """The decisions that it can carry out, the mildest first."""
         _, actuator, _ = self._under_way(world)
         return sorted(actuator.can, key=RANK.__getitem__)
 
@@ -138,7 +138,7 @@ class ActuatorContract:
             assert not all(self._shown(world, "stop", obeys=False)), NOTICES
 
     def _shown(self, world: World, kind: Kind, *, obeys: bool) -> list[bool | None]:
-        """What the actuator says of each frame until the world must have obeyed."""
+        """The actuator's acknowledgements until the world must have obeyed."""
         pilot, actuator, frame = self._under_way(world)
         decision = self.decision(kind, frame)
         shown: list[bool | None] = []
@@ -223,7 +223,7 @@ class PilotContract:
 
 
 class BaselineContract:
-    """What every baseline promises, watching a pilot in a world.
+    """The contract of every baseline, watching a pilot in a world.
 
     Attributes:
         steps: How long the suite follows an episode.

@@ -31,7 +31,7 @@ _HANGS_S = 10.0
 
 
 class LoopContract:
-    """What a world's own equipment promises to the loop that guards it.
+    """The contract of a world's own equipment with the loop that guards it.
 
     Attributes:
         steps: How long the suite follows an episode.
@@ -119,7 +119,7 @@ class _Hangs(Listener):
 
 
 def always(kind: Kind, source: Source, frame: Frame) -> Guarding:
-    """What a guard is made of that always decides the same: its threshold is 0.
+    """The parts of a guard that always decides the same: its threshold is 0.
 
     Args:
         kind: What it decides.

@@ -108,7 +108,7 @@ def _facts(plug: Plug, suite: type) -> dict[str, Any]:
 
 
 def example_of(role: Role, name: str) -> Example:
-    """How a plug is made here."""
+    """The factory of a plug for these tests."""
     made = load(role, name)
     return made.example() if isinstance(made, WithExample) else Example()
 
@@ -137,7 +137,7 @@ def example_pilot(name: str) -> Pilot:
 
 @cache
 def _scripted(replies: tuple[str, ...]) -> str:
-    """Where a model replies so for as long as this process lives."""
+    """The address of a model with these replies, for the lifetime of this process."""
     return _SERVED.enter_context(serving(in_turn(replies))).url
 
 
@@ -301,7 +301,7 @@ def in_turn(replies: Sequence[str]) -> Says:
 
 
 class Model:
-    """What was asked, and where.
+    """The requests, and where they were sent.
 
     Args:
         says: What it replies.

@@ -1,4 +1,4 @@
-"""What every world is held to."""
+"""The contract of every world."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class _Lead:
 
 
 class TinyWorld(SteppedWorld):
-    """The road. What is not set is drawn from the episode's seed.
+    """The road. Settings that are not given are drawn from the episode's seed.
 
     Args:
         speed_kmh: The car's speed at the start.
@@ -275,7 +275,7 @@ class TinyWorld(SteppedWorld):
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """What a driver is like; no frame shows it."""
+    """A driver's traits, which no frame shows."""
 
     reckless: bool
     notices_s: float
@@ -292,7 +292,7 @@ class TinyPilot:
 
     Args:
         reckless_share: How many drivers are reckless.
-        reckless: Whether this one is, where that is not left to chance.
+        reckless: Whether this one is; None: drawn at random.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """A kitchen in which a robot warms a mug and tidies a fork away.
 
 A careless robot puts the fork into the microwave instead of the drawer, and most of
-those then switch it on. A forgetful one leaves the faucet running. Told to think
-again, most robots mend it; a stubborn one insists.
+those then switch it on. A forgetful one leaves the faucet running. Told to reconsider,
+most robots correct it; a stubborn one insists.
 """
 
 from __future__ import annotations
@@ -218,11 +218,11 @@ class TinyHouseholdPilot:
 
     Args:
         careless_share: How often it puts the fork into the microwave.
-        attentive_share: How often a careless one notices before it switches it on.
+        attentive_share: How often a careless one notices before switching it on.
         forgetful_share: How often it leaves the faucet running.
         stubborn_share: Probability that it insists on its action when told to
             reconsider.
-        stubborn: Whether it does, where that is not left to chance.
+        stubborn: Whether it does; None: drawn at random.
     """
 
     def __init__(
@@ -317,7 +317,7 @@ def _warm() -> Iterator[_Todo]:
 
 
 def _set_right(frame: Frame) -> Iterator[_Todo]:
-    """What a robot that was told to think again does first."""
+    """The first action of a robot that was told to reconsider."""
     for thing in _TOGGLEABLE:
         key = f"is_toggled({thing})"
         if frame.values[key]:

@@ -1,4 +1,4 @@
-"""The World and the Pilot: a person who does things in a home."""
+"""The World and the Pilot: a person who performs tasks in a home."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class VirtualHomeWorld(SteppedHousehold):
 
 
 def _known(watch: Iterable[str]) -> list[str]:
-    """The predicates, all of which the graph tells."""
+    """The predicates, all of which the graph decides."""
     for predicate in watch:
         name, _, about = predicate.partition("(")
         if name not in KNOWS or (name == "is_near" and "," in about):
@@ -179,12 +179,12 @@ _FINISH = Action("finish")
 
 
 class Performer:
-    """Performs programs step by step; a step that fails is left at that.
+    """Performs programs step by step; a step that fails is not repeated.
 
     Args:
         programs: A file of programs; ours if none is given.
         program: Which of them, counted from 0; if none is given, some by chance.
-        in_a_row: How many, from and to, where chance says which.
+        in_a_row: The range of their number, if they are drawn at random.
         forgetful: How many people are.
         forgets: How often a forgetful one leaves out to close or to switch off.
         looks_round: Fraction that check everything at the end and correct what they
@@ -260,14 +260,14 @@ class Performer:
         return replace(step, arguments={**step.arguments, NEXT: after})
 
     def _see(self, frame: Frame) -> None:
-        """Keeps in mind what it opened and switched on, as far as it can tell."""
+        """Remembers what it opened and switched on, as far as it can tell."""
         values = frame.values
         if values["last_action_succeeded"] is True:
             thing = str(values["last_action_object"])
             _remember(self._left, str(values["last_action"]), thing)
 
     def _mending(self) -> list[Action]:
-        """Going back to what is left, and setting it right."""
+        """The steps back to what was left, and to correct it."""
         return [
             step
             for undo in self._left.values()
@@ -276,7 +276,7 @@ class Performer:
 
 
 def _remember(left: dict[tuple[str, str], Action], verb: str, thing: str) -> None:
-    """What undoes all that was opened and switched on, after one verb more."""
+    """The steps that undo everything opened and switched on, after one more verb."""
     if verb in _UNDONE_BY:
         undo = Action(_UNDONE_BY[verb], {"object": thing})
         left[_UNDONE_BY[verb], thing] = undo

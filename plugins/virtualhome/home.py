@@ -103,7 +103,7 @@ class Home:
 
     Args:
         plan: What there is.
-        state: How it is, in the engine's own words.
+        state: Its state, in the engine's own words.
         switched_on: What the robot switched on, and is on since.
         opened: What it opened, and is open since.
     """
@@ -141,7 +141,7 @@ class Home:
         ), True
 
     def things(self) -> dict[str, Any]:
-        """What there is, in the form in which AI2-THOR reports it."""
+        """The objects, in the form in which AI2-THOR reports them."""
         held = self._to(_HOLDS, self.plan.robot)
         near = self._to((Relation.CLOSE,), self.plan.robot)
         kinds = {each: kind for kind, ids in self.plan.of_kind.items() for each in ids}
@@ -166,7 +166,7 @@ class Home:
         return {"objects": things, "inventoryObjects": inventory}
 
     def _meant(self, name: str) -> int | None:
-        """The thing that is meant: the one at hand, the nearest, or the first."""
+        """The intended thing: the one in the hand, the nearest, or the first."""
         kind, _, number = name.partition("#")
         ids = self.plan.of_kind.get(kind, [])
         if number:
@@ -224,7 +224,7 @@ _Things = dict[str, Any] | list[Any] | None
 
 
 class _Rooms(Strict):
-    """Our own way to write a home down.
+    """Our own format for a home.
 
     Args:
         kinds: What each class of things can do, in VirtualHome's words.
@@ -382,11 +382,11 @@ def _program(entry: _Entry, source: str) -> Program:
 def parse_step(step: str | Sequence[object]) -> Action:
     """A step as an action: `[PUTIN] <milk> (1) <fridge> (2)`, or verb and things.
 
-    A first thing of its kind is the one at hand or nearest; a second is the second in
-    the scene's order.
+    The first thing of a kind is the one in the hand or nearest; the second is the
+    second in the scene's order.
 
     Raises:
-        InvalidInput: It is none of VirtualHome's.
+        InvalidInput: It is not one of VirtualHome's.
     """
     if isinstance(step, str):
         line = _LINE.fullmatch(step.strip())

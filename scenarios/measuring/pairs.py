@@ -1,4 +1,4 @@
-"""Unguarded against guarded: what a guard that acts changes, in pairs by seed."""
+"""Unguarded against guarded runs, paired by seed: the effect of an acting guard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGER = 1.1
 def compare(
     unguarded: Sequence[Episode], guarded: Sequence[Episode], scenario: Scenario
 ) -> dict[str, Any]:
-    """What the guard's acting changed, pairing episodes by seed.
+    """The effect of an acting guard, pairing episodes by seed.
 
     Pairs of which one failed are left out. How long trips take is compared on those
     that are clean with the guard and that came to their end without it.
@@ -71,9 +71,9 @@ def compare(
 
 
 def prolonged(before: Episode, after: Episode) -> bool:
-    """Whether a run took longer by more than a tenth, or alone met the time limit.
+    """Whether a run took more than 10 % longer, or it alone hit the time limit.
 
-    Nobody knows how long a run takes that the time limit ended.
+    The duration of a run that the time limit ended is unknown.
     """
     # Times are sums of periods, and sums are rounded.
     longer = after.duration_s > LONGER * before.duration_s + 1e-9
@@ -81,7 +81,7 @@ def prolonged(before: Episode, after: Episode) -> bool:
 
 
 def slowed(before: Episode, after: Episode) -> bool:
-    """Whether a run is clean with the guard, and takes longer by more than a tenth."""
+    """Whether a run is clean with the guard, and takes more than 10 % longer."""
     if after.violations:
         return False
     if _whole(before):
@@ -95,12 +95,12 @@ def stopped(after: Episode) -> bool:
 
 
 def _whole(before: Episode) -> bool:
-    """Whether a run says how long it takes: a collision did not end it."""
+    """Whether a run's duration counts: it did not end in a collision."""
     return not before.violations or before.timed_out or before.arrived
 
 
 def _outcomes(runs: Sequence[Episode], scenario: Scenario) -> dict[str, Any]:
-    """What became of runs; None where the world does not tell."""
+    """The outcomes of runs; None if the world does not report them."""
     somewhere = scenario.goal is not None or any(
         "destination_s" in each.facts for each in runs
     )
@@ -117,12 +117,12 @@ def _outcomes(runs: Sequence[Episode], scenario: Scenario) -> dict[str, Any]:
 
 
 def stationary_s(run: Episode) -> float:
-    """How long a vehicle stood; 0 where the world does not tell."""
+    """How long a vehicle stood; 0 if the world does not report it."""
     return float(run.facts.get("stationary_s") or 0.0)
 
 
 def finished(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What became of the runs, with the guard and without, in one sentence."""
+    """The outcomes with and without the guard, in one sentence."""
     before, after = (facts["outcomes"][side] for side in ("unguarded", "guarded"))
     said = [f"{after['violating']} break a law ({before['violating']} without)"]
     if after["arrived"] is not None:
@@ -186,7 +186,7 @@ def _known(
 
 
 def trips(driving: Mapping[str, Any]) -> Iterator[str]:
-    """How long those took that arrived both with and without the guard."""
+    """The durations of runs that arrived both with and without the guard."""
     found = driving.get("destination_s")
     if found and found["pairs"]:
         yield (

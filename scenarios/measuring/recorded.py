@@ -1,4 +1,4 @@
-"""Runs on file: traces and run records, read, watched by a guard, or run once more."""
+"""Runs on file: traces and run records, read, judged by a guard, or repeated."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Recorded:
         seed: Its seed.
         source: What the frames come from.
         frames: All of them.
-        error: Why it is not whole; empty if it is.
+        error: Why it is incomplete; empty if it is complete.
     """
 
     path: Path
@@ -151,7 +151,7 @@ def _from_record(path: Path) -> Recorded:
 
 
 class Spectator:
-    """A guard that looks at runs on file, one after the other.
+    """A guard that judges runs on file, one after the other.
 
     Args:
         guarding: The guard's.
@@ -170,7 +170,7 @@ class Spectator:
         self._made: tuple[Source, int] | None = None
 
     def look(self, run: Recorded) -> tuple[Episode, Series]:
-        """What happened in a run, and what the guard would have made of it."""
+        """The events of a run, and the decisions that the guard would have made."""
         if run.error or not run.frames:
             error = run.error or "there are no frames"
             return Episode(run.seed, "shadow", FAILED, error=error), Series((), {})
@@ -222,7 +222,7 @@ def training_runs(
     folder: Path,
     progress: Progress = lambda items, *_: items,
 ) -> list[Stored]:
-    """The runs that a model was learned from, run once more.
+    """The runs that a model was learned from, repeated.
 
     Raises:
         InvalidInput: The model does not say which they were, or they come out

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """Runs that follow each other, and by what they are judged."""
+    """Consecutive runs, and the laws that judge them."""
 
     runs: Sequence[Stored]
     laws: Sequence[Law]
@@ -43,11 +43,11 @@ def judged(
     out: Path | None = None,
     watched: Callable[..., Iterator[Any]] = lambda items, *_: items,
 ) -> list[Row]:
-    """Judges every run; by law how many had which verdict, how often it was broken.
+    """Judges every run; returns each law's verdict counts and violation rate.
 
     Args:
         runs: They; no more of them is held than one piece of a file.
-        laws: What they are judged by.
+        laws: The laws that judge them.
         period_s: The monitors' clock.
         on: The pool that judges them; it does not affect the results.
         out: A Parquet file for the verdict and the first violation of every run.
@@ -88,13 +88,13 @@ def key_of(verdict: str) -> str:
 def _rows(
     runs: Sequence[Stored], laws: Sequence[Law], period_s: float | None, on: Pool
 ) -> Iterator[list[Row]]:
-    """The rows of each run in their order, whoever judged them."""
+    """The rows of each run in order, whichever process judged it."""
     shares = [_Share(part, laws, period_s) for part in shared(runs)]
     return (rows for found in in_turn(_judge_share, shares, on) for rows in found)
 
 
 def _judge_share(share: _Share) -> list[list[Row]]:
-    """Of each run of a share a row by law."""
+    """One row per run and law, for a batch of runs."""
     laws = share.laws
     signals = dict.fromkeys(name for law in laws for name in law.signals)
     return [
@@ -127,7 +127,7 @@ def _judged(run: Stored, kept: Kept, law: Law, period_s: float | None) -> Row:
 
 @contextmanager
 def _written(path: Path | None) -> Iterator[Callable[[Row], None]]:
-    """Takes rows for a Parquet file, which appears whole or not at all."""
+    """Writes rows to a Parquet file, which appears complete or not at all."""
     if path is None:
         yield lambda row: None
         return

@@ -21,7 +21,7 @@ class Node:
     """A state of a run's chain.
 
     Args:
-        number: As it is called in the picture, from 1.
+        number: Its number in the picture, from 1.
         state: Its number in the model.
         risk: When the run first came there.
         visits: In training.
@@ -51,7 +51,7 @@ _WIDE, _HIGH, _TOP, _EDGE = 60, 260, 40, 66
 def draw_chain(
     title: str, nodes: Sequence[Node], steps: Sequence[Transition]
 ) -> Markup:
-    """The states that a run went through in their order, the riskier the higher."""
+    """The states that a run visited in order; riskier ones are higher."""
     width = 2 * _EDGE + _WIDE * max(len(nodes) - 1, 6)
     height = _TOP + _HIGH + 46
     gap = (width - 2 * _EDGE) / max(len(nodes) - 1, 1)
@@ -139,7 +139,7 @@ def _towards(
 def run_chain(
     run: RecordedRun, chain: ChainWatch
 ) -> tuple[list[Node], list[Transition]]:
-    """The states of a run that are worth showing, and the steps between them."""
+    """The states of a run that are shown, and the steps between them."""
     stays: dict[int, int] = {}
     risks: dict[int, float] = {}
     taken: set[tuple[int, int]] = set()
@@ -196,14 +196,14 @@ def draw_scores(abstraction: Abstraction) -> Iterator[Markup]:
 
 
 def summands(node: tree.Expression) -> list[tree.Expression]:
-    """What a sum adds up, from left to right."""
+    """The terms of a sum, from left to right."""
     if isinstance(node, tree.Arithmetic) and node.operator == "+":
         return [*summands(node.left), node.right]
     return [node]
 
 
 def _draw_steps(curve: tree.Curve) -> Markup:
-    """A bar a step: what it adds, upwards or downwards of nothing."""
+    """One bar per step: its contribution, upwards or downwards from zero."""
     title = repr(curve.operand)
     labels = [f"< {bound!r}" for bound in curve.bounds] + ["else"]
     values = [node.value for node in curve.values if isinstance(node, tree.Number)]

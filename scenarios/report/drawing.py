@@ -25,7 +25,7 @@ def tag(name: str, *children: object, **attributes: Any) -> Markup:
 
     Args:
         name: Its tag.
-        children: What stands in it: markup as it is, anything else as text.
+        children: The content: markup unchanged, anything else as text.
         attributes: Underscores stand for hyphens, one at the end for nothing; None and
             False leave an attribute out, True gives it no value.
     """
@@ -43,7 +43,7 @@ def tag(name: str, *children: object, **attributes: Any) -> Markup:
 
 
 def put(child: object) -> Markup:
-    """Markup as it is, anything else as text; None as nothing."""
+    """Markup unchanged, anything else as text; None as nothing."""
     if child is None:
         return Markup("")
     return child if isinstance(child, Markup) else Markup(_text(child))
@@ -66,11 +66,11 @@ _MARKS = ("circle", "square", "diamond", "triangle", "cross")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points of a square diagram, each with its words.
+    """Points of a square diagram, each with its text.
 
     Args:
         name: Of the curve.
-        points: Pairs within 0 and 1, with what a reader is told of them.
+        points: Pairs within 0 and 1, with their explanations.
         weights: How large each point is marked; 1 is usual, 0 not at all.
         dashed: Whether its line is.
     """
@@ -260,6 +260,6 @@ def words(x: float, y: float, text: str, anchor: str) -> Markup:
 
 
 def side_by_side(*pictures: Markup) -> Markup:
-    """Pictures in a row, as far as there is room."""
+    """Pictures in a row, wrapped as needed."""
     shown = joined(*pictures)
     return tag("div", shown, class_="pictures") if shown else shown

@@ -1,4 +1,4 @@
-"""What moves on the page: a run thinned to fit, and the pictures of its scenes."""
+"""The animation on the page: a run thinned to fit, and the pictures of its scenes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tracks(
     Args:
         scenery: The scenes of the run.
         sequences: The frames that are shown.
-        concern: Names in the laws: what bears one is marked.
+        concern: Names in the laws: things with such a name are marked.
     """
     by_sequence = {moment.sequence: moment for moment in scenery.moments}
     moments = [by_sequence.get(sequence) for sequence in sequences]
@@ -56,7 +56,8 @@ def stills(
     Args:
         scenery: The scenes of the run.
         sequences: The frames that are shown.
-        room: How many characters they may take; every second one goes until they fit.
+        room: The maximum number of characters; every second one is dropped until they
+            fit.
     """
     taken = sorted(scenery.pictures)
     found: dict[int, int] = {}
@@ -70,7 +71,7 @@ def stills(
 
 
 def concerned(laws: Iterable[Law]) -> set[str]:
-    """What laws speak of: every word that stands in brackets."""
+    """The names in laws: every word in brackets."""
     names: set[str] = set()
     for signal in (signal for law in laws for signal in law.signals):
         _, _, inside = signal.partition("(")
@@ -86,7 +87,7 @@ def _ego(moment: Moment | None) -> Point | None:
 
 
 class _Near:
-    """What lies within sight of the ego's way."""
+    """The ground that is visible from the ego's path."""
 
     def __init__(self, way: Sequence[Point]) -> None:
         self._way = way[:: max(1, len(way) // 50)]
@@ -148,7 +149,7 @@ def _track(first: int, things: Sequence[Thing], concern: set[str]) -> dict[str, 
 
 
 def in_runs(values: Sequence[Any]) -> list[list[Any]]:
-    """Where a value begins that stays for a while: pairs of place and value."""
+    """Run-length encoding: pairs of position and value."""
     found: list[list[Any]] = []
     for i, value in enumerate(values):
         if not found or found[-1][1] != value:
@@ -191,7 +192,7 @@ def film(
 
     Args:
         run: Which one.
-        nodes: Of the model's states that are drawn, their number in the picture.
+        nodes: For the model's states that are drawn, their number in the picture.
         share: How many characters it may take.
         window: The part that is shown, with its curves alone; all of it if there is
             none.
@@ -304,7 +305,7 @@ def first_alarm(law: LawStory, run: RecordedRun) -> float | None:
 
 
 def _start(run: RecordedRun) -> float:
-    """Where a reader begins: a little before the first thing that happens."""
+    """Where playing begins: a little before the first event."""
     turns = [e.time_s for e in run.events if e.kind not in ("end", "proceed", "action")]
     if not turns or run.period_s >= SLOW_S:
         return run.times_s[0]
@@ -312,7 +313,7 @@ def _start(run: RecordedRun) -> float:
 
 
 def _until(run: RecordedRun) -> float:
-    """Where what plays by itself has shown what there is to see."""
+    """Where automatic playing ends: after the last event."""
     moments = [e.time_s for e in run.events if e.kind in ("violated", "obeyed")]
     alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]
     if not moments and not alarms:
@@ -322,7 +323,7 @@ def _until(run: RecordedRun) -> float:
 
 
 def _signals(run: RecordedRun) -> Iterable[tuple[str, Sequence[Any]]]:
-    """Those of the laws and of the picture's words first."""
+    """The signals of the laws and of the picture's text first."""
     first = [*TOLD, *_law_signals(run)]
     names = sorted(run.signals, key=lambda name: name not in first)
     return [(name, run.signals[name]) for name in names]
@@ -337,7 +338,7 @@ def _law_signals(run: RecordedRun) -> list[str]:
 
 
 def _curves(run: RecordedRun, signals: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Speed, and the distance that matters most."""
+    """Speed, and the most relevant distance."""
     mentioned = [name for name in _DISTANCES if name in _law_signals(run)]
     known = [
         name
@@ -354,7 +355,7 @@ def _units(run: RecordedRun) -> dict[str, str]:
 
 
 def _likely(risks: Sequence[Risk | None]) -> list[list[float | None]]:
-    """The two ends of where the risk likely lies; none if no model says so."""
+    """The ends of the risk's likely interval; none if no model has one."""
     ends = [(None, None) if r is None or r.likely is None else r.likely for r in risks]
     if all(low is None for low, _ in ends):
         return []

@@ -1,4 +1,4 @@
-"""The page itself: one HTML file that asks nothing of any network."""
+"""The page itself: one HTML file that loads nothing over the network."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from forewarn.scenarios.report.tables import campaign, measurement, table
 def run_section(
     run: RecordedRun, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
 ) -> Markup:
-    """One run: its picture, what it comes to, and all the rest folded away."""
+    """One run: its picture and its summary, with the rest folded away."""
     told = f"{run.name}, {WORDS.get(run.mode, run.mode)}; {_length(run)}"
     return tag(
         "section",
@@ -104,7 +104,7 @@ def _folded(name: str, *inside: Markup | None) -> Markup:
 
 
 def _explained(run: RecordedRun) -> Markup:
-    """What the figures rest on, where a reader must know it."""
+    """The basis of the figures, if a reader must know it."""
     why = bounds(run)
     return joined(
         tag("p", why, class_="note") if why else None,
@@ -138,7 +138,7 @@ MARKED = ("driving", "household")
 
 
 def _marking(run: RecordedRun) -> Markup | None:
-    """How a reader says that the guard was wrong: it becomes a label."""
+    """The instructions for reporting a wrong decision, which becomes a label."""
     if run.vocabulary not in MARKED:
         return None
     marks = (
@@ -261,11 +261,11 @@ def write_report(
     Args:
         paths: Run records, folders of campaigns, measurements as JSON.
         out: Where it goes.
-        title: Its headline; made of what it shows if there is none.
+        title: Its headline; by default made from its content.
         lead: Sentences below the headline.
 
     Returns:
-        What it holds: the file, and how many runs, campaigns and measurements.
+        The file, and its numbers of runs, campaigns and measurements.
     """
     content = read_sources(paths)
     text = render(content, title, lead)
@@ -338,7 +338,7 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
 
 
 def _shows(parts: Sequence[Part]) -> Iterator[RecordedRun | Pair]:
-    """What has a stage of its own, in order."""
+    """The parts with a stage of their own, in order."""
     for part in parts:
         if isinstance(part, RecordedRun | Pair):
             yield part
@@ -347,7 +347,7 @@ def _shows(parts: Sequence[Part]) -> Iterator[RecordedRun | Pair]:
 
 
 def _title(content: Content) -> str:
-    """The scenarios in words, as far as a run tells them."""
+    """The scenarios in words, as far as a run describes them."""
     names = {run.scenario: run.title for run in reversed(content.runs)}
     told: list[str] = []
     for part in content.parts:
@@ -445,11 +445,11 @@ def document(
     """A whole page with its scripts in it, and the policy that it keeps.
 
     Args:
-        title: What a browser's tab says.
+        title: The title in the browser's tab.
         body: What stands in it.
         styles: Texts of style sheets.
         scripts: Texts of scripts; with none, none may run.
-        more: What else the policy allows, such as asking its own server.
+        more: Further permissions of the policy, such as requests to its own server.
     """
     style, script = "\n".join(styles), "\n".join(scripts)
     runs = _digest(script) if scripts else "'none'"

@@ -37,7 +37,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a record says of its run.
+    """A record's facts about its run.
 
     Args:
         name: The scenario, or what the frames came from.
@@ -45,7 +45,7 @@ class Head:
         seed: Its seed; None of a loop that has none.
         mode: Whether the guard only watched.
         period_s: The time between two frames.
-        vocabulary: What the signals are called in; empty if only the model knows.
+        vocabulary: The signals' vocabulary; empty if only the model names it.
         model: The model's digest.
         live: Whether it is not of a scenario: then only the guard reports violations.
     """
@@ -78,7 +78,7 @@ def read_lines(path: Path) -> tuple[Line, list[Line], list[str]]:
 
 
 def head_of(header: Mapping[str, Any], reviews: Sequence[Line]) -> Head:
-    """What a header says, or else what the reviews let conclude."""
+    """The value in the header, or else one inferred from the reviews."""
     scenario = header.get("scenario", {})
     name = str(scenario.get("name", header["source"]))
     text, seed = str(scenario.get("text", "")), header.get("seed")
@@ -112,8 +112,8 @@ def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
     """A live run's lines, with times from zero, and the violations that the guard
     found.
 
-    A clock of the real world may read anything at the start; a frame at fault may have
-    no time at all, and is put at the time of the one before it.
+    A real clock may start at any value; a faulty frame may have no time, and gets that
+    of the previous one.
     """
     began: float | None = None
     time_s = 0.0
@@ -157,7 +157,7 @@ class Telling:
         self._raised, self._obeyed = 0, False
 
     def decided(self, decision: Mapping[str, Any], more: str = "") -> Iterator[Event]:
-        """An alarm that rises, and one that is over.
+        """The beginning and the end of an alarm.
 
         Args:
             decision: As JSON has it.
@@ -188,7 +188,7 @@ def events(
     Args:
         lines: The record, without its header.
         watched_only: Whether the guard would have acted, and did not.
-        acts: Whether every action is a turn, as a robot's is and a driver's is not.
+        acts: Whether every action is a turn, as for a robot but not for a driver.
     """
     telling, time_s = Telling(watched_only), 0.0
     broken: dict[str, float] = {}
@@ -216,7 +216,7 @@ def events(
 
 
 def _wish(proposal: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """What was proposed, and what became of it where that is something else."""
+    """The proposal, and the executed action if it differs."""
     wish = f"It wants to {_action(proposal['name'], proposal['arguments'])}"
     if after.get("event") != "carried_out" or "executed" not in after:
         return f"{wish}."
@@ -258,12 +258,12 @@ class LawStory:
     Args:
         name: Its name.
         text: Its formula.
-        steps: From which risk on the guard does what.
+        steps: The guard's thresholds.
         risks: At every frame, as far as it could be told.
         left_s: At every frame, the time until a pending obligation goes unmet; None if
             none is pending.
         broken: When it was broken, and since when that was owed.
-        automaton: Its monitor; None where the record was not replayed.
+        automaton: Its monitor; None if the record was not replayed.
     """
 
     name: str
@@ -276,12 +276,12 @@ class LawStory:
 
     @property
     def instances(self) -> list[tuple[float, float]]:
-        """From when to when it was broken, time after time."""
+        """The intervals in which it was broken."""
         return instances(time_s for time_s, _ in self.broken)
 
     @property
     def owes_later(self) -> bool:
-        """Whether it may owe something for a while, as an invariant never does."""
+        """Whether it can have pending obligations; an invariant cannot."""
         return any(left is not None for left in self.left_s)
 
 
@@ -296,22 +296,21 @@ class RecordedRun:
         seed: Its seed; None of a loop that has none.
         mode: Whether the guard only watched.
         horizon_s: H of the guard's risk.
-        vocabulary: What the signals are called in.
+        vocabulary: The signals' vocabulary.
         period_s: The time between two frames.
         sequences: The frames' numbers.
         ended: Why it was over.
         times_s: When each frame was.
         signals: Of each signal, its value at every frame; None: not there.
-        decisions: What was decided at every frame.
-        foreseen: At every frame the decision's risk, where it judged what an action
-            would lead to.
+        decisions: The decision at every frame.
+        foreseen: At every frame the decision's risk, if it judged the foreseen state.
         laws: The laws, one by one.
-        events: What happened, in order of time.
-        watch: The models as the guard read them; None where they are not at hand.
-        chain: That of them whose law came nearest to be broken.
+        events: The events, in order of time.
+        watch: The models as the guard read them; None if they are not available.
+        chain: The model whose law came closest to violation.
         visits: Its state at every frame; None: never seen in training.
         scenery: The scenes; None if they were not kept.
-        unseen: Why there is no picture; empty where there is one.
+        unseen: Why there is no picture; empty if there is one.
         cautions: What the reader must know first.
         notes: Remarks on its figures.
     """
@@ -342,7 +341,7 @@ class RecordedRun:
 
     @property
     def name(self) -> str:
-        """What it is called beside others."""
+        """Its title beside others."""
         return self.scenario + ("" if self.seed is None else f", seed {self.seed}")
 
 
@@ -365,7 +364,7 @@ class _Replayed:
         self.visits.append(watch.states)
 
     def nearest(self) -> ChainWatch | None:
-        """The model whose law came nearest to be broken."""
+        """The model whose law came closest to violation."""
         return None if self.watch is None else self.watch.parts[self._number]
 
     def states(self) -> tuple[int | None, ...]:

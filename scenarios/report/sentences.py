@@ -1,4 +1,4 @@
-"""What a run comes to, what two of them do, and why bounds are wide: in sentences."""
+"""Summaries in sentences: of a run, of two runs, and of why bounds are wide."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OFTEN = 100
 
 
 def verdict(run: RecordedRun) -> Iterator[str]:
-    """What the run comes to: a sentence a law of which there is something to tell."""
+    """The summary of a run: a sentence for each law with something to report."""
     calm = []
     for law in run.laws:
         alarm = first_alarm(law, run)
@@ -52,7 +52,7 @@ def _broken(law: LawStory, alarm: float | None) -> str:
 def compared(
     first: RecordedRun, second: RecordedRun, sides: Sequence[str]
 ) -> Iterator[str]:
-    """What became of the law that either run broke first.
+    """The outcome for the law that either run broke first.
 
     Args:
         first: Such as without a guard.
@@ -116,7 +116,7 @@ def _worst(run: RecordedRun, i: int) -> tuple[str, float, Risk | None]:
 
 
 def bounds(run: RecordedRun) -> str | None:
-    """Why the bounds are wide where it matters; None where they are not."""
+    """Why the bounds are wide where it matters; None if they are not."""
     i = moment_of(run)
     _, _, risk = _worst(run, i)
     if risk is None or risk.high - risk.low < WIDE:
@@ -142,7 +142,7 @@ def bounds(run: RecordedRun) -> str | None:
 
 
 def evidence(run: RecordedRun, i: int) -> tuple[str, ...]:
-    """The predicates that held at a frame, as far as the model tells."""
+    """The predicates that held at a frame, as far as the model has them."""
     chain, state = run.chain, run.visits[i] if run.visits else None
     if chain is None or state is None:
         return ()

@@ -1,4 +1,4 @@
-"""What a report is made of: run records, folders of campaigns, measurements."""
+"""The sources of a report: run records, folders of campaigns, measurements."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Content:
 
     @property
     def cautions(self) -> list[str]:
-        """What stands first: models that do not fit, runs that are not whole."""
+        """The cautions at the top: models that do not fit, incomplete runs."""
         found = [text for facts in self.measurements for text in cautions(facts)]
         for run in self.runs:
             found += [f"{run.name}: {text}" for text in run.cautions]
@@ -198,7 +198,7 @@ def _folder(folder: Path) -> list[Part]:
 
 
 def _without(part: Part, seen: Collection[Path]) -> Part:
-    """A campaign without the large runs that stand beside others already."""
+    """A campaign without the large runs that are already shown beside others."""
     if not isinstance(part, Campaign):
         return part
     return replace(part, runs=tuple(r for r in part.runs if r.path not in seen))
@@ -207,7 +207,7 @@ def _without(part: Part, seen: Collection[Path]) -> Part:
 def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Pair]:
     """A run that the guard saved, of a scenario that was run with it and without.
 
-    Where it saved none, the first that was broken without.
+    If it saved none, the first run that broke a law without the guard.
     """
     campaigns = [each for each in found if isinstance(each, Campaign)]
     for without in (each for each in campaigns if each.mode == "shadow"):
@@ -232,7 +232,7 @@ def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Pair]:
 
 
 def _telling(episodes: Sequence[Episode]) -> list[Episode]:
-    """Those with most to see first: broken laws, interventions, alarms."""
+    """The most interesting first: violations, interventions, alarms."""
     return sorted(
         episodes,
         key=lambda e: (e.failed, not e.violations, not e.interventions, not e.alarms),

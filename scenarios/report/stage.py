@@ -24,7 +24,7 @@ def stage(
 
     Args:
         runs: One, or two.
-        story: What it comes to, in sentences.
+        story: The summary, in sentences.
         sides: What two are called.
     """
     names = sides or ("",) * len(runs)
@@ -63,7 +63,7 @@ def view(run: RecordedRun, side: str = "") -> Markup:
 
 
 def controls(begin: float, end: float) -> Markup:
-    """Play, the place in time, the pace."""
+    """The controls: play, position, speed."""
     return tag(
         "div",
         tag("button", "Play", type="button", class_="play"),
@@ -83,7 +83,7 @@ def controls(begin: float, end: float) -> Markup:
 
 
 def key(run: RecordedRun, both: bool) -> Markup:
-    """What the lines and shades of the time line are."""
+    """The legend of the time line."""
     bounded = any(
         r is not None and r.high > r.low for law in run.laws for r in law.risks
     )
@@ -108,7 +108,7 @@ def key(run: RecordedRun, both: bool) -> Markup:
 
 
 def dialog() -> Markup:
-    """Where a card of a gallery is played large; the script fills it."""
+    """The place where a gallery's card is played large; the script fills it."""
     return tag(
         "dialog",
         tag("button", "Close", type="button", class_="close"),
@@ -154,7 +154,7 @@ class Card:
     """One run of the gallery.
 
     Args:
-        kind: Which part of the gallery it hangs in.
+        kind: The section of the gallery that it belongs to.
         run: What it plays.
     """
 
@@ -178,7 +178,8 @@ KINDS: Mapping[str, str] = {
 
 
 def kind_of(episode: Episode) -> str:
-    """Where an episode hangs, as far as it tells itself; "" where it was calm."""
+    """An episode's section of the gallery, from its own data; "" if nothing happened.
+    """
     acts = episode.mode == "guarded"
     if episode.failed:
         return "failed"
@@ -213,7 +214,7 @@ def gallery(folder: Path, episodes: Sequence[Episode]) -> Iterator[Card]:
 
 
 def _peak(record: Path) -> float:
-    """The highest risk that a record tells of."""
+    """The highest risk in a record."""
     return max(map(float, _POINT.findall(read_text(record))), default=0.0)
 
 

@@ -128,7 +128,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def measurement(facts: Mapping[str, Any]) -> Markup:
-    """What a model's warnings are worth, as `forewarn measure` found it."""
+    """The quality of a model's warnings, from `forewarn measure`."""
     good = facts["episodes"] - facts["failed"]
     laws = list(dict.fromkeys(row["law"] for row in facts["laws"]))
     horizon = facts["laws"][0]["horizon_s"] if facts["laws"] else 0.0
@@ -177,7 +177,7 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
 
 
 def _drift(facts: Mapping[str, Any]) -> Markup:
-    """What was examined for drift, and how much evidence there is."""
+    """The quantities examined for drift, and the evidence on each."""
     rows = [
         (
             each["law"],
@@ -208,7 +208,7 @@ def _drift(facts: Mapping[str, Any]) -> Markup:
 
 
 def _worth(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> Iterator[str]:
-    """A sentence a law and threshold, for someone who reads nothing else."""
+    """One sentence per law and threshold, for readers of nothing else."""
     for row in rows:
         ahead = row["awt_trigger_s"]["mean"]
         early = "" if ahead is None else f", {ahead:.1f} s ahead on average"
@@ -303,7 +303,7 @@ def _guarded(facts: Mapping[str, Any]) -> Markup:
 
 
 def cautions(facts: Mapping[str, Any]) -> list[str]:
-    """What stands first where a measurement speaks against its model."""
+    """The warning at the top if a measurement contradicts its model."""
     found: list[str] = []
     drift, scenario = facts.get("drift"), facts["scenario"]
     if drift and drift["found_at"] is not None:

@@ -1,6 +1,6 @@
 """Campaigns: many episodes, each with its results in files of its own.
 
-A file's name says what made it: the scenario, the model and the policy by their
+A file's name identifies its origin: the scenario, the model and the policy by their
 digests, and the seed. So a killed campaign continues where it stopped, and one that was
 split over machines is merged by copying the files together. An episode that failed has
 a result too; it is counted, and run again only once its file is removed.
@@ -80,7 +80,7 @@ class Job:
 
     @property
     def family(self) -> str:
-        """What the names of its files and of its like begin with, before the seed."""
+        """The prefix of its files' names, before the seed, shared with similar runs."""
         plan = self.plan
         made_of = [
             __version__, plan.digest, plan.model_digest, plan.policy, *plan.judges,
@@ -105,7 +105,7 @@ class Job:
             json.dump({"format": FORMAT, **episode.as_dict()}, out, allow_nan=False)
 
     def tidy(self) -> None:
-        """Takes away what a process that died left half written."""
+        """Removes half-written files of a process that died."""
         own = place(self.folder)
         for folder in (own, own / PENDING, self.result.parent):
             for half in folder.glob(f".{self.stem}.*"):
@@ -155,12 +155,12 @@ def pool(processes: int, on: str | None = None) -> Pool:
 def campaign(
     todo: Sequence[Job], on: Pool, again: bool = False
 ) -> Generator[Episode, None, None]:
-    """The episodes of all jobs, those that are there already first.
+    """The episodes of all jobs, existing ones first.
 
     Args:
         todo: The jobs.
         on: Where they are done.
-        again: Whether to repeat runs that are there already.
+        again: Whether to repeat runs that exist already.
     """
     left: list[Job] = []
     for job in todo:
@@ -188,7 +188,7 @@ def campaign(
 class _Joined:
     """Joins the columns of episodes into parts, as soon as those are whole.
 
-    What was done before an end that came too early is joined then too.
+    Episodes finished before an early end are joined then too.
     """
 
     def __init__(self, left: Sequence[Job], todo: Sequence[Job]) -> None:
@@ -212,13 +212,13 @@ class _Joined:
 
 
 def frames_kept(folder: Path) -> Kept:
-    """How a folder keeps frames: as it does already, else in columns if that can be."""
+    """A folder's format for frames: its present one, else columns if possible."""
     begun = next(folder.glob(f"*{_LINES}"), None) is not None
     return "columns" if is_installed() and not begun else "trace"
 
 
 def kept_in(folder: Path, episodes: Iterable[Episode]) -> list[Stored]:
-    """The traces of these episodes, as the campaign's folder has them."""
+    """The traces of these episodes, as stored in the campaign's folder."""
     parts = stored_runs(sorted(folder.glob(f"*{SUFFIX}")))
     columns = {run.run: run for run in parts}
     names = (episode.trace for episode in episodes if episode.trace is not None)
@@ -279,7 +279,7 @@ def play(job: Job) -> Episode:
 
 @lru_cache(maxsize=2)
 def _judges(plan: Plan, baselines: tuple[Rival, ...]) -> tuple[Judge, ...]:
-    """The baselines of a plan, made once a process: what they know takes solving."""
+    """The baselines of a plan, made once per process, because solving takes time."""
     laws = runner_of(plan).scenario.laws
     return tuple(Judge(rival, laws) for rival in baselines)
 

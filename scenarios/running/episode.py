@@ -1,4 +1,4 @@
-"""An episode: what happened in one run of a scenario, as a value and as JSON."""
+"""An episode: the events of one run of a scenario, as a value and as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Raised:
     Args:
         law: Its law; empty for a fault of the guard's inputs.
         time_s: When.
-        risk: Of that law; None where it could not be told.
+        risk: The risk of that law; None if it is unknown.
         decision: What was decided.
     """
 
@@ -53,7 +53,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """Something done about a decision, from its beginning to its end.
+    """An intervention, from its beginning to its end.
 
     Args:
         law: The law that called for it.
@@ -82,11 +82,11 @@ class Episode:
     Args:
         seed: Its seed.
         mode: Without a guard, with one that only watched, or with one that acted.
-        ended: Why it was over, as a sentence; "failed" if it did not get that far.
+        ended: Why it ended, as a sentence; "failed" if it failed.
         duration_s: How long it lasted on the world's clock.
         frames: How many frames there were.
         violations: The laws that were broken, in order of time.
-        alarms: What the guard warned of.
+        alarms: The guard's warnings.
         interventions: What was done about it.
         decisions: How many frames had which decision.
         unknown: Frames in a state that was never seen in training.
@@ -100,8 +100,8 @@ class Episode:
         tally: The file of its guard's tally, in the campaign's folder.
         error: What went wrong.
         facts: How it was driven: see `driven`.
-        usage: What the pilot took: calls of its model, tokens.
-        machine: Facts of the machine and the moment: nothing that a seed decides.
+        usage: The pilot's cost: calls of its model, tokens.
+        machine: Facts of the machine and the moment, which the seed does not determine.
     """
 
     seed: int
@@ -129,7 +129,7 @@ class Episode:
 
     @property
     def failed(self) -> bool:
-        """Whether it did not get to its end."""
+        """Whether it failed before its end."""
         return self.error is not None
 
     @property
@@ -139,7 +139,7 @@ class Episode:
 
     @property
     def arrived(self) -> bool:
-        """Whether it reached its destination, or else its goal, that anybody knows."""
+        """Whether it is known to have reached its destination, or else its goal."""
         return self.facts.get("destination_s", self.goal_s) is not None
 
     def first(self, law: str) -> Broken | None:
@@ -147,7 +147,7 @@ class Episode:
         return next((broken for broken in self.violations if broken.law == law), None)
 
     def within(self, folder: Path) -> Episode:
-        """The same episode with its files named from here and not from its folder."""
+        """The same episode with its files relative to here, not to its folder."""
         names = {
             "record": self.record,
             "trace": self.trace,
@@ -158,7 +158,7 @@ class Episode:
         return replace(self, **found)  # type: ignore[arg-type]
 
     def as_dict(self) -> dict[str, Any]:
-        """The episode as JSON has it."""
+        """The episode as JSON."""
         return {
             "seed": self.seed,
             "violations": [broken.as_dict() for broken in self.violations],

@@ -1,8 +1,8 @@
-"""Episodes on a Ray cluster: actors that stay, and jobs that survive them.
+"""Episodes on a Ray cluster: persistent actors, and jobs that survive them.
 
-An actor is a process in the cluster that keeps what it loaded between episodes. What
-travels is a job and an episode's figures, some kilobytes: traces and records are files,
-in a folder that all nodes share. A job whose process or node is lost is done again by
+An actor is a process in the cluster that keeps what it loaded between episodes. Only
+jobs and episodes' figures are sent, some kilobytes: traces and records are files, in a
+folder that all nodes share. A job whose process or node is lost is done again by
 another, and leaves the same bytes, because an episode follows from its seed and its
 files appear whole or not at all.
 """
@@ -66,7 +66,7 @@ class _Crew:
         self._ray, self._count = ray, count
 
         class Hand:
-            """One process; it says when it is there."""
+            """One process; it reports when it is ready."""
 
             def __init__(self, folder: str) -> None:
                 os.chdir(folder)
@@ -82,7 +82,7 @@ class _Crew:
         self._busy: dict[Any, tuple[Any, Any]] = {}
 
     def work_off(self, waiting: deque[Any]) -> Iterator[tuple[Any, Any]]:
-        """Each job with its result; those that were lost are done again."""
+        """Each job with its result; lost jobs are repeated."""
         lost: dict[int, int] = {}
         died = 0
         while True:
@@ -126,21 +126,21 @@ class _Crew:
                 self._ray.kill(hand)
 
     def _hire(self, waiting: int) -> None:
-        """As many actors as there is work for; they begin when there is a place."""
+        """As many actors as there is work for; they begin when there is room."""
         idle = sum(job is None for _, job in self._busy.values())
         for _ in range(min(self._count - len(self._busy), waiting - idle)):
             hand = self._make.remote(os.getcwd())
             self._busy[hand.ready.remote()] = hand, None
 
     def leave(self) -> None:
-        """Ends all actors, whatever they are at."""
+        """Ends all actors, even busy ones."""
         for hand, _ in self._busy.values():
             self._ray.kill(hand)
         self._busy.clear()
 
 
 class _Garbage(Exception):
-    """An answer that no process of ours gives."""
+    """An answer that none of our processes gives."""
 
 
 def _checked(answer: object) -> tuple[str, Any]:
@@ -154,7 +154,7 @@ def _checked(answer: object) -> tuple[str, Any]:
 
 @contextmanager
 def _connected(address: str, count: int) -> Iterator[Any]:
-    """Ray itself, connected; what was begun here is ended here."""
+    """Ray itself, connected; a cluster that was started here is ended here."""
     # Nobody is told of what is run here.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

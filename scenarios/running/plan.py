@@ -1,4 +1,4 @@
-"""What the episodes of a campaign have in common, in a form that any process reads."""
+"""The common settings of a campaign's episodes, in a form that any process can read."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Plan:
         scenario: The scenario's file.
         digest: Of the scenario; without a guard, of what decides how its runs go.
         laws: Its laws.
-        pilot: Who drives in it, as JSON.
+        pilot: The pilot, as JSON.
         model: The model's file; empty without a guard.
         model_digest: Of the model's content.
         policy: The policy, as JSON; empty without a guard.
         judges: The rules and programs that judge beside the risk, as JSON.
-        listeners: Make what hears of the episodes, once a process.
+        listeners: Make listeners to the episodes, once per process.
         approver: Makes the approver; None if there is none.
-        pace: How many seconds of the world pass in one of ours; 0: as many as can.
+        pace: Speed of the world relative to real time; 0: as fast as possible.
     """
 
     scenario: str
@@ -68,7 +68,8 @@ class Plan:
         return replace(self, policy=json.dumps(policy, sort_keys=True))
 
     def keep_model(self, folder: Path) -> None:
-        """Puts the model beside the records, so that they replay by themselves."""
+        """Puts the model beside the records, so that they can be replayed without it.
+        """
         if self.model:
             keep_model(Path(self.model), folder)
 
@@ -106,7 +107,7 @@ def plan(
 
 
 def without_risk(scenario: Scenario, folder: Path) -> Path:
-    """The file of a model that tells of no risk, for rules to judge alone."""
+    """The file of a model without any risk, for rules to judge alone."""
     abstraction = scenario.abstraction
     if abstraction.period_s is None:
         raise InvalidScenario(
@@ -133,7 +134,7 @@ def scenario_of(plan: Plan) -> Scenario:
 
 @lru_cache(maxsize=2)
 def runner_of(plan: Plan) -> Runner:
-    """The runner of a plan; its parts are made once a process."""
+    """The runner of a plan; its parts are made once per process."""
     scenario = scenario_of(plan)
     if not plan.policy:
         return Runner(scenario)

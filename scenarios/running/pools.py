@@ -38,13 +38,14 @@ _LEAVE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What is left of a job whose process broke."""
+    """The result of a job whose process broke."""
 
     error: str
 
 
 class CannotRun(ForewarnError):
-    """What made an episode impossible from the start, as another process said it."""
+    """The error that made an episode impossible from the start, from another process.
+    """
 
     def __init__(self, message: str, exit_status: int) -> None:
         self.exit_status = exit_status
@@ -59,7 +60,8 @@ class Pool(Protocol):
     ) -> Iterator[tuple[Job, Result | Lost]]:
         """The jobs with their results, in any order.
 
-        A `ForewarnError` of one ends all. Closing the iterator ends what still runs.
+        A `ForewarnError` of one ends all. Closing the iterator ends the jobs that still
+        run.
         """
 
 
@@ -76,8 +78,8 @@ class Here:
 class Processes:
     """Does jobs in processes of their own, a simulator each.
 
-    A process that dies takes one job with it, and is replaced. When this process
-    dies, however it does, the others close their worlds and end.
+    A process that dies takes one job with it, and is replaced. When this process dies
+    in any way, the others close their worlds and end.
 
     Args:
         count: How many there are at a time.
@@ -155,13 +157,13 @@ class _Worker(Generic[Job, Result]):
         return job, answer
 
     def dismiss(self) -> None:
-        """Tells it to leave: at once if it is idle, else once its world is closed."""
+        """Asks it to exit: at once if it is idle, else once its world is closed."""
         self.pipe.close()
         if self.busy:
             self._process.terminate()
 
     def end(self) -> int | None:
-        """Waits until it has left; its exit status."""
+        """Waits until it has exited; returns its exit status."""
         self._process.join(_LEAVE_S)
         if self._process.is_alive():
             self._process.kill()
@@ -171,10 +173,10 @@ class _Worker(Generic[Job, Result]):
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; this one tells the others.
+    """Ctrl-C reaches every process of a terminal; this one ends the others.
 
-    It waits until they have begun: one that is told half of what it is to do says so
-    at length.
+    It waits until they have started: a process interrupted in its start prints a long
+    traceback.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -197,7 +199,7 @@ def _no_interrupts() -> Iterator[None]:
 
 
 def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
-    """What a worker does: jobs, until nobody has another."""
+    """A worker's loop: jobs, until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
     with suppress(RuntimeError):  # without a thread it goes on until it is told
@@ -212,7 +214,7 @@ def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
 
 
 def answered(work: Callable[[Any], Any], job: Any) -> tuple[str, Any]:
-    """What another process says of a job: its result, or what makes it impossible."""
+    """Another process's answer about a job: its result, or why it is impossible."""
     try:
         return "done", work(job)
     except ForewarnError as error:
@@ -231,7 +233,7 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _follow_parent() -> None:
-    """Leaves when the campaign's own process is gone, killed perhaps."""
+    """Exits when the campaign's own process is gone, for example killed."""
     parent = parent_process()
     if parent is not None:
         wait([parent.sentinel])

@@ -52,15 +52,15 @@ FAILED = "failed"
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What is kept of one episode.
+    """The files to keep of one episode.
 
     Args:
         record: The file of its run record; without a guard there is none.
         listeners: Hear of the episode.
-        scene: The file of what there is to see, for a world that can be drawn or that
-            renders pictures.
+        scene: The file of the scenes, for a world that can be drawn or that renders
+            pictures.
         tally: The file of its guard's tally.
-        end: When it ends; None: when the scenario says.
+        end: When it ends; None: as the scenario says.
     """
 
     record: Path | None = None
@@ -98,8 +98,8 @@ class Runner:
     def run(self, seed: int, keep: Keep | None = None) -> Episode:
         """One episode. Its world is closed however it ends.
 
-        What goes wrong in the world or the pilot once they are made leaves an episode
-        that failed, with its error; what cannot be made at all raises.
+        A failure of the world or the pilot gives a failed episode with its error; if
+        they cannot be made at all, it raises.
         """
         with closing(self.world(seed)) as world:
             plug = self.scenario.pilot
@@ -111,7 +111,8 @@ class Runner:
         return self.scenario.settings(plug, seed), self.scenario.source
 
     def _prepare(self, world: World) -> None:
-        """Makes what depends on the source alone, and so serves all episodes."""
+        """Makes the parts that depend on the source alone, and so serve all episodes.
+        """
         source, scenario = world.source, self.scenario
         # A fork makes its own guard.
         made = source, isinstance(world, Foresight), os.getpid()
@@ -210,7 +211,7 @@ class Runner:
     def _open(
         self, loop: GuardedLoop, seed: int, keep: Keep, listeners: Sequence[Listener]
     ) -> None:
-        """Opens an episode's files; they are there even if the world is not."""
+        """Opens an episode's files, which exist even if the world fails to start."""
         scenario, tally = self.scenario, None
         for path in (keep.record, keep.tally):
             if path is not None:
@@ -267,7 +268,7 @@ class _Drive:
         truth.reset()
 
     def through(self, frame: Frame) -> str:
-        """Runs the episode from its first frame on; why it was over."""
+        """Runs the episode from its first frame on; returns why it ended."""
         began_s, loop = frame.time_s, self._loop
         words: str | None = None
         while True:

@@ -47,9 +47,9 @@ def okamoto(epsilon: float, delta: float) -> int:
 class SequentialEstimate:
     """A probability estimated from independent trials until it is known well enough.
 
-    Feed it outcomes until `add` says that it may stop. At the first n >= H(n, hits)
-    the frequency is within epsilon of the truth with probability 1 - delta. That is
-    said of the frequency at that moment, so later outcomes are not counted.
+    Feed it outcomes until `add` says that it may stop. At the first n >= H(n, hits) the
+    frequency is within epsilon of the truth with probability 1 - delta. This holds for
+    the frequency at that moment, so later outcomes are not counted.
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:
@@ -79,7 +79,7 @@ class SequentialEstimate:
         return math.ceil(massart(self.hits / self.trials, self.epsilon, self.delta))
 
     def sentence(self) -> str:
-        """What may be said now."""
+        """The statements that hold now."""
         if self.estimate is None:
             return f"Nothing is known yet; at most {self.needed} trials are needed."
         seen = f"{self.hits} of {self.trials} trials"
@@ -121,7 +121,7 @@ class Goal:
 
 
 def sizes(budget: int) -> Iterator[int]:
-    """How many runs there are at each look: twice as many each time."""
+    """The number of runs at each check: doubled each time."""
     size = min(FIRST_EPISODES, budget)
     while size < budget:
         yield size
@@ -183,7 +183,7 @@ def sampled(
         goal: The required accuracy of the rates.
         most: Maximum number of episodes.
         time_s: Time limit.
-        budget: Both, as they were asked for.
+        budget: Both, as requested.
     """
     until_s = time.monotonic() + time_s
     for size in sizes(most):

@@ -1,9 +1,9 @@
-"""What a run looked like from above, frame by frame, in a file beside its record.
+"""A run seen from above, frame by frame, in a file beside its record.
 
-The format is `forewarn.scene/1`, JSON Lines: a header with the ground, then a line a
-frame with what is new or changed since the frame before, and what is gone. For a world
-that renders pictures, the lines hold these instead. The same seed gives the same bytes.
-The record's end line holds the file's SHA-256, which reveals a changed picture.
+The format is `forewarn.scene/1`, JSON Lines: a header with the ground, then one line
+per frame with the things that are new, changed or gone since the previous frame. For a
+world that renders pictures, the lines hold these instead. The same seed gives the same
+bytes. The record's end line holds the file's SHA-256, which reveals a changed picture.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def is_visible(world: object) -> TypeGuard[Scenic | Rendered]:
 class SceneLog(Listener):
     """Writes the scenes of one episode as it goes on.
 
-    A world that cannot be drawn after all spoils the picture, never the run.
+    An error in drawing spoils the picture, never the run.
 
     Args:
         path: The file to write.
@@ -155,13 +155,13 @@ class SceneLog(Listener):
 
 
 def shape_row(shape: Shape) -> list[Any]:
-    """A shape as JSON has it."""
+    """A shape as JSON."""
     points = [[round(x, 2), round(y, 2)] for x, y in shape.points]
     return [shape.kind, round(shape.width_m, 2), points]
 
 
 def thing_row(thing: Thing) -> list[Any]:
-    """A thing as JSON has it, without its name."""
+    """A thing as JSON, without its name."""
     return [
         thing.kind, round(thing.x, 2), round(thing.y, 2), round(thing.heading_deg, 1),
         round(thing.length_m, 2), round(thing.width_m, 2), thing.state,
@@ -174,7 +174,7 @@ def thing_row(thing: Thing) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Everything to be seen at one frame, by name."""
+    """Everything visible at one frame, by name."""
 
     sequence: int
     time_s: float
@@ -183,11 +183,11 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Scenery:
-    """What a run looked like.
+    """The scenes of a run.
 
     Args:
         ground: What did not move.
-        moments: What was to be seen, frame by frame.
+        moments: The visible things, frame by frame.
         sha256: Of the file.
         problem: Why it ends before the run does; empty if it does not.
         pictures: The PNG files in base64 that the world rendered, by frame.

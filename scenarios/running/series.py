@@ -1,4 +1,4 @@
-"""Risks frame by frame: what measuring needs of an episode, beside what happened."""
+"""Risks frame by frame: the data of an episode for measuring, beside its events."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Numbers = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a baseline made of one episode.
+    """A baseline's scores in one episode.
 
     Args:
-        scores: Of each law, how alarming it found every frame.
+        scores: For each law, its score at every frame.
         thresholds: For each law, the scores at which it would alarm.
         skipped: The laws that it cannot judge, and why.
     """
@@ -52,10 +52,10 @@ class Series:
 
     Args:
         times_s: When each frame was.
-        risks: Of each law, as the policy judges it; NaN where it could not be told.
+        risks: For each law, the risk as the policy judges it; NaN if unknown.
         forced: The frames at which the guard intervenes whatever the threshold: its
             inputs are at fault, or the state is unknown and the policy stops there.
-        baselines: What other methods made of the same frames, by name.
+        baselines: The scores of other methods on the same frames, by name.
     """
 
     times_s: Sequence[float]
@@ -104,7 +104,7 @@ def read_series(path: Path) -> Series:
 
 
 def _told(numbers: Numbers) -> dict[str, list[float | None]]:
-    """JSON has no NaN: what could not be told is null there."""
+    """JSON has no NaN: unknown values are null there."""
     return {
         law: [value if math.isfinite(value) else None for value in values]
         for law, values in numbers.items()
@@ -119,7 +119,7 @@ def _heard(numbers: Mapping[str, Sequence[float | None]]) -> Numbers:
 
 
 class SeriesLog(Listener):
-    """Takes down the guard's risks.
+    """Records the guard's risks.
 
     Args:
         policy: Says what an unknown state means.
@@ -156,7 +156,7 @@ class Judge(Listener):
     """A baseline, judging every law that it can, frame by frame.
 
     Args:
-        rival: Which one, with what it learned.
+        rival: Which baseline, with its learned parameters.
         laws: The laws of the scenario.
     """
 
@@ -203,7 +203,7 @@ class Judge(Listener):
             self._scores[law].append(baseline.score(frame))
 
     def judgement(self) -> Judgement:
-        """What it made of the episode."""
+        """Its scores in the episode."""
         thresholds = {law: each.thresholds for law, each in self._baselines.items()}
         return Judgement(self._scores, thresholds, self._skipped)
 
@@ -217,7 +217,7 @@ class Rival:
 
     Args:
         name: As it is registered.
-        file: What it learned; empty if it does not learn.
+        file: Its learned parameters; empty if it does not learn.
         digest: Of what it learned.
     """
 
@@ -227,7 +227,7 @@ class Rival:
 
     @property
     def identity(self) -> str | list[str]:
-        """What tells it from others in the names of files."""
+        """Its distinguishing part in file names."""
         return [self.name, self.digest] if self.digest else self.name
 
 
@@ -265,8 +265,8 @@ def rivals(
     Args:
         names: As they are registered.
         laws: The laws of the scenario.
-        lessons: What they may learn from; None where none of them learns.
-        folder: What they learned is written there, under a name that tells it apart.
+        lessons: The data that they learn from; None if none of them learns.
+        folder: Their learned parameters are written there, under a distinguishing name.
     """
     found: list[Rival] = []
     for name in names:
@@ -307,7 +307,7 @@ def _trained(name: str, laws: Sequence[Law], lessons: LessonsOf, folder: Path) -
 
 @lru_cache(maxsize=16)
 def knowledge(rival: Rival) -> dict[str, Any] | None:
-    """What a rival learned; None if it does not learn."""
+    """A baseline's learned parameters; None if it does not learn."""
     if not rival.file:
         return None
     content = read_json(Path(rival.file))

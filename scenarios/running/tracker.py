@@ -39,11 +39,11 @@ class Tracker(Listener):
         self._ticks = 0
 
     def began(self, run: Run) -> None:
-        """Takes in the policy, which says what an alarm is."""
+        """Reads the policy, which defines an alarm."""
         self._stated = Stated(run.policy or Policy())
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Takes in a decision; before the next frame is read."""
+        """Records a decision; called before the next frame is read."""
         self._stated.decided(watch, frame, decision)
         kind, time_s = decision.kind, frame.time_s
         self.decisions[kind] = self.decisions.get(kind, 0) + 1
@@ -92,11 +92,13 @@ class Tracker(Listener):
 
     @property
     def states(self) -> tuple[tuple[int, ...], ...]:
-        """The states of the ticks: of each model a number, then for how many."""
+        """The states of the ticks: for each model pairs of a state's number and its
+        ticks.
+        """
         return tuple(map(tuple, self._runs))
 
     def outcomes(self, broken: Sequence[Broken]) -> dict[str, Outcome]:
-        """What came of the run, law by law."""
+        """The outcome of the run, law by law."""
         return self._stated.outcomes(broken)
 
     def told(self, episode: Episode, loop: GuardedLoop) -> Episode:
@@ -151,7 +153,7 @@ class _LawTruth:
         return Broken(self.name, times_s[violation.step], times_s[violation.since])
 
     def finish(self) -> list[Broken]:
-        """What is owed at the end is decided by repeating the last frame."""
+        """An obligation pending at the end is decided by repeating the last frame."""
         law = self._law
         pending = law.automaton.pending
         for _ in range(law.automaton.n if law.times_s else 0):
@@ -210,7 +212,7 @@ STANDING_KMH = 1.0
 
 
 class Driven(Listener):
-    """Takes down how an episode is driven."""
+    """Records how an episode is driven."""
 
     def began(self, run: Run) -> None:
         provided = run.source.provides
@@ -246,7 +248,7 @@ class Driven(Listener):
             self._reached_s = frame.time_s - self._began_s
 
     def facts(self) -> dict[str, float | bool | None]:
-        """What was seen since the episode began."""
+        """The measurements since the episode began."""
         facts: dict[str, float | bool | None] = {}
         if self._stood_s is not None:
             facts["stationary_s"] = round(self._stood_s, 3)
@@ -264,7 +266,7 @@ class Pace(Listener):
     """Waits after each frame until its time has come.
 
     Args:
-        pace: How many seconds of the world pass in one of ours.
+        pace: Speed of the world relative to real time.
     """
 
     def __init__(self, pace: float) -> None:
@@ -273,7 +275,7 @@ class Pace(Listener):
         self._first: tuple[float, float] | None = None
 
     def began(self, run: Run) -> None:
-        """Time that is not simulated passes by itself."""
+        """A world that is not simulated needs no waiting."""
         self._waits, self._first = run.source.embedded, None
 
     def frame(

@@ -64,7 +64,7 @@ class _Lines:
 
 
 def read_explicit(text: str, path: Path) -> Chain:
-    """The chain in a transition file, with what stands beside it."""
+    """The chain in a transition file, with the files beside it."""
     rows, n = _transitions(_Lines(text, str(path)))
     names = [str(i) for i in range(n)]
     variables: dict[str, Any] = {}

@@ -102,7 +102,7 @@ def parse_model(data: object, source: str = "") -> Model:
 
 
 class _Numbers:
-    """State names looked up as numbers, with the place of a wrong one."""
+    """State names looked up as numbers; an error gives the place of a wrong one."""
 
     def __init__(self, states: list[str]) -> None:
         check_size(len(states))

@@ -161,7 +161,7 @@ def read_prism(text: str, source: str = "") -> Chain:
 def _from_every_value(text: str, variable: re.Match[str], source: str) -> str:
     """The text with all values of its only variable as initial states.
 
-    The label `_START` keeps the one that it began in.
+    The label `_START` marks the original initial state.
     """
     name, low, high, initial = variable[1], variable[3], variable[4], variable[5]
     if _WHOLE.fullmatch(low) and _WHOLE.fullmatch(high):
@@ -233,8 +233,8 @@ def _sorted(chain: Chain, declared: Sequence[re.Match[str]]) -> Chain:
 def write_prism(chain: Chain, out: TextIO) -> None:
     """Writes a chain as one module, with exact probabilities.
 
-    It has the chain's own variables where they tell its states apart, or else one
-    variable that numbers them. Names that are not values stand beside as comments.
+    It has the chain's own variables if they distinguish its states, or else one
+    variable that numbers them. Names that are not values are added as comments.
     """
     variables, values = _written_variables(chain)
     out.write("dtmc\n\nmodule forewarn\n\n")
@@ -263,7 +263,7 @@ def write_prism(chain: Chain, out: TextIO) -> None:
 def _where(
     variables: list[str], values: list[list[str]], members: frozenset[int]
 ) -> str:
-    """The states of a label: by one variable if that tells them, else one by one."""
+    """The states of a label: by one variable if that suffices, else one by one."""
     for column, name in enumerate(variables):
         inside = {values[i][column] for i in members}
         outside = {row[column] for i, row in enumerate(values) if i not in members}

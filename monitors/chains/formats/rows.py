@@ -1,4 +1,4 @@
-"""Rows read from text and what several readers do to them."""
+"""Rows read from text, and what several readers share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Valuation = tuple[tuple[str, int, bool], ...]
 
 
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The stripped lines of a text with their numbers, none split off beforehand."""
+    """The stripped lines of a text with their numbers, split lazily."""
     start, number = 0, 1
     while start < len(text):
         if number > MAX_LINES:
@@ -74,7 +74,7 @@ def probability(text: str, source: str, place: str) -> Fraction:
 
 
 def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | float]:
-    """The row, which must sum to one but for the rounding of its printed digits."""
+    """The row, which must sum to one apart from the rounding of its printed digits."""
     total = sum(row.values(), Fraction())
     off = abs(total - 1)
     if off <= ROW_SUM_TOLERANCE:
@@ -87,7 +87,7 @@ def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | flo
 def from_valuations(
     valuations: Sequence[Valuation],
 ) -> tuple[list[str], dict[str, NDArray[np.int64]]]:
-    """State names and variables of states that are told apart by their variables.
+    """State names and variables of states that differ in their variables.
 
     With one variable its value is the name.
     """
@@ -110,7 +110,7 @@ def from_valuations(
 
 
 def valuation_texts(chain: Chain) -> list[list[str]]:
-    """Every state's values; Booleans as words where the state's name has them so."""
+    """Every state's values; Booleans as words if the state's name has them as words."""
     columns = [values.tolist() for values in chain.variables.values()]
     found: list[list[str]] = []
     for name, *values in zip(chain.states, *columns, strict=True):
@@ -133,7 +133,7 @@ def assignment(name: str, text: str) -> tuple[str, int, bool]:
 
 
 def printable(text: str) -> str:
-    """A name without what could end the comment or quotes that it stands in."""
+    """A name without characters that could end the comment or quotes around it."""
     return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)
 
 
@@ -146,7 +146,7 @@ def assembled(
 ) -> Chain:
     """The chain of rows and labels as other tools write them.
 
-    A state that they label `deadlock` has only the loop that they gave it.
+    A state labelled `deadlock` has only the loop that those tools added.
     """
     initial = sorted(labels.get("init", ()))
     if len(initial) > 1:

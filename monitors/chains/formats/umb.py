@@ -1,7 +1,7 @@
 """UMB, the binary archive that PRISM and Storm share, through the package `umbi`.
 
 Variables are packed and unpacked here, because umbi does not read bounds and offsets.
-State names travel in a file of our own, which other tools pass over.
+State names are in a file of our own, which other tools ignore.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _index(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
 
 
 def _decoded(files: Mapping[str, bytes], source: str) -> Any:
-    """What umbi makes of the files, without the valuations."""
+    """The files as umbi reads them, without the valuations."""
     module = _umbi().umb.umb_to_tar
     decoder, umb = module.UmbDecoder(), _umbi().umb.ExplicitUmb()
     decoder.update(files)

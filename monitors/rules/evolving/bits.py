@@ -1,8 +1,8 @@
-"""Labelled runs as bits: which predicates hold where, and what rules call unsafe.
+"""Labelled runs as bits: where predicates hold, and which runs rules call unsafe.
 
-All sets are Python's integers. A set of runs has one bit a run. A set of events has
-its layers one above the other: bit `layer * runs + run` is the run's event in that
-layer, so halving the layers a few times gives the runs that have such an event.
+All sets are Python's integers. A set of runs has one bit a run. A set of events
+consists of stacked layers: bit `layer * runs + run` is the run's event in that layer,
+so halving the layers a few times gives the runs that have such an event.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Literal(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A rule's condition: these hold together, on one event of that kind.
+    """A rule's condition: these literals hold together, on one event of that kind.
 
     Args:
         kind: The number of the kind of events.
@@ -53,7 +53,7 @@ class Occasion(NamedTuple):
     Args:
         kinds: The kinds that it is of.
         held: The predicates that hold.
-        unknown: Those of which nobody can say: neither they nor their opposites hold.
+        unknown: The unknown ones: neither they nor their opposites hold.
     """
 
     kinds: int
@@ -74,11 +74,11 @@ class Matrix:
         moments: The events of each kind.
         unsafe: The runs that are.
         safe: The runs that are.
-        tasks: What each run was about, as a number: runs of one task belong together.
-        unknown: The events on which nobody can say whether a predicate holds, where
-            there are any.
-        open_kinds: New rules are about one of the first so many kinds; the others
-            are those of rules that there already are.
+        tasks: The number of each run's task: runs of one task belong together.
+        unknown: The events on which it is unknown whether a predicate holds, if there
+            are any.
+        open_kinds: New rules use only this many of the first kinds; the others belong
+            to existing rules.
     """
 
     predicates: tuple[str, ...]
@@ -100,7 +100,8 @@ class Matrix:
     def together(self) -> list[int]:
         """The labelled runs, those of a task together.
 
-        Of too few tasks each is by itself: who marks runs of one scenario has one task.
+        With too few tasks each run is a group of its own: runs marked in one scenario
+        have a single task.
         """
         of_task: dict[int, int] = {}
         for run in members(self.labelled):
@@ -193,14 +194,14 @@ def matrix(
 ) -> Matrix:
     """The bits of these runs.
 
-    Events of a run on which the same holds are kept once: nothing tells them apart.
+    Events of a run on which the same predicates hold are kept once.
 
     Args:
         predicates: Their names.
         kinds: The names of the kinds of events.
         runs: The events of each.
-        unsafe: Of each, whether it is; None: not known.
-        tasks: What each was about; by default each is about something else.
+        unsafe: Whether each is unsafe; None: unknown.
+        tasks: The task of each; by default all differ.
         open_kinds: How many of the kinds new rules may be about; by default all.
     """
     distinct = [tuple(dict.fromkeys(run)) for run in runs]
@@ -252,14 +253,14 @@ Entries = tuple[Entry, ...]
 
 
 class Standing(NamedTuple):
-    """How good a set of rules is; more is better, the first first.
+    """The quality of a set of rules; larger is better, compared field by field.
 
     Args:
         f1: Of what it calls unsafe.
-        precision: How much of that is.
-        resolved: Minus the runs that it calls wrongly.
+        precision: The precision: how much of what it calls unsafe is unsafe.
+        resolved: Minus the number of runs that it classifies wrongly.
         short: Minus its rules.
-        recall: How much of what is unsafe it calls so; it follows from the others.
+        recall: The recall; it follows from the others.
     """
 
     f1: float
@@ -270,7 +271,7 @@ class Standing(NamedTuple):
 
 
 class Bench:
-    """Remembers in which runs each clause holds."""
+    """Caches the runs in which each clause holds."""
 
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
@@ -295,7 +296,7 @@ class Bench:
         return self.standing_of(self.called(entries), len(entries))
 
     def standing_of(self, called: int, rules: int) -> Standing:
-        """How good it is to call these runs unsafe."""
+        """The quality of calling these runs unsafe."""
         hits = (called & self.matrix.unsafe).bit_count()
         alarms = (called & self.matrix.safe).bit_count()
         misses = self.matrix.unsafe.bit_count() - hits
@@ -328,7 +329,7 @@ def mine(bench: Bench, entries: Entries) -> Counterexamples:
 
 
 class Nearest(NamedTuple):
-    """How a rule came nearest to firing in a run.
+    """The closest that a rule came to firing in a run.
 
     Args:
         rule: The rule's number.
@@ -340,7 +341,7 @@ class Nearest(NamedTuple):
 
 
 def nearest(matrix: Matrix, entries: Entries, run: int) -> Nearest | None:
-    """The rule that lacked least to fire in a run, and what it lacked."""
+    """The rule that came closest to firing in a run, and what it lacked."""
     found: list[Nearest] = []
     for number, entry in enumerate(entries):
         for layer in range(matrix.layers):

@@ -1,4 +1,4 @@
-"""Rules and labelled traces as bits, and rules again from what was learned of them."""
+"""Rules and labelled traces converted to bits, and learned clauses back to rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """A part of a rule's condition that is no predicate: it is taken as it stands."""
+    """A part of a rule's condition that is not a predicate: it is kept unchanged."""
 
     text: str
     trigger: Trigger
@@ -50,9 +50,9 @@ class Corpus:
         traces: The traces, those without a label too.
         library: The predicates.
         matrix: The bits of the traces.
-        start: The rules that are asked, as clauses.
+        start: The active rules, as clauses.
         asked: Their numbers.
-        unknown: The signals that rules or predicates ask for and some trace lacks.
+        unknown: The signals that rules or predicates need and some trace lacks.
     """
 
     rules: RuleSet
@@ -65,7 +65,7 @@ class Corpus:
     _triggers: tuple[Trigger, ...]
 
     def of(self, entries: Entries) -> list[Rule]:
-        """The rules that these clauses are; what did not change stays word for word."""
+        """The rules for these clauses; unchanged ones keep their exact text."""
         names = {rule.name for rule in self.rules.rules}
         found: list[Rule] = []
         for entry in entries:
@@ -196,7 +196,7 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
 
 
 def _parts(formula: Expression) -> Iterator[tuple[str, bool]]:
-    """The conjuncts of a condition: a name or a text, and whether it is wanted."""
+    """The conjuncts of a condition: a name or a text, and whether it must hold."""
     match formula:
         case And(parts=parts):
             for part in parts:
@@ -221,7 +221,7 @@ class _Reader:
     """Reads a trace's events as bits.
 
     Attributes:
-        unknown: The signals that were asked for and are not there.
+        unknown: The missing signals.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class _Reader:
                 yield Occasion(kinds, _bits(found, True), _bits(found, None))
 
     def _known(self, ask: Callable[[T], bool], about: T) -> bool | None:
-        """What the answer is; None where a signal that it takes is not there."""
+        """The answer; None if a signal that it needs is missing."""
         try:
             return ask(about)
         except UnknownSignal as error:

@@ -1,7 +1,8 @@
-"""And-groups: every few predicates that may hold together, and the runs that they name.
+"""And-groups: small sets of predicates that may hold together, and the runs in which
+they do.
 
-All are worked out once, a level of longer ones at a time. Two that name the same runs
-are one: the simpler is kept.
+All are computed once, level by level of length. Of two groups with the same runs, the
+simpler is kept.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
 
     Args:
         matrix: The runs.
-        most: So many literals at most.
+        most: The maximum number of literals.
         least: Minimum number of unsafe runs in which it holds.
     """
     shape = (matrix.layers, (matrix.runs + 63) // 64)
@@ -135,8 +136,8 @@ def _longer(
     """Each group with one literal more, its events, and its runs.
 
     Literals are added in order, those that are wanted before those that are not, so
-    each group is met once. One that takes no event away says nothing, here or in any
-    longer group; one that leaves too few unsafe runs leaves too few in these too.
+    each group is met once. A literal that excludes no event adds nothing, here or in
+    any longer group; one that leaves too few unsafe runs does so in longer groups too.
     """
     first = not names.shape[1]
     found: list[tuple[NDArray[np.int64], Words, Words]] = []

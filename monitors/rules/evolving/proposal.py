@@ -1,4 +1,4 @@
-"""What evolution proposes: the change, the traces that flip, and what is unresolved."""
+"""The result of evolution: the change, changed verdicts, and unresolved traces."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A trace that the rules still call wrongly: a wish for a new predicate.
+    """A trace that the rules still classify wrongly: it may need a new predicate.
 
     Args:
         trace: Its id.
         kind: What is wrong.
         rule: The rule that fires, or that came nearest to it; "" for none.
-        lacks: Of a miss: what that rule lacked to fire.
+        lacks: For a miss: what that rule lacked to fire.
         like: The trace with the other label that is most like it; "" for none.
         apart: The predicates that hold somewhere in one of the two, not in the other.
     """
@@ -83,8 +83,8 @@ class Flip:
 
     Args:
         trace: Its id.
-        label: What it is, if that is known.
-        called: What it is called now.
+        label: Its label, if known.
+        called: Its present verdict.
     """
 
     trace: str
@@ -98,12 +98,12 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """How the rules fare on traces that were held out.
+    """The rules' scores on held-out traces.
 
     Args:
         runs: Those traces, as a set.
-        before: How the first rules fare.
-        after: How the proposed ones do.
+        before: The score of the initial rules.
+        after: The score of the proposed rules.
     """
 
     runs: int
@@ -122,15 +122,15 @@ class Holdout:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change of rules, and what speaks for it.
+    """A change of rules, and the evidence for it.
 
     Args:
-        corpus: What it was learned from.
+        corpus: The data that it was learned from.
         evolution: How it came about.
         rules: The rules it proposes.
-        way: How they were looked for.
+        way: The settings of the search.
         trials: The degrees of caution that were tried.
-        holdout: How they fare on traces that were held out, if some were.
+        holdout: The scores on held-out traces, if there are any.
     """
 
     corpus: Corpus
@@ -147,7 +147,7 @@ class Proposal:
         return self.corpus.matrix.labelled & ~held
 
     def as_dict(self) -> dict[str, Any]:
-        """What `forewarn rules evolve --json` prints, but for the seconds."""
+        """The output of `forewarn rules evolve --json`, except for the seconds."""
         return {
             "rules_before": len(self.corpus.rules.rules),
             "rules_after": len(self.rules.rules),
@@ -179,7 +179,7 @@ class Proposal:
             yield Flip(trace.id, trace.label, called)
 
     def unresolved(self) -> Iterator[Unresolved]:
-        """The traces learned from that are still called wrongly."""
+        """The training traces that are still classified wrongly."""
         entries = self.evolution.entries
         matrix = self.corpus.matrix.only(self.learned_from)
         bench = Bench(matrix)
@@ -205,7 +205,7 @@ class Proposal:
     def _like(
         self, profiles: Sequence[int], run: int, others: int
     ) -> tuple[str, tuple[str, ...]]:
-        """Of other runs the one most like it, and what tells the two apart."""
+        """The most similar other run, and the differences between the two."""
         differ = [
             ((profiles[run] ^ profiles[o]).bit_count(), o) for o in members(others)
         ]

@@ -1,8 +1,8 @@
-"""Evolution: edits of rules, one after the other, as long as they are worth it.
+"""Evolution: edits of rules, one after the other, as long as each gains enough.
 
 A step tries every single edit, and covers: several new rules at once, each as precise
-as asked for. The best by `Standing` is taken. How much an edit must be worth is what
-holds up on tasks that are left out in turn.
+as asked for. The best by `Standing` is taken. The required gain of an edit is chosen by
+cross-validation over tasks.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Edit(NamedTuple):
     Args:
         operator: What is done.
         rule: The number of the rule that changes; `NEW` for one that is added.
-        clause: What it says afterwards; of a rule given up, what it said.
+        clause: Its new clause; for a removed rule, the old one.
     """
 
     operator: Operator
@@ -99,7 +99,7 @@ class Candidate(NamedTuple):
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Sorts the best first; of equals the one that says least."""
+        """Sorts the best first; of equals the shortest."""
         size = sum(len(entry.clause.literals) for entry in self.entries)
         worse = tuple(-value for value in self.standing)
         return (*worse, size, len(self.edits), self.entries)
@@ -111,7 +111,7 @@ class AcceptedChange:
 
     Args:
         edits: The change.
-        standing: How good the rules are after it.
+        standing: The quality of the rules after it.
         candidates: How many sets of rules were tried for it.
     """
 
@@ -181,7 +181,7 @@ class Search:
         return best, len(tried)
 
     def single(self, entries: Entries) -> Iterator[Candidate]:
-        """Every single edit that is worth it."""
+        """Every single edit that gains enough."""
         called = self.bench.called(entries)
         for number, entry in enumerate(entries):
             others = self.bench.called((*entries[:number], *entries[number + 1 :]))
@@ -193,7 +193,7 @@ class Search:
             yield self._candidate(entries, (self._added(number),))
 
     def _changes(self, entries: Entries, number: int, entry: Entry) -> Iterator[Edit]:
-        """A rule wider, given up if it was learned, and narrower."""
+        """The edits of a rule: widened, removed if it was learned, and narrowed."""
         literals = entry.clause.literals
         if len(literals) > 1:
             for literal in literals:
@@ -220,7 +220,9 @@ class Search:
         return righted.bit_count() - wronged.bit_count() >= worth
 
     def _covers(self, entries: Entries) -> Iterator[Candidate]:
-        """New rules one after the other, each so precise, for what is still missed."""
+        """New rules one after the other, each with this precision, for the runs still
+        missed.
+        """
         for floor in _FLOORS:
             edits: list[Edit] = []
             called = self.bench.called(entries)
@@ -244,7 +246,7 @@ class Search:
         return Candidate(self.bench.standing(entries), entries, edits)
 
     def _sides(self, called: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of each group, how much that is missed it holds in, and how much quiet."""
+        """For each group, the numbers of missed and of quiet runs in which it holds."""
         matrix = self.bench.matrix
         missed, quiet = matrix.unsafe & ~called, matrix.safe & ~called
         return self._groups.counts(missed), self._groups.counts(quiet)
@@ -256,10 +258,10 @@ def evolve(
     way: Limits = Limits(),
     groups: Groups | None = None,
 ) -> Evolution:
-    """Changes rules for the better as long as that is possible.
+    """Improves rules as long as possible.
 
     Each change raises F1 on the labelled runs, or keeps it and raises what comes after
-    it in `Standing`. At the end no single edit that is worth it does so.
+    it in `Standing`. At the end no single edit gains enough.
 
     Args:
         matrix: The labelled runs.
@@ -292,7 +294,7 @@ def evolve(
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One degree of caution, and how it fared on tasks that were left out.
+    """One degree of caution, and its score on held-out tasks.
 
     Args:
         worth: See `Limits`.
@@ -308,11 +310,12 @@ class Trial:
 def cautious(
     matrix: Matrix, start: Sequence[Clause], groups: Groups, seed: int = 0
 ) -> tuple[Limits, tuple[Trial, ...]]:
-    """The way with the caution that held up; the less cautious must prove better.
+    """The search with the best degree of caution; a less cautious one must prove
+    better.
 
-    One degree takes the place of a more cautious one if, on tasks that were left out,
-    it puts more traces right than wrong, and by more than luck: by more than the root
-    of how many are called otherwise.
+    One degree replaces a more cautious one if, on held-out tasks, it corrects more
+    traces than it spoils, and by more than chance: by more than the square root of the
+    number of changed verdicts.
 
     Args:
         matrix: The labelled runs; no other is looked at.

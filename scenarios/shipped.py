@@ -44,8 +44,7 @@ class Shipped:
 
 
 def shipped_with(scenario: Scenario) -> Shipped | None:
-    """The files that ship with a scenario; None for a user's own, or if there are none.
-    """
+    """The files that ship with a scenario; None if there are none."""
     path = shipped_scenarios().get(scenario.name)
     source = scenario.source.removesuffix(f"{ELSEWHERE}{scenario.world.name}")
     if path is None or str(path) != source:

@@ -59,7 +59,7 @@ class Learned(Plotted):
     Args:
         models: One model; or several, each of its own laws.
         horizon_s: How far ahead the risks of the table look.
-        warnings: What to know about the runs and the chain.
+        warnings: Remarks about the runs and the chain.
     """
 
     models: tuple[Model, ...]
@@ -131,7 +131,7 @@ class Tuning(Plotted):
         return path
 
     def needed_policy(self) -> Policy:
-        """The policy; where there is none the error says why."""
+        """The policy; if there is none the error says why."""
         if self.policy is None:
             why = "; ".join(f"{law}: {t}" for law, t in self.settled.without.items())
             raise InvalidInput(
@@ -180,7 +180,7 @@ class Risks(Plotted):
     Args:
         horizon_s: How far ahead the risks look.
         series: One row for each frame and law.
-        thresholds: Of each law, what the policy does from which risk on.
+        thresholds: For each law, the policy's interventions and their thresholds.
     """
 
     horizon_s: float
@@ -370,7 +370,7 @@ def measure(
     Args:
         scenario: Whose runs: a name or a file.
         model: The model; by default the one that ships with the scenario.
-        policy: What to do at which risk; by default the one that ships.
+        policy: Which intervention begins at which risk; by default the shipped policy.
         laws: Laws to watch, instead of the scenario's.
         runs: The number of runs; by default 100, or of logs all that the model was
             not trained on.

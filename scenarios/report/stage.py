@@ -178,8 +178,7 @@ KINDS: Mapping[str, str] = {
 
 
 def kind_of(episode: Episode) -> str:
-    """An episode's section of the gallery, from its own data; "" if nothing happened.
-    """
+    """An episode's gallery section, from its own data; "" if nothing happened."""
     acts = episode.mode == "guarded"
     if episode.failed:
         return "failed"

@@ -68,8 +68,7 @@ class Plan:
         return replace(self, policy=json.dumps(policy, sort_keys=True))
 
     def keep_model(self, folder: Path) -> None:
-        """Puts the model beside the records, so that they can be replayed without it.
-        """
+        """Puts a copy of the model beside the records, for replaying them."""
         if self.model:
             keep_model(Path(self.model), folder)
 

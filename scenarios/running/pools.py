@@ -44,8 +44,7 @@ class Lost:
 
 
 class CannotRun(ForewarnError):
-    """The error that made an episode impossible from the start, from another process.
-    """
+    """An error from another process that made an episode impossible."""
 
     def __init__(self, message: str, exit_status: int) -> None:
         self.exit_status = exit_status

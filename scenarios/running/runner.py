@@ -111,8 +111,7 @@ class Runner:
         return self.scenario.settings(plug, seed), self.scenario.source
 
     def _prepare(self, world: World) -> None:
-        """Makes the parts that depend on the source alone, and so serve all episodes.
-        """
+        """Makes the parts that depend on the source alone, for all episodes."""
         source, scenario = world.source, self.scenario
         # A fork makes its own guard.
         made = source, isinstance(world, Foresight), os.getpid()

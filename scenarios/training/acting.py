@@ -1,12 +1,11 @@
-"""Thresholds for acting: what a guard prevents that steps in, and at what price.
+"""Thresholds for acting: what an intervening guard prevents, and at what cost.
 
-A threshold that is right for a warning is not right for a stop: warned too late, a stop
-prevents nothing, and a stop that nobody needed costs little where it is short. So
-training runs are run again with the guard acting, at one threshold after the other and
-with one hold after the other, and counted: what is prevented and caused, in how many
-clean runs it stepped in, how many take longer, and how long vehicles stand. Most
-remaining violations come from stops that are released too soon, so thresholds and hold
-times are searched together.
+A threshold that is right for a warning is not right for a stop: a late stop prevents
+nothing, and a needless one costs little if it is short. So training runs are repeated
+with the guard acting, at each threshold with each hold time. Counted are the violations
+prevented and caused, the clean runs with an intervention, those that take longer, and
+the standing time. Most remaining violations come from stops that are released too soon,
+so thresholds and hold times are searched together.
 """
 
 from __future__ import annotations
@@ -42,20 +41,20 @@ _AT_ONCE = 20  # runs that are added before violations are counted again
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """What a guard did that acted from one threshold on.
+    """The results of a guard that acts from one threshold on.
 
     Args:
         threshold: The threshold; the lowest where laws have several.
         thresholds: Of each law.
-        hold_s: How long the risk stayed low before it let go.
+        hold_s: How long the risk stayed low before an intervention was released.
         violating: How many violations there were without it.
-        prevented: How many fewer there were with it, those that it caused counted in.
-        caused: How many runs broke a law with it alone.
+        prevented: The net number of violations prevented, minus those that it caused.
+        caused: How many runs broke a law only with the guard.
         interventions: In how many runs it stepped in.
         clean_stopped: In how many of them no law was broken without it.
         clean: How many clean runs can be compared.
-        prolonged: How many of these took longer by more than a tenth.
-        duration_ratio: How much longer they took, all together.
+        prolonged: How many of these took more than 10 % longer.
+        duration_ratio: Their total delay.
         stationary_s: How much longer vehicles stood in runs without a violation.
         cost: What a needless intervention costs, in violations.
     """
@@ -81,7 +80,7 @@ class Acted:
 
     @property
     def worth(self) -> float:
-        """What it is worth, in violations.
+        """Its worth, in violations.
 
         A clean run with an intervention, a clean run that takes longer by a tenth and
         a minute of standing cost the same.
@@ -101,7 +100,7 @@ class Acted:
 
 
 class Trial:
-    """The same runs over and over, with a guard that acts.
+    """The same runs repeatedly, with an acting guard.
 
     Args:
         scenario: On which scenario.
@@ -109,7 +108,7 @@ class Trial:
         cost: What a needless intervention costs, in violations.
         on: Where the episodes run.
         folder: Where their files go.
-        progress: Shows how far it is.
+        progress: Shows progress.
     """
 
     def __init__(
@@ -132,10 +131,10 @@ class Trial:
         return sum(bool(episode.violations) for episode in self.before)
 
     def begin(self, seeds: Sequence[int], beyond: int, violations: int) -> None:
-        """Runs without a guard, until there are violations enough to tell.
+        """Runs without a guard, until there are enough violations.
 
         Args:
-            seeds: The runs to begin with; nothing is measured by them later.
+            seeds: The initial runs; they are not used to measure anything later.
             beyond: The first seed of the added runs, of which there are up to `MORE`
                 times as many.
             violations: So many are enough.
@@ -152,7 +151,7 @@ class Trial:
         self.before += self._done(todo, "episodes without a guard")
 
     def at(self, policy: Policy) -> Acted:
-        """What the guard does that acts by a policy.
+        """The results of a guard that acts by a policy.
 
         The policies of a trial differ in their thresholds and in how long they hold. A
         run in which no threshold was reached is the same with thresholds as high or
@@ -238,14 +237,14 @@ class Trial:
     def search(
         self, policies: Sequence[Policy], holds_s: Iterable[float], allowed: float
     ) -> tuple[list[Acted], Acted]:
-        """All that was tried, and the best of it.
+        """All candidates, and the best one.
 
         At each hold the thresholds, until it is clear that higher ones come too late.
 
         Args:
             policies: One for each threshold, the lowest first.
             holds_s: How long to hold.
-            allowed: How many clean runs in one may take longer by more than a tenth.
+            allowed: Maximum fraction of clean runs slowed by more than 10 %.
         """
         tried = list[Acted]()
         for hold_s in sorted(set(holds_s)):
@@ -259,7 +258,7 @@ class Trial:
 
 
 def thresholds_of(policy: Policy) -> dict[str, float]:
-    """From which risk on a policy acts, law by law; not where it only alerts."""
+    """The thresholds from which a policy acts, law by law, without those for alerts."""
     return {
         law: step.threshold
         for law, (step, *_) in policy.rules.items()
@@ -268,17 +267,17 @@ def thresholds_of(policy: Policy) -> dict[str, float]:
 
 
 def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
-    """The one worth most; of those alike with the same hold, the middle one.
+    """The best one; among equals with the same hold time, the middle one.
 
-    At the edge a few runs more or less decide.
+    The edges depend on a few runs.
 
     Args:
         tried: All.
-        allowed: How many clean runs in one may take longer by more than a tenth.
+        allowed: Maximum fraction of clean runs slowed by more than 10 %.
 
     Raises:
-        InvalidInput: None is worth anything: acting prevents nothing at that cost; or
-            each makes more clean runs longer.
+        InvalidInput: None is worthwhile: acting prevents nothing at that cost, or each
+            slows too many clean runs.
     """
     within = [each for each in tried if each.within(allowed)]
     if not within:
@@ -319,10 +318,11 @@ def _alike(one: Acted, best: Acted) -> bool:
 def acting_policy(
     base: Policy, laws: Sequence[Law], kind: Kind, at: Mapping[str, float]
 ) -> Policy:
-    """The policy that acts from thresholds on; of laws that ask to move it only warns.
+    """The policy that acts from thresholds on; for laws that demand movement it only
+    alerts.
 
     Raises:
-        InvalidInput: All of them ask to move: who is stopped would break them.
+        InvalidInput: All of them demand movement: stopping would break them.
     """
     moving = asks_to_move(laws)
     rules = {law: steps for law, steps in base.rules.items() if law in moving}

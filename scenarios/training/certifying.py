@@ -1,7 +1,7 @@
 """Certifying an acting policy: on held-out runs that were used for nothing else.
 
-The one policy that was chosen is run on new seeds, with the guard and without. To
-choose and to certify on the same runs would make the guarantee false far too often.
+The one policy that was chosen is run on new seeds, with the guard and without. Choosing
+and certifying on the same runs would make the guarantee false far too often.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Wanted:
 
     Args:
         violating: Maximum fraction of runs that break a law.
-        slowed: Maximum fraction of runs slowed by more than a tenth.
+        slowed: Maximum fraction of runs slowed by more than 10 %.
         confidence: With which confidence.
         seeds: The held-out runs.
     """
@@ -50,7 +50,7 @@ def certify(
     folder: Path,
     progress: Progress = lambda items, *_: items,
 ) -> Guarantee:
-    """What these runs say of the policy; ask whether it is `certified`."""
+    """The result of these runs for the policy; `certified` says whether it holds."""
     policy = replace(policy, shadow=False)
     pairs = acted_on(scenario, model, policy, wanted.seeds, on, folder, progress)
     return certified(scenario, digest_of(model), policy, wanted, pairs)
@@ -75,9 +75,9 @@ def acted_on(
         seeds: Theirs.
         on: Where they run.
         folder: Where their files go.
-        progress: Shows how far it is.
-        known: Such pairs by a policy that steps in wherever this one does; where it
-            did not, nothing is run again.
+        progress: Shows progress.
+        known: Such pairs by a policy that intervenes wherever this one does; runs
+            without an intervention are not repeated.
     """
 
     def run(planned: Plan, seeds: Sequence[int], what: str) -> list[Episode]:
@@ -130,7 +130,7 @@ def drawn(scenario: Scenario) -> str:
 
 
 def said_of(policy: Policy, scenario: Scenario, model: Path) -> str:
-    """The sentence about what a policy keeps in a scenario's runs; empty if none."""
+    """The sentence about a policy's guarantee for a scenario's runs; empty if none."""
     kept = policy.kept
     if kept is None or policy.shadow:
         return ""

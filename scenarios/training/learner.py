@@ -74,7 +74,7 @@ MOST_JUDGED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """Runs to be counted somewhere else, and by what."""
+    """Runs to be counted in another process, and the abstraction for it."""
 
     runs: Sequence[Stored]
     abstraction: dict[str, Any]
@@ -84,7 +84,7 @@ class _Share:
 
 
 def _count_share(share: _Share) -> list[Counted]:
-    """What there is to count of a share."""
+    """The counts of a batch of runs."""
 
     known = share.vocabulary
     by = Abstraction.from_dict(share.abstraction, "--abstraction", known)
@@ -98,7 +98,7 @@ def _count_share(share: _Share) -> list[Counted]:
 
 
 class Learner:
-    """Turns the wishes, and perhaps an earlier model, into one training."""
+    """Turns the options, and perhaps an earlier model, into one training."""
 
     def __init__(
         self, wish: Wish, earlier: Model | None, source: str, sample: Path
@@ -138,7 +138,7 @@ class Learner:
         return scenario.under(wish.law) if wish.law else scenario
 
     def _vocabulary(self, sample: Path) -> Vocabulary | None:
-        """The one that was asked for, or else that of the model or the first trace."""
+        """The requested one, or else that of the model or the first trace."""
 
         if self.wish.vocabulary:
             return load_vocabulary(self.wish.vocabulary)
@@ -188,7 +188,9 @@ class Learner:
     def find(
         self, files: Sequence[Path], progress: Shown
     ) -> list[tuple[Learner, Choice]]:
-        """For each law what warns of it best in traces left out, and who learns it."""
+        """For each law the abstraction that warns of it best in held-out traces, and
+        its learner.
+        """
 
         chosen = self._choose(files, progress)
         found: list[tuple[Learner, Choice]] = []
@@ -299,7 +301,7 @@ class Learner:
                     yield from counted.runs
 
     def model(self) -> Model:
-        """The model of all that was counted."""
+        """The model of all counts."""
 
         if not self.wish.mix_guarded:
             self.training.refuse_mixture()
@@ -361,7 +363,7 @@ class Learner:
 
     @property
     def _judged_by(self) -> int:
-        """One in so many runs, if those are more than fairness needs."""
+        """Every n-th run, if there are more than fairness needs."""
         return math.ceil(self.training.seen.size / MOST_JUDGED) or 1
 
     def told(self, state: str) -> str:
@@ -389,7 +391,7 @@ class Learner:
         return Support.valid(self.abstraction)
 
     def warnings(self) -> Iterator[str]:
-        """What should be said of the training."""
+        """Remarks about the training."""
         if names := self.training.repeated():
             yield f"counted more than once, byte for byte: {', '.join(names)}"
         if len(self.training.periods) > 1:

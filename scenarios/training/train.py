@@ -1,9 +1,9 @@
 """Training: a scenario's model and policy from runs, in one go.
 
-The runs are collected and dealt into three shares, so that nothing is judged by runs
-that it was made of. By the first the abstraction is chosen and the chain learned; the
-second says what its risks have meant; the third is set aside for the thresholds and
-what they promise (`tune`). The same runs give the same files, byte for byte.
+The runs are collected and split into three parts, so that nothing is judged on runs
+that it was made from. The first chooses the abstraction and teaches the chain; the
+second calibrates its risks; the third is kept for the thresholds and their guarantees
+(`tune`). The same runs give the same files, byte for byte.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class Trained:
 
     Args:
         models: The model; or several, each of its own laws.
-        chosen: Of each its laws and its abstraction, and how that was chosen.
+        chosen: For each its laws and its abstraction, and how that was chosen.
         settled: Their thresholds and guarantees.
-        policy: The policy; None if no threshold keeps the promise.
+        policy: The policy; None if no threshold keeps the guarantee.
     """
 
     models: tuple[Model, ...]
@@ -118,7 +118,7 @@ def collected(
         seeds: Theirs.
         on: Where they run.
         folder: Where the traces go.
-        progress: Shows how far it is.
+        progress: Shows progress.
         kept: How they are kept; by default as the folder does.
     """
     keep = [kept or frames_kept(folder)]
@@ -195,9 +195,9 @@ def settled(
         chosen: Of each its laws and its abstraction.
         runs: All of them, as `dealt` deals them.
         false_alarms: What is promised.
-        base: The policy but for its thresholds.
-        kind: What the guard does at the thresholds.
-        progress: Shows how far it is.
+        base: The policy without its thresholds.
+        kind: The intervention at the thresholds.
+        progress: Shows progress.
     """
     laws = applicable(scenario.laws, runs)
     learning, calibrating, aside = dealt(len(runs))
@@ -236,7 +236,7 @@ def runs_set_aside(folder: Path, scenario: Scenario) -> list[int]:
 
 
 def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> Path:
-    """Writes into a trained policy what these runs show of its risks."""
+    """Writes these runs' outcomes into a trained policy."""
     files, runs = Shipped.in_folder(folder, scenario.name), kept_runs(stored)
     laws, models = applicable(scenario.laws, runs), load_models(files.model)
     policy = with_ordinary(load_policy(files.policy), laws, models, runs)
@@ -245,7 +245,9 @@ def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> 
 
 
 def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:
-    """Whether who was stopped is held for long: something is owed, or ways cross."""
+    """Whether a stopped vehicle is held for long: an obligation is pending, or paths
+    cross.
+    """
     if any(law.compile(period_s).pending.any() for law in laws):
         return True
     known = [run.signals[_CROSSING] for run in runs if _CROSSING in run.signals]

@@ -1,12 +1,12 @@
-"""Tuning: thresholds that keep a promise about false alarms, and a horizon.
+"""Tuning: thresholds with a guaranteed false-alarm rate, and a horizon.
 
-The runs must not be those that the model was learned from. The first half says what the
-model's risks mean, and which horizon warns of most violations in time. The heights that
-the risk reaches in all clean runs then give the threshold (`evaluation.certified`). The
-first half may take part: a rising curve keeps the order of heights, and where there is
-a choice of n horizons each bound has an n-th of the error. The threshold is the lowest
-that keeps the promise, and the clean runs alone set it, so the violating runs say how
-many violations are missed at most.
+The runs must not be those that the model was learned from. The first half calibrates
+the model's risks, and chooses the horizon that warns of most violations in time. The
+heights that the risk reaches in all clean runs then give the threshold
+(`evaluation.certified`). The first half may take part: a rising curve keeps the order
+of heights, and where there is a choice of n horizons each bound has an n-th of the
+error. The threshold is the lowest that keeps the guarantee, and the clean runs alone
+set it, so the violating runs bound the rate of missed violations.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ WORSE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What the runs of the calibration say of one horizon.
+    """The results of the calibration runs for one horizon.
 
     Args:
         horizon_s: The horizon.
-        thresholds: The threshold of each law, where it stands alone.
-        warned: How each law's warnings then fare.
+        thresholds: The threshold of each law, considered separately.
+        warned: The figures of each law's warnings at that threshold.
         ahead_s: Of each law, how long before its trigger or, where that is mostly
             harmless, before its deadline the warnings came that came in time.
         harmless: The laws whose triggers are mostly harmless.
-        calibration: What the risks of each law have meant.
-        told: Every run under each law, as the model has its risks.
+        calibration: The calibration of each law's risks.
+        told: Every run under each law, with the model's risks.
     """
 
     horizon_s: float
@@ -82,7 +82,7 @@ class Tuned:
 
     @property
     def in_time(self) -> float:
-        """The share of violations warned of in time, summed over laws."""
+        """The fraction of violations warned of in time, summed over laws."""
         return sum(
             len(self.ahead_s[law]) / max(len(each.violating), 1)
             for law, each in self.warned.items()
@@ -90,7 +90,7 @@ class Tuned:
 
     @property
     def mean_ahead_s(self) -> float:
-        """How early the warnings come that come in time, on average."""
+        """The mean lead time of the warnings in time."""
         times = [time_s for several in self.ahead_s.values() for time_s in several]
         return sum(times) / max(len(times), 1)
 
@@ -122,12 +122,12 @@ class Settled:
         tried: Every horizon that was tried, the best first.
         thresholds: The threshold of each law that has one.
         promises: What each keeps.
-        warned: How each fares on all runs.
+        warned: The figures of each on all runs.
         ahead_s: As in `Tuned`, on the same runs.
         without: The laws that have none, and why.
         seeds: The runs of the calibration, and those that were set aside.
-        ordinary: How high the risks rose in the latter, which did not calibrate them,
-            and what came of it.
+        ordinary: The highest risks in the latter runs, which did not calibrate them,
+            with the outcomes.
     """
 
     tried: tuple[Tuned, ...]
@@ -141,7 +141,7 @@ class Settled:
 
     @property
     def best(self) -> Tuned:
-        """The horizon that was taken."""
+        """The chosen horizon."""
         return self.tried[0]
 
     def as_dict(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class Settled:
 
 
 def best_first(found: Iterable[Tuned]) -> list[Tuned]:
-    """Most in time first; of those about as good, the one that warns earlier."""
+    """The highest detection rate first; among similar ones, the longer lead time."""
     left = sorted(found, key=lambda each: (-each.in_time, each.horizon_s))
     ordered: list[Tuned] = []
     while left:
@@ -198,17 +198,17 @@ def tune(
     progress: Shown = lambda items, *_: items,
     confidence: float = CONFIDENCE,
 ) -> Settled:
-    """The best horizon, and thresholds that keep a promise.
+    """The best horizon, and thresholds with a guarantee.
 
     Args:
         laws: What is warned of.
         path: The model.
         runs: The traces; none of them is one that it was learned from.
-        false_alarm_rate: How many clean runs in one may have an alarm.
+        false_alarm_rate: The maximum false-alarm rate.
         horizons_s: What to try.
-        policy: What an unknown state means, and which risk counts.
-        progress: Shows how far it is.
-        confidence: How probable it shall be that the promise is kept.
+        policy: How an unknown state is treated, and which risk counts.
+        progress: Shows progress.
+        confidence: The confidence level of the guarantee.
     """
     if len(runs) < FEWEST:
         raise InvalidInput(f"{len(runs)} runs are too few to tune by: take {FEWEST}")
@@ -367,7 +367,7 @@ def _look(judges: Sequence[Judge], runs: Sequence[Kept]) -> dict[str, list[Foret
 
 
 def _curve_after(policy: Policy, curve: Calibration) -> Calibration:
-    """What is left to do of a law's curve once its risks were looked up."""
+    """The rest of a law's curve, once its risks were looked up."""
     return curve if policy.judge_by == "point" else Calibration()
 
 
@@ -426,9 +426,9 @@ def _warned(climbs: Iterable[Climb], at: float) -> Warned:
 
 
 def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
-    """The highest thresholds that warn of half the violations so long ahead.
+    """The highest thresholds that warn of half the violations with this lead time.
 
-    They are those of the runs that calibrated; nothing is promised of them.
+    They come from the calibration runs, without a guarantee.
     """
     best = settled.best
     thresholds: dict[str, float] = {}
@@ -461,7 +461,7 @@ def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:
     """The policy that intervenes at the thresholds that were found.
 
     Raises:
-        InvalidInput: There is none: it would guard nothing.
+        InvalidInput: There is no threshold, so it would guard nothing.
     """
     if not settled.thresholds:
         why = "; ".join(f"{law}: {text}" for law, text in settled.without.items())

@@ -1,4 +1,4 @@
-"""What a model is learned by: also the options of `forewarn learn`."""
+"""The options for learning a model, also of `forewarn learn`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ Positive = Annotated[float, Gt(0)]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a model is learned by; None where the choice is left to us.
+    """The options for learning a model; None for an automatic choice.
 
     Args:
         format: states: one sequence of state names a line; trace: frames with signals.
         scenario: The scenario that the traces come from: its abstraction and its laws.
         abstraction: The predicates, as YAML; for traces of frames. auto: find some too,
-            and take those by which risks come truest in traces left out (needs
-            scikit-learn).
-        horizon: How far ahead, in seconds, the risk is to look that --abstraction auto
-            compares by; the scenario's, or 3.
+            and take those whose risks are best on held-out traces (needs scikit-learn).
+        horizon: Horizon in seconds of the risk by which --abstraction auto compares;
+            the scenario's, or 3.
         law: A law that the model is for, instead of those of --scenario; may be
             repeated. Without --abstraction and --scenario the predicates are the laws'
             own atoms.
@@ -35,8 +34,8 @@ class Wish:
             valid, all pairs of seen states, or a JSON file {"state": ["successor", …]}.
         end: Whether a trace's end is a step into an absorbing END (default) or nothing.
         mix_guarded: Accept traces of guarded runs beside unguarded ones.
-        candidate: A predicate that the abstraction does not use: how much would it
-            tell? May be given again.
+        candidate: A predicate that the abstraction does not use: how informative would
+            it be? May be given again.
     """
 
     format: Literal["auto", "states", "trace"] = "auto"

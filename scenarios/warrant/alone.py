@@ -1,8 +1,8 @@
 """Certificates of laws that judge alone, without a chain: laws over agents' calls.
 
 Such a law has no threshold and nothing is learned, so all runs go to its certificate.
-An alarm is a call that the guard would not have let be made, by replay of past calls.
-If people labelled runs as unsafe, those must not be missed; without labels, every run
+An alarm is a call that the guard would have withheld, by replay of past calls. If
+people labelled runs as unsafe, those must not be missed; without labels, every run
 counts as clean.
 """
 
@@ -55,7 +55,7 @@ class PastCalls:
     Args:
         run: The calls.
         group: The run's group.
-        label: Whether people found it safe, where they said.
+        label: Whether people found it safe, if they said so.
     """
 
     run: CallRun
@@ -84,10 +84,10 @@ def make_alone(
 
     Args:
         past: The runs.
-        withheld: What each law would have withheld.
-        models: What a guard by these laws loads.
-        policy: What it does about a call that would break one.
-        asked: What is to be guaranteed of each law.
+        withheld: The calls that each law would have withheld.
+        models: The model that a guard with these laws loads.
+        policy: The intervention on a call that would break one.
+        asked: The rates to guarantee for each law.
         group: What runs are grouped by, for people.
     """
     new, again = once([each.run.digest for each in past])

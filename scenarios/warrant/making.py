@@ -1,8 +1,8 @@
 """Makes a guard with a certificate from runs of frames.
 
-The runs are dealt to three parts. From the first the predicates are chosen and the
-chain is learned; the second says what its risks have meant; the third gives the
-thresholds and the certificate, and nothing else is made of it.
+The runs are split into three parts. The first chooses the predicates and teaches the
+chain; the second calibrates its risks; the third gives the thresholds and the
+certificate, and is used for nothing else.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Made:
     """What came of it.
 
     Args:
-        models: The models; empty where the law alone decides.
+        models: The models; empty if the law alone decides.
         policy: The policy with the thresholds; None if something cannot be guaranteed.
         certificate: The certificate; None likewise.
         lacks: What cannot be guaranteed, and why.
-        climbs: Of each law how far the risk rose in the runs of the certificate.
+        climbs: For each law the highest risks in the runs of the certificate.
         parts: How many runs were used for what.
         again: How many runs were left out because they come twice.
     """
@@ -82,7 +82,7 @@ class Made:
 
 
 def assumption(group: str | None) -> str:
-    """What the guarantees rest on."""
+    """The basis of the guarantees."""
     each = f"each {group}'s runs" if group else "each run"
     return (
         "Runs to come are drawn as the runs of the certificate were, and independently"
@@ -108,12 +108,12 @@ def make(
         past: The runs.
         laws: The laws, none with parts.
         hand: An abstraction that was made by hand.
-        asked: What is to be guaranteed of each law.
+        asked: The rates to guarantee for each law.
         horizon_s: How far ahead the risk looks.
         group: What runs are grouped by, for people.
         seed: Of the dealing.
         search: Whether predicates are searched for, beside those made by hand.
-        progress: Shows how far it is.
+        progress: Shows progress.
     """
     new, again = once([each.stored.digest for each in past])
     past = [past[number] for number in new]
@@ -170,12 +170,12 @@ def _named(past: Sequence[Past], numbers: Sequence[int]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A model, and what judges runs by it.
+    """A model, and the judging of runs by it.
 
     Args:
         model: The model.
-        judge: Says what the model would have said of runs.
-        signals: What it reads, and what its laws read.
+        judge: Computes the model's risks along runs.
+        signals: The signals that it and its laws read.
     """
 
     model: Model
@@ -191,7 +191,7 @@ class Learned:
         horizon_s: float,
         period_s: float,
     ) -> Learned:
-        """Of a model with its laws."""
+        """The digest of a model with its laws."""
         judge = Judge(model, abstraction, laws, [horizon_s], period_s)
         read = [signal for law in laws for signal in law.signals]
         return cls(model, judge, tuple(dict.fromkeys([*read, *abstraction.signals])))
@@ -211,11 +211,11 @@ def certified_on(
 
     Args:
         guards: The models.
-        policy: The policy but for its thresholds.
+        policy: The policy without its thresholds.
         past: The runs.
         numbers: Those that the certificate is made from.
         before: The digests of those that the models and the policy were made from.
-        asked: What is to be guaranteed of each law.
+        asked: The rates to guarantee for each law.
         group: What runs are grouped by, for people.
         again: How many runs were left out because they come twice.
     """
@@ -285,9 +285,9 @@ def certified_on(
 
 
 def share_aside(runs: int, asked: Asked) -> float:
-    """The share of the runs that thresholds and certificate are made from.
+    """The fraction of the runs that thresholds and certificate are made from.
 
-    A third is enough where there are many; half where there are few.
+    A third suffices if there are many; a half if there are few.
     """
     fewest = needed(asked.false_alarms, asked.delta) or runs
     return min(0.5, max(1 / 3, 2.0 * fewest / max(runs, 1)))
@@ -300,7 +300,7 @@ def too_few(
     asked: Asked,
     period_s: float,
 ) -> list[Lack]:
-    """What is lacking already before anything is learned."""
+    """What is missing even before anything is learned."""
     found: list[Lack] = []
     runs = [each.run for each in past]
     broken = Corpus(runs, laws, runs[0].vocabulary, period_s).broken_runs()
@@ -382,7 +382,7 @@ def groups_of(
     asked: Asked,
     group: str | None,
 ) -> list[OverGroups]:
-    """What holds of a new group, by the groups of the certificate's runs."""
+    """The guarantee for a new group, from the groups of the certificate's runs."""
     if group is None:
         return []
     clean: dict[str, Counter[bool]] = {}

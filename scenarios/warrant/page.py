@@ -38,7 +38,7 @@ def sentences(certificate: Certificate) -> Iterator[str]:
 
 
 def cautions(certificate: Certificate) -> Iterator[str]:
-    """Where groups differ, what holds of a new group instead."""
+    """The guarantee for a new group, if groups differ."""
     for each in certificate.differ():
         yield (
             f"Groups differ ({certificate.group}, p = {each.alike:.2g}): for a new"

@@ -1,6 +1,6 @@
 """Adds runs to the certificate of a guard: its model stays, its thresholds are new.
 
-No run counts that the guard was learned from, nor any of the same group.
+Runs that the guard was learned from do not count, and neither do runs of their groups.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def renew(
     """Certifies a guard again, on all runs that it was not learned from.
 
     Args:
-        certificate: What was certified, and from which runs the guard was learned.
+        certificate: The previous certificate, and the runs that the guard was learned
+            from.
         models: Its models.
         policy: Its policy.
         past: The runs of before, and new ones.
@@ -53,7 +54,7 @@ def _not_learned_from(certificate: Certificate, past: Sequence[Past]) -> list[in
     """The runs that a guard was not learned from, nor any of their group.
 
     Raises:
-        InvalidInput: Nobody knows the groups that it was learned from.
+        InvalidInput: The groups that it was learned from are unknown.
     """
     learned_from = {
         digest for name in PARTS[1:] for digest in certificate.runs[name].values()
@@ -75,7 +76,7 @@ def _not_learned_from(certificate: Certificate, past: Sequence[Past]) -> list[in
 
 
 def _asked_then(certificate: Certificate) -> Asked:
-    """What was to be guaranteed."""
+    """The rates to guarantee."""
     most = {each.rate: each.most for each in certificate.guarantees}
     return Asked(
         most["false_alarms"], most.get("missed"), certificate.confidence,

@@ -31,7 +31,7 @@ NAMES = ("run", "file", "seed")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a table says about runs, beside their logs.
+    """A table of facts about runs, beside their logs.
 
     Args:
         columns: The names of its columns.
@@ -98,7 +98,7 @@ class Past:
         stored: Where it lies.
         run: What was kept of it; its header's seed is its number among all.
         group: Its group; by default each run is one.
-        label: Whether people found it safe, where they said.
+        label: Whether people found it safe, if they said so.
     """
 
     stored: Stored
@@ -126,7 +126,7 @@ def grouped(facts: Mapping[str, str], group: str | None, name: str, source: str)
 
 
 def labelled(text: str, source: str) -> Label | None:
-    """A label as tables and logs have it."""
+    """A label as written in tables and logs."""
     match text.strip().lower():
         case "":
             return None
@@ -152,10 +152,10 @@ def read_past(
     Args:
         stored: Where they lie.
         names: The signals to keep; None: all.
-        facts: What else is known of them.
+        facts: Further facts about them.
         group: The column of the facts that says their group.
         period_s: The time between frames, where the runs do not say.
-        progress: Shows how far it is.
+        progress: Shows progress.
     """
     wanted = None if names is None else list(names)
     read = (
@@ -195,7 +195,7 @@ def read_past(
 def once(
     digests: Sequence[str], known: Collection[str] = ()
 ) -> tuple[list[int], list[int]]:
-    """The numbers of runs that are new, and of those that come again, byte for byte."""
+    """The numbers of new runs, and of exact duplicates."""
     seen, new, again = set(known), list[int](), list[int]()
     for number, digest in enumerate(digests):
         (again if digest in seen else new).append(number)
@@ -208,7 +208,7 @@ def deal(groups: Sequence[str], shares: Sequence[float], seed: int) -> list[list
 
     Args:
         groups: The group of each run.
-        shares: Which share of all runs each part but the last is to have.
+        shares: The fraction of all runs for each part except the last.
         seed: Of the shuffling.
     """
     members: dict[str, list[int]] = {}

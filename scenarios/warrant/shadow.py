@@ -64,7 +64,7 @@ def clip(past: Past, at_s: float, signals: Sequence[str]) -> Clip:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; what is not a number is none."""
+    """A value as JSON; NaN becomes null."""
     if isinstance(value, float):
         return round(value, 3) if value - value == 0 else None
     return value

@@ -1,7 +1,7 @@
-"""A drive on the SUMO world, said as Apollo would say it.
+"""A drive in the SUMO world, in Apollo's messages.
 
-Perception, prediction and localization are the simulation's truth. What planning
-decides is what the pilot of the scenario does, unless a command says otherwise.
+Perception, prediction and localization are the simulation's truth. Planning's decisions
+are those of the scenario's pilot, unless a command overrides them.
 
 Names in Apollo's map: lanes and crosswalks are called as in SUMO, a light after its
 programme and index: `centre_4`.
@@ -34,7 +34,7 @@ _NORMAL = 1
 
 
 class _Seen(NamedTuple):
-    """Someone on the road: the middle, the heading as Apollo counts it, the speed."""
+    """A road user: the middle, the heading in Apollo's convention, the speed."""
 
     number: int
     x: float
@@ -52,7 +52,7 @@ class SumoDrive:
     Args:
         world: The world, on SUMO.
         pilot: Who drives it.
-        messages: The classes to speak with.
+        messages: The message classes.
         max_time_s: When an episode is over at the latest.
     """
 
@@ -93,7 +93,7 @@ class SumoDrive:
         return self.frame
 
     def advance(self, planner: Planner) -> Frame:
-        """Drives on for one period, as the pilot wants or the planner was told."""
+        """Drives on for one period, as the pilot wants or the planner was commanded."""
         action = self._pilot.propose(self.frame)
         if planner.stops or planner.braked:
             action = self._brakes.fallback(self.frame)
@@ -151,7 +151,7 @@ class SumoDrive:
     # -- what Apollo says -------------------------------------------------------------
 
     def route(self, time_s: float) -> tuple[Any, Any]:
-        """The route from here on, as routing tells it."""
+        """The route from here on, as in a routing message."""
         response = self._new(self._channels.ROUTING, time_s)
         for name in self._way.lanes:
             lane = self._roads.lanes[name]
@@ -321,7 +321,9 @@ def _write_obstacle(message: Any, seen: _Seen, time_s: float) -> None:
 
 
 def _write_trajectory(field: Any, points: Sequence[Point], speed: float) -> None:
-    """Points as a trajectory at a steady speed; who stands may set off slowly."""
+    """Points as a trajectory at a steady speed; a stationary road user may start
+    slowly.
+    """
     pace, along, theta = max(speed, 0.5), 0.0, 0.0
     for i, (x, y) in enumerate(points):
         if i + 1 < len(points):
@@ -349,7 +351,7 @@ _WALK_STEP_M = 1.0
 
 
 class PathAhead:
-    """The lanes before someone as one line."""
+    """The lanes ahead of a road user as one line."""
 
     def __init__(self, roads: Any, lane: str, edges: tuple[str, ...]) -> None:
         way = roads.way(lane, edges)

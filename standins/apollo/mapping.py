@@ -20,7 +20,7 @@ def draw(map_type: Any, sumo: Any, roads: Any, name: str) -> Any:
         map_type: That message's class.
         sumo: libsumo, with the net loaded.
         roads: The net as roads.
-        name: What the map calls itself.
+        name: The map's name.
     """
     return _Drawing(map_type(), sumo, roads, name).map
 
@@ -122,7 +122,7 @@ class _Drawing:
     # -- what governs them ------------------------------------------------------------
 
     def _overlap(self, thing: Any, kind: str, lanes: Sequence[str]) -> None:
-        """Says that a thing and lanes share ground."""
+        """Records that an object and lanes overlap."""
         name = f"overlap_{len(self.map.overlap)}"
         overlap = self.map.overlap.add()
         overlap.id.id = name
@@ -166,7 +166,7 @@ class _Drawing:
                 bulb.location.z = 5.0
 
     def _signs(self) -> None:
-        """Stop signs, and signs to give way for roads of less right than others."""
+        """Stop signs, and yield signs for roads without right of way."""
         minor = self._minor()
         for lane in self._roads.lanes.values():
             for link in () if lane.inside or not lane.for_cars else lane.links:
@@ -185,7 +185,7 @@ class _Drawing:
     def _minor(self) -> set[str]:
         """The edges whose traffic gives way to that of a road from the side.
 
-        Who turns left gives way to who comes the other way everywhere, without a sign.
+        Left turns give way to oncoming traffic everywhere, without a sign.
         """
         yields: set[tuple[str, str]] = set()
         for lane in self._roads.lanes.values():
@@ -226,7 +226,7 @@ class _Drawing:
 
 
 def _heading(lane: Any) -> float:
-    """Where one drives at a lane's end."""
+    """The driving direction at a lane's end."""
     (ax, ay), (bx, by) = lane.shape[-2:]
     return math.atan2(by - ay, bx - ax)
 

@@ -1,10 +1,10 @@
-"""How Apollo's planning takes commands: the parts that a guard has to cope with.
+"""How Apollo's planning handles commands: the parts that matter to a guard.
 
 - The pad's action is latched, and a message is noticed only if its header is another.
-- The services answer RUNNING once they have passed a command on, done or not. A request
-  that looks late is dropped, and its reply is empty. Asked for the status of an action,
-  Apollo knows none.
-- A speed factor multiplies the speed that was asked for last, not the route's.
+- The services answer RUNNING once they have forwarded a command, whether or not it is
+  carried out. A request that looks late is dropped, and its reply is empty. Asked for
+  the status of an action, Apollo knows none.
+- A speed factor multiplies the last requested speed, not the route's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STOP = 4
 
 
 class Planner:
-    """Takes commands on a cyber, and says what follows for the car.
+    """Receives commands on a cyber, and determines their effect on the car.
 
     Args:
         cyber: Where it listens and serves.
@@ -111,7 +111,7 @@ class Planner:
 
     @property
     def cap(self) -> float:
-        """The speed in m/s that it drives at most."""
+        """Its maximum speed in m/s."""
         return math.inf if self.target_speed is None else self.target_speed
 
     def decide(self, planning: Any) -> None:

@@ -25,7 +25,7 @@ class StandIn:
 
     Args:
         cyber: The bus that it uses.
-        messages: The classes of the edition that it plays.
+        messages: The message classes of the edition that it plays.
         world: The scenario's world, on SUMO.
         pilot: The scenario's pilot.
         guardian: Whether the guardian is enabled.
@@ -67,7 +67,7 @@ class StandIn:
         return not self.drive.over
 
     def say(self) -> None:
-        """Says how things are at this moment."""
+        """Publishes the messages of this moment."""
         said = list(self.drive.says(self.now_s, self.planner))
         if self.now_s - self._routed_s >= _ROUTE_S and not self.drive.over:
             self._routed_s = self.now_s
@@ -80,7 +80,7 @@ class StandIn:
 
         Args:
             seed: The first episode's.
-            pace: How fast its clock goes beside ours; 0: as fast as it can.
+            pace: Its clock's speed relative to real time; 0: as fast as possible.
             going: Whether to go on.
         """
         while going():
@@ -108,7 +108,7 @@ def play_record(
     Args:
         cyber: Where to say it.
         said: The channel, the time in ns and the bytes of each message.
-        pace: How fast its clock goes beside ours; 0: as fast as it can.
+        pace: Its clock's speed relative to real time; 0: as fast as possible.
         going: Whether to go on.
     """
     count, first_ns, began_s = 0, 0, time.monotonic()

@@ -1,4 +1,4 @@
-"""Cyber in one process, as cyber_py3 has it, and cyber_bridge in front of it.
+"""Cyber in one process, with cyber_py3's interface, and cyber_bridge in front of it.
 
 Messages travel as bytes. A reader is called on the writer's thread, and its exceptions
 are swallowed, as in Apollo's host. As in Apollo, the bridge acknowledges nothing, ends
@@ -23,9 +23,9 @@ Answer = Callable[[bytes], bytes | None]
 
 
 class FakeCyber:
-    """What the module `cyber` of cyber_py3 offers.
+    """The interface of cyber_py3's module `cyber`.
 
-    `swallowed` counts what callbacks raised.
+    `swallowed` counts the exceptions of callbacks.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class FakeCyber:
         self._up = False
 
     def init(self, module_name: str = "cyber_py") -> bool:
-        """Begins; nodes may be made from now on."""
+        """Starts; nodes may be made from now on."""
         self._up = True
         return True
 
@@ -90,7 +90,7 @@ class FakeCyber:
         self._services.pop(service, None)
 
     def call(self, service: str, request: bytes) -> bytes | None:
-        """What a service answers; None if there is none."""
+        """A service's answer; None if there is none."""
         answer = self._services.get(service)
         try:
             return None if answer is None else answer(request) or None
@@ -100,7 +100,7 @@ class FakeCyber:
 
 
 class FakeNode:
-    """A node: what a `cyber.Node` can do."""
+    """A node, with the methods of a `cyber.Node`."""
 
     def __init__(self, cyber: FakeCyber, name: str) -> None:
         self.name = name
@@ -272,7 +272,7 @@ class BridgeServer:
         selector.register(connection, selectors.EVENT_READ)
 
     def _tend(self, selector: selectors.BaseSelector) -> None:
-        """Sends what waits, and parts with those who are gone."""
+        """Sends the waiting data, and drops closed connections."""
         for connection, line in list(self._lines.items()):
             waits = line.send()
             if line.ended:
@@ -286,7 +286,7 @@ class BridgeServer:
 
 
 class _Line:
-    """One connection: what it reads, what it may write, what waits to be sent."""
+    """One connection: its readers, its writers, and the data to be sent."""
 
     def __init__(self, server: BridgeServer, connection: socket.socket) -> None:
         self._server, self._connection = server, connection

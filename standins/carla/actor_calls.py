@@ -534,7 +534,7 @@ def _apply(host: Host, command: Sequence[Any], spawned: int | None = None) -> li
 
 
 class _Batch(Call):
-    """Its answers stand bare, without the frame that other calls have."""
+    """Its answers are bare, without the frame of other calls."""
 
     def answer(self, host: Host, arguments: list[Any]) -> Any:
         try:

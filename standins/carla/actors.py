@@ -1,7 +1,7 @@
-"""What CARLA 0.9.16 sends and is sent: results, geometry, tokens, frames.
+"""CARLA 0.9.16's wire data: results, geometry, tokens, frames.
 
-Results of calls are arrays that msgpack carries; what streams carry is packed, little
-endian. Angles are degrees, distances metres; y points right and yaw turns clockwise.
+Results of calls are msgpack arrays; data in streams is packed, little endian. Angles
+are degrees, distances metres; y points right and yaw turns clockwise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Pose = tuple[float, float, float, float, float, float]
 
 
 class Refusal(ForewarnError):
-    """A call cannot be done; the client sees the message as an exception."""
+    """A call that failed; the client sees the message as an exception."""
 
 
 def result(value: object) -> list[Any]:
@@ -49,7 +49,7 @@ def result(value: object) -> list[Any]:
 
 
 def refused(message: str) -> list[Any]:
-    """The answer of such a call that cannot be done."""
+    """The answer of such a call that failed."""
     return [[0, [message]]]
 
 
@@ -58,7 +58,7 @@ DONE: list[Any] = [[False]]
 
 
 def failed(message: str) -> list[Any]:
-    """The answer of such a call that cannot be done."""
+    """The answer of such a call that failed."""
     return [[True, [message]]]
 
 
@@ -98,7 +98,7 @@ def token(host: str, port: int, stream: int) -> bytes:
 
 
 def header(sensor: int, frame: int, time_s: float, at: Pose) -> bytes:
-    """What every frame of a stream begins with."""
+    """The header of every frame of a stream."""
     return _HEADER.pack(sensor, frame, time_s, *at)
 
 
@@ -108,7 +108,7 @@ _NOWHERE: Pose = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 def snapshot_header(
     episode: int, frame: int, time_s: float, wall_s: float, delta_s: float, change: int
 ) -> bytes:
-    """What a frame of the world's own stream begins with; actors follow."""
+    """The header of a frame of the world's own stream; actors follow."""
     return header(OBSERVER, frame, time_s, _NOWHERE) + _EPISODE.pack(
         episode, wall_s, delta_s, 0, 0, 0, change
     )
@@ -118,7 +118,7 @@ def snapshot_header(
 
 
 def forward(yaw: float) -> tuple[float, float]:
-    """The direction in which something looks."""
+    """The direction in which an actor looks."""
     return math.cos(math.radians(yaw)), math.sin(math.radians(yaw))
 
 
@@ -168,7 +168,7 @@ class Actor:
         number: Its identity.
         kind: The blueprint's name.
         at: Where its middle is, at the height of its wheels or feet.
-        attributes: As the blueprint gave them, encoded.
+        attributes: As given by the blueprint, encoded.
         half: Half its length, width and height.
         centre: The middle of its bounding box, seen from `at`.
         parent: The actor that it is attached to; 0 for none.
@@ -223,7 +223,7 @@ class Vehicle(Actor):
     """A car, by a client's pedals or by the traffic.
 
     Args:
-        control: What a client applied last.
+        control: The control that a client applied last.
         ackermann: Steer, steer speed, speed, acceleration, jerk; it has the wheel
             until a control comes.
         speed: Along its heading, negative backwards.
@@ -231,10 +231,10 @@ class Vehicle(Actor):
         constant: The velocity, in its own frame, that it is held at.
         physical: Whether it moves by itself.
         light: The traffic light whose stop line it is before.
-        looked_at: Where it was when lights were last looked for.
+        looked_at: Its position when lights were last searched.
         road: The road that it is on, as found at `mapped_at`.
         bumped: Whom it touches.
-        name: What the traffic calls it.
+        name: The traffic's name for it.
     """
 
     control: list[Any] = field(default_factory=lambda: list(STANDARD_CONTROL))
@@ -282,7 +282,7 @@ class Walker(Actor):
         direction: Where a client has it walk.
         pace: How fast.
         placed_s: When a client put it there last.
-        name: What the traffic calls it.
+        name: The traffic's name for it.
     """
 
     direction: Vector = (1.0, 0.0, 0.0)
@@ -304,7 +304,7 @@ class TrafficLight(Actor):
     Args:
         signal: The map's name of it.
         pole: Its place in the group.
-        fixed: What does not change of its state.
+        fixed: The constant part of its state.
         since_s: For how long it has had its colour.
     """
 
@@ -340,7 +340,7 @@ class TrafficSign(Actor):
 
 @dataclass(slots=True)
 class Sensor(Actor):
-    """Something that a client attached to see with.
+    """A sensor that a client attached.
 
     Args:
         stream: The stream of its data; 0 for a sensor that the client computes.

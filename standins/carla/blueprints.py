@@ -38,7 +38,7 @@ class Attribute:
     restricted: bool = False
 
     def check(self, text: str) -> None:
-        """Refuses a text that is no value of this attribute's kind."""
+        """Rejects a text that is not a value of this attribute's kind."""
         try:
             if self.kind == INT:
                 actors.number(int(text))

@@ -1,7 +1,7 @@
 """The calls that clients can make, by name.
 
-`answers` marks one that returns something, `does` one that returns nothing, and
-`takes` one of those that is accepted although nothing in this world comes of it.
+`answers` marks one that returns something, `does` one that returns nothing, and `takes`
+one of the latter that is accepted but has no effect in this world.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Call:
     handler: Handler
 
     def answer(self, host: Host, arguments: list[Any]) -> Any:
-        """Does the call; what cannot be done is an error in the call's own form."""
+        """Carries out the call; a failure is an error in the call's own form."""
         error = actors.refused if self.kind == "answers" else actors.failed
         try:
             value = self.handler(host, *arguments)
@@ -429,7 +429,7 @@ def _missing(host: Host, name: str) -> str:
 
 @answers("show_recorder_file_info")
 def info(host: Host, name: str, everything: bool = False) -> str:
-    """What CARLA says of a log, without the events in it."""
+    """CARLA's summary of a log, without the events in it."""
     try:
         with host.recordings.open(name) as log:
             return (

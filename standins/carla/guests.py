@@ -1,4 +1,4 @@
-"""Who comes onto SUMO's roads by themselves, where no scenario says it."""
+"""Traffic on SUMO's roads if no scenario defines it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Busy:
 
 
 class Comers:
-    """Who else comes onto the roads, and which ways lead where."""
+    """The other traffic on the roads, and its routes."""
 
     def __init__(self, sumo: Any, luck: Random, busy: Busy) -> None:
         self._sumo, self._luck = sumo, luck
@@ -83,7 +83,7 @@ class Comers:
         return way
 
     def depart(self, now_s: float) -> None:
-        """Sends those off whose time has come."""
+        """Starts the vehicles that are due."""
         while self._next["vehicle"] <= now_s:
             self._next["vehicle"] += self._wait(self._busy.vehicles_per_hour)
             self._drive()
@@ -97,7 +97,7 @@ class Comers:
         return bool(self._walkable)
 
     def enter(self, name: str) -> None:
-        """Puts a client's walker somewhere; it is moved at once."""
+        """Places a client's walker; it is moved at once."""
         person = self._sumo.person
         person.add(name, self._walkable[0], 1.0, typeID=STRANGER)
         person.appendWaitingStage(name, 1e6)
@@ -204,7 +204,7 @@ class SumoGuest:
     """One guest in SUMO.
 
     Args:
-        name: SUMO's name of it, another each time that it enters.
+        name: SUMO's name of it, a new one each time that it enters.
         leads: Whether it is given a way straight on.
         edge: The edge that this way begins on.
     """
@@ -220,8 +220,8 @@ class Guests:
     Args:
         sumo: libsumo, with an episode loaded.
         comers: Who knows the ways.
-        hero: SUMO's name of a scenario's own car; it is there already.
-        give_up_checks: Has SUMO leave a vehicle to whoever drives it.
+        hero: SUMO's name of a scenario's own car, which already exists.
+        give_up_checks: Tells SUMO not to move a vehicle that a client drives.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Traffic lights: their groups, programmes, and what clients change about them.
+"""Traffic lights: their groups, programmes, and changes by clients.
 
-A group's programme is the one of the SUMO net, where the map has one; else each road
-into the junction is green in turn. Where SUMO runs the lights itself they follow it
-until a client interferes; from then on the programme runs here.
+A group's programme is that of the SUMO net, if the map has one; else each road into the
+junction is green in turn. If SUMO runs the lights, they follow it until a client
+interferes; from then on the programme runs here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Group:
     """The lights that one programme runs.
 
     Args:
-        name: The net's name of it; empty if the net has none.
+        name: The net's name for it; empty if the net has none.
         lights: Its lights by their index in the letters.
         own: Whether the programme runs here and not in SUMO.
         forced: Colours that clients gave single lights, until the next phase.
@@ -112,7 +112,7 @@ class Group:
             light.frozen = frozen
 
     def last(self, light: TrafficLight, shown: int, seconds: float) -> None:
-        """Has phases in which the light shows a colour last so long."""
+        """Sets the duration of the phases in which the light shows a colour."""
         if shown == GREEN:
             light.green_s = seconds
         elif shown == YELLOW:
@@ -211,7 +211,7 @@ def _in_turn(lights: Mapping[str, TrafficLight], signals: Sequence[Signal]) -> G
 
 
 def _times(group: Group, index: int, light: TrafficLight) -> None:
-    """Tells a light how long its colours last at most."""
+    """Sets a light's maximum colour durations."""
     light.green_s, light.yellow_s, light.red_s = (
         max(
             (

@@ -1,8 +1,8 @@
 """CARLA's recorder logs: a head, and then frames of packets, little endian.
 
 In a log places are centimetres, rotations roll, pitch and yaw in degrees, and actors
-have the numbers that they had when it was recorded. A log may be anybody's: it is
-looked through before it is used, and what does not fit is refused with its place.
+have the numbers that they had when it was recorded. A log is untrusted: it is checked
+before it is used, and errors are reported with their place.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Added:
 
 @dataclass(slots=True)
 class Frame:
-    """One tick: the packets as they stand in the log, by their kind."""
+    """One tick: the packets as in the log, by their kind."""
 
     number: int
     lasts_s: float
@@ -147,7 +147,7 @@ def pose(place: Iterable[float]) -> Pose:
 
 
 class Log:
-    """A log that was looked through and is whole. Use it with `with`, or close it.
+    """A log that was checked and is complete. Use it with `with`, or close it.
 
     Args:
         path: A regular file; links are not followed.
@@ -275,19 +275,19 @@ def is_log(path: Path) -> bool:
 
 
 def head(map_name: str, date_s: int) -> bytes:
-    """What a log begins with."""
+    """The header of a log."""
     return b"".join(
         [_COUNT.pack(_VERSION), _string(_MAGIC), _HEAD.pack(date_s), _string(map_name)]
     )
 
 
 def frame_start(which: int, elapsed_s: float) -> bytearray:
-    """What a frame begins with; how long it lasts is not known yet."""
+    """The header of a frame; its duration is not known yet."""
     return bytearray(_packet(START, _FRAME.pack(which, -1.0, elapsed_s)))
 
 
 def lasts(frame: bytearray, seconds: float) -> None:
-    """Says in a frame how long it lasted."""
+    """Writes a frame's duration into it."""
     _TIME.pack_into(frame, _PACKET.size + 8, seconds)
 
 
@@ -314,7 +314,7 @@ def added_packet(actors: Iterable[Added]) -> bytes:
 
 
 def place(at: Pose) -> tuple[float, ...]:
-    """A place as logs have it."""
+    """A position in a log's units."""
     x, y, z, pitch, yaw, roll = at
     return 100.0 * x, 100.0 * y, 100.0 * z, roll, pitch, yaw
 

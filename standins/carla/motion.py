@@ -1,10 +1,10 @@
 """How vehicles and walkers move.
 
 A vehicle is a bicycle on level ground, its acceleration from the pedals. Full throttle
-gives 4 m/s², the full brake takes 9, and a car that nobody drives rolls out; speed is
+gives 4 m/s², the full brake 9 m/s², and a car without a driver coasts; speed is
 integrated as the embedded SUMO world does it, so that the same accelerations give the
-same way. There are no tyres, gears, slopes or suspension: what keeps a car from turning
-on the spot is a limit to its sideways acceleration.
+same distance. There are no tyres, gears, slopes or suspension: what keeps a car from
+turning on the spot is a limit to its sideways acceleration.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ _LONGEST = 14.0
 
 
 def overlapping(actor: Actor, others: Iterable[Actor]) -> Iterator[Actor]:
-    """Those whose bodies share ground with the actor's."""
+    """The actors whose bodies overlap with the actor's."""
     x, y, z = actor.at[:3]
     for other in others:
         ox, oy, oz = other.at[:3]
@@ -314,7 +314,7 @@ def _along(body: tuple[float, float, float, int, Actor]) -> float:
 
 
 def hold_back(car: Vehicle, other: Actor) -> bool:
-    """Brings a car that runs into something to that one's speed, if it is slower."""
+    """Slows a car that hits something to that object's speed, if it is slower."""
     ahead = along(car, 1.0)
     way = sum((b - a) * u for a, b, u in zip(car.at, other.at, ahead[:2], strict=False))
     its = other.velocity[0] * ahead[0] + other.velocity[1] * ahead[1]
@@ -332,7 +332,7 @@ def solid(actor: Actor) -> bool:
 
 
 def _overlap(a: Actor, b: Actor) -> bool:
-    """Whether two rectangles share ground: no axis keeps them apart."""
+    """Whether two rectangles overlap: no axis separates them."""
     dx, dy = b.at[0] - a.at[0], b.at[1] - a.at[1]
     one, other = math.radians(a.at[4]), math.radians(b.at[4])
     turn = other - one

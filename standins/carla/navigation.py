@@ -1,4 +1,4 @@
-"""Where pedestrians can walk, as the client's crowd wants it: a Detour mesh.
+"""Where pedestrians can walk, in the client's format: a Detour mesh.
 
 The client's library moves the walkers of `controller.ai.walker` by itself; what it
 needs is a file with convex polygons and their neighbours (a set `MSET` with one tile
@@ -165,7 +165,7 @@ def _bits(count: int) -> int:
 
 
 def _corners(cell: Cell) -> Iterable[Cell]:
-    """Round the square, the way that Detour wants."""
+    """The corners of the square, in Detour's order."""
     i, j = cell
     return (i, j), (i, j + 1), (i + 1, j + 1), (i + 1, j)
 

@@ -1,4 +1,4 @@
-"""A server's recordings: the folder they are in, the one that runs, the one that plays.
+"""A server's recordings: their folder, the active recording, and the active replay.
 
 Clients name a log by its bare name, or by the whole path that the recorder told them:
 there is no way out of the folder. A file that is no log is never written over.
@@ -47,7 +47,7 @@ _FASTEST = 1000.0
 
 @dataclass(slots=True)
 class Habits:
-    """How clients want logs to be played."""
+    """The clients' settings for replays."""
 
     factor: float = 1.0
     ignore_hero: bool = False
@@ -108,7 +108,7 @@ class Recordings:
     # -- recording --------------------------------------------------------------------
 
     def record(self, world: World, name: str, more: bool) -> Path:
-        """Begins a recording; what ran or played before ends."""
+        """Begins a recording; an active recording or replay ends."""
         path = self.path(name)
         self.leave(world)
         used = sum(file.stat().st_size for file in self.folder.iterdir())
@@ -144,7 +144,7 @@ class Recordings:
     def part(
         self, log: Log, begin_s: float, lasts_s: float, follow: int, offset: Pose
     ) -> Part:
-        """What a client wants of a log: a time below 0 is one before its end."""
+        """A client's replay request: a negative time counts from the log's end."""
         begin_s, lasts_s = number(begin_s), number(lasts_s)
         if begin_s < 0.0:
             begin_s = max(0.0, log.duration_s + begin_s)
@@ -162,14 +162,14 @@ class Recordings:
         world.moved = self._replay.step
 
     def end_replay(self, world: World, keep: bool) -> None:
-        """Ends what plays, if anything does."""
+        """Ends the replay, if there is one."""
         replay, self._replay = self._replay, None
         if replay is not None:
             world.moved = None
             replay.stop(keep)
 
     def hurry(self, factor: float) -> None:
-        """How much faster than it was a log is played from now on."""
+        """Sets the speed factor of replays from now on."""
         factor = number(factor)
         if not 0.0 < factor <= _FASTEST:
             raise Refusal(f"a log cannot be played {factor:g} times as fast")
@@ -178,7 +178,7 @@ class Recordings:
     # -- the end ----------------------------------------------------------------------
 
     def leave(self, world: World) -> None:
-        """Ends what runs and what plays in a world."""
+        """Ends a world's recording and replay."""
         self.stop(world)
         self.end_replay(world, keep=True)
 
@@ -202,7 +202,7 @@ class Recorder:
         world: What is recorded.
         file: Open for writing, and empty; it is closed in the end.
         more: Whether bodies are wanted too.
-        full: Told once the log is as long as it may be; nothing is written any more.
+        full: Called once the log has reached its size limit; nothing more is written.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class Recorder:
             self._full()
 
     def flush(self) -> None:
-        """Flushes what was written, in whole frames."""
+        """Flushes the written data, in complete frames."""
         self._file.flush()
 
     def close(self) -> None:
@@ -308,7 +308,7 @@ _HERO = "hero"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What of a log is played, and how.
+    """The part of a log to play, and how.
 
     Args:
         factor: How much faster than it was.
@@ -355,7 +355,7 @@ class Replay:
         self._guarded(self._show)
 
     def step(self, dt: float) -> None:
-        """Goes on by a tick."""
+        """Advances by a tick."""
         if not self.runs:
             return
         end_s = self._part.end_s
@@ -365,7 +365,7 @@ class Replay:
             self.stop(keep=True)
 
     def stop(self, keep: bool) -> None:
-        """Ends it; whom it brought stays standing there, or goes."""
+        """Ends the replay; its actors stay where they are, or are removed."""
         if not self.runs:
             return
         self.runs = False
@@ -385,7 +385,7 @@ class Replay:
             self._world.destroy(which)
 
     def _guarded(self, show: Callable[[], None]) -> None:
-        """A log may hold what only shows when it is played."""
+        """Some errors of a log show only when it is played."""
         try:
             show()
         except ForewarnError as problem:
@@ -395,7 +395,7 @@ class Replay:
     # -- frames -----------------------------------------------------------------------
 
     def _show(self) -> None:
-        """Puts everybody where they were at this time."""
+        """Puts all actors where they were at this time."""
         before = self._now
         while self._next is not self._now and self._next.elapsed_s <= self._time_s:
             self._now = self._next

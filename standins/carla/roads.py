@@ -1,7 +1,7 @@
 """The map as the server needs it: its text, spawn points, limits and signals.
 
-The client's own map library reads the OpenDRIVE text, so that server and client mean
-the same by a lane.
+The client's own map library reads the OpenDRIVE text, so that server and client agree
+about lanes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Signal:
     Args:
         name: The map's own.
         kind: Its type in OpenDRIVE.
-        at: Where it hangs, facing against those who come.
+        at: Its position, facing oncoming traffic.
         lines: Where the stop line crosses each lane that it is for.
     """
 
@@ -95,7 +95,9 @@ class Roads:
 
     @property
     def mesh_name(self) -> str:
-        """The name of the mesh's file, another for another content: clients keep it."""
+        """The name of the mesh's file, different for different content, because clients
+        cache it.
+        """
         return f"forewarn/{zlib.crc32(self.mesh):08x}/{self.name}.bin"
 
     def waypoint(self, x: float, y: float) -> Any:
@@ -227,7 +229,7 @@ def _spawn_points(road_map: Any, loops: frozenset[int]) -> tuple[Pose, ...]:
 
 
 def _signals(road_map: Any, *kinds: str) -> list[Signal]:
-    """Every signal of these kinds once, with where it has those who come stop."""
+    """Every signal of these kinds once, with its stop lines."""
     found: dict[str, Signal] = {}
     marks = (
         each for kind in kinds for each in road_map.get_all_landmarks_of_type(kind)
@@ -338,7 +340,7 @@ def _refer(root: ET.Element) -> None:
 
 
 def _name_controllers(root: ET.Element) -> None:
-    """Names in each junction the controllers of its lights, where the map does not."""
+    """Names the controllers of each junction's lights, if the map does not."""
     known = {controller.get("id") for controller in root.findall("controller")}
     for junction in root.findall("junction"):
         if junction.get("name") in known and junction.find("controller") is None:
@@ -346,7 +348,7 @@ def _name_controllers(root: ET.Element) -> None:
 
 
 def _shorten(road: ET.Element) -> None:
-    """Has a road end a hair before its lanes do.
+    """Makes a road end slightly before its lanes.
 
     The client's `next_until_lane_end` fails where its steps end on the road's very end,
     as they do on roads whose length is a whole number.

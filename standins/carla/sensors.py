@@ -26,7 +26,7 @@ GRAVITY = 9.81
 
 
 class Sight(Protocol):
-    """Sees for one sensor: the body of a frame, or none."""
+    """Computes one sensor's data: the body of a frame, or none."""
 
     def __call__(self, sensor: Sensor, dt: float) -> bytes | None: ...
 
@@ -102,7 +102,7 @@ class Sensors:
             self._rests_until_s = now_s + 2.0 * (now_s - began_s)
 
     def collided(self, actor: Vehicle, other: Actor) -> None:
-        """Tells the collision sensors of an actor whom it ran into."""
+        """Tells an actor's collision sensors what it hit."""
         mass = 1500.0
         impulse = [
             mass * (b - a) for a, b in zip(actor.velocity, other.velocity, strict=True)
@@ -123,7 +123,9 @@ class Sensors:
     def _cast(
         self, sensors: list[Sensor], dt: float
     ) -> Iterator[tuple[Sensor, int, bytes]]:
-        """What comes of rays. All share the scene, and numpy lets threads go on."""
+        """What comes of rays. All share the scene, and numpy releases the interpreter
+        lock.
+        """
         from forewarn.standins.carla.sights import SIGHTS, velocities
         from forewarn.standins.carla.surroundings import Ground, Surroundings
 

@@ -36,14 +36,15 @@ class Server:
     Args:
         maps: The maps that clients can load.
         first: The name or file of the map to begin with.
-        make_traffic: What moves besides the clients' actors.
+        make_traffic: The traffic besides the clients' actors.
         seed: Where chance begins.
         host: The address to listen at.
         port: For calls; streams have the next one. 0 takes two that are free.
         rate_hz: Ticks a second while no client ticks.
-        waits: Whether worlds begin in synchronous mode, a tick the time of a rate's.
-        folder: That of clients' recordings; without one they go with the server.
-        say: Receives what the server cannot do.
+        waits: Whether worlds begin in synchronous mode, with ticks at the given rate.
+        folder: The folder of clients' recordings; without one they are deleted with the
+            server.
+        say: Receives messages about what the server cannot do.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Server:
         return None, call.answer(self, arguments)
 
     def _say(self, problem: str) -> None:
-        """Tells whoever watches the server, once."""
+        """Reports once to the server's observer."""
         if problem not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(problem)
             self._say_it(problem)
@@ -237,7 +238,7 @@ class Server:
         asyncio.get_running_loop().call_later(_LOADS_S, self._announce, self.world)
 
     def _announce(self, world: World) -> None:
-        """Has clients see the new world, even if nobody ticks."""
+        """Shows clients the new world, even if no client ticks."""
         if world is self.world:
             body = world.snapshot(actors.MAP_CHANGES)
             self.streams.send(actors.WORLD_STREAM, body)

@@ -1,4 +1,4 @@
-"""Cameras: one picture of ground and boxes, told in each kind's format."""
+"""Cameras: one picture of ground and boxes, in each camera kind's format."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a camera's rays have in common whichever way it is turned.
+    """The part of a camera's rays that does not depend on its direction.
 
     Args:
         ways: The rays in a frame that stands upright; each goes one unit ahead.
@@ -109,7 +109,7 @@ class Picture:
     Args:
         lens: How the camera looks.
         level: Its rays.
-        far: How far, in units of the ray.
+        far: The distance, in units of the ray.
         code: Below 256 a label of the ground or the sky; then six for each body, one
             for each of its faces.
         bodies: Those bodies.
@@ -122,7 +122,7 @@ class Picture:
     bodies: list[Body]
 
     def table(self, of: Callable[[Body], int]) -> NDArray[np.uint32]:
-        """For each code: a label's own number, or what a body has."""
+        """For each code: a label's own number, or a body's value."""
         values = [of(body) for body in self.bodies]
         rows = np.repeat(np.array(values, np.uint32), _FACES)
         return np.concatenate([np.arange(_LABELS, dtype=np.uint32), rows])
@@ -219,7 +219,7 @@ def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
 
 
 def camera(draw: Draw) -> Sight:
-    """A kind of camera, as all sensors that cast rays are called."""
+    """A kind of camera, which here means any sensor that casts rays."""
 
     def sight(
         sensor: Sensor, around: Surroundings, dt: float, moves: Carriers
@@ -251,7 +251,7 @@ def semantic(picture: Picture) -> bytes:
 
 
 def instance(picture: Picture) -> bytes:
-    """The label in red; whose it is in green and blue, the low byte first."""
+    """The label in red; the actor's number in green and blue, the low byte first."""
     label = picture.table(lambda body: body.label)
     number = picture.table(lambda body: body.number & 0xFFFF)
     number[:_LABELS] = 0
@@ -287,7 +287,7 @@ _MOST_CHANNELS = 256
 
 
 def check(sensor: Sensor) -> None:
-    """Refuses a sensor that would see more than this server computes."""
+    """Rejects a sensor with more rays than this server computes."""
     if sensor.kind.startswith("sensor.camera."):
         width, height = Lens.of(sensor).size
         if not 0 < width * height <= MOST_PIXELS:

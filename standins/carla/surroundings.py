@@ -1,4 +1,4 @@
-"""What rays meet: flat ground painted from the map, and everybody's box.
+"""What rays hit: flat ground painted from the map, and actors' boxes.
 
 It is no picture of a town: no buildings, no trees, no shadows. It is enough to test
 that images and points arrive, and that what stands ahead is seen ahead.
@@ -56,7 +56,7 @@ _STROKES = 48
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A box that rays can meet."""
+    """A box that rays can hit."""
 
     number: int
     label: int
@@ -68,7 +68,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """For each ray: how far in units of its direction, and what is there.
+    """For each ray: the distance in units of its direction, and what it hits.
 
     The cosine is of its angle to the ground.
     """
@@ -80,7 +80,7 @@ class Hits:
 
 
 class Ground:
-    """The labels of the ground, painted once a map."""
+    """The labels of the ground, painted once per map."""
 
     def __init__(self, roads: Roads) -> None:
         rows: list[tuple[float, float, float, float, bool]] = []
@@ -120,7 +120,7 @@ class Ground:
         self._labels[row[fits], column[fits]] = label
 
     def labels(self, x: Floats, y: Floats) -> Bytes:
-        """What the ground is at these places."""
+        """The ground's labels at these places."""
         high, wide = self._labels.shape
         share = np.float32(1.0 / self._grain)
         column = ((x - np.float32(self._low[0])) * share).astype(np.int32)
@@ -149,7 +149,7 @@ class Surroundings:
                 yield body, apart
 
     def cast(self, origin: Pose, rays: Floats, carrier: int) -> Hits:
-        """What rays from one place meet first.
+        """The first hits of rays from one place.
 
         Args:
             origin: The place, and the frame that the rays are given in.

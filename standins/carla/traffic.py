@@ -51,7 +51,7 @@ class Mover:
 
 
 class Traffic(Protocol):
-    """What moves besides the clients' actors."""
+    """The traffic besides the clients' actors."""
 
     def hero(self) -> Mover | None:
         """The car that a scenario has ready for a client, where it begins."""
@@ -72,7 +72,7 @@ class Traffic(Protocol):
         """At which phase a group's programme is, and how long that still lasts."""
 
     def show(self, group: str, letters: str) -> None:
-        """Has a group of lights show these letters from now on."""
+        """Makes a group of lights show these letters from now on."""
 
     def remove(self, name: str) -> None:
         """Takes one of its own, or a guest, off the road."""
@@ -127,7 +127,7 @@ class Sumo(Protocol):
         """Gives the simulation back, if it is that owner's."""
 
     def give_up_checks(self, sumo: Any, name: str) -> None:
-        """Has SUMO leave a vehicle to whoever drives it."""
+        """Tells SUMO not to move a vehicle that a client drives."""
 
 
 class Beginning(Protocol):
@@ -149,12 +149,12 @@ class Beginning(Protocol):
         """Loads the episode of a seed; gives libsumo."""
 
     def manoeuvres(self) -> Any:
-        """What single cars do when: `due(now_s, sumo)` gives SUMO's commands."""
+        """Timed commands of single cars: `due(now_s, sumo)` gives SUMO's commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a scenario puts on the roads.
+    """A scenario's traffic.
 
     Args:
         beginning: Its episode.
@@ -174,7 +174,7 @@ def makes_traffic(
 
     Args:
         busy: How much there is; none for none at all.
-        sumo: What moves it, where SUMO knows the map.
+        sumo: The engine of the traffic, if SUMO knows the map.
         stage: A scenario's episode of a seed, on the scenario's own map.
     """
 
@@ -344,7 +344,7 @@ class SumoTraffic:
         return Mover(name, kind, at, person.getSpeed(name), half)
 
     def _body(self, name: str) -> tuple[str, Vector]:
-        """What a vehicle looks like, and half its size."""
+        """A vehicle's blueprint, and half its size."""
         vehicle = self._sumo.vehicle
         length, width = vehicle.getLength(name), vehicle.getWidth(name)
         kind: str = vehicle.getTypeID(name).partition("@")[0]

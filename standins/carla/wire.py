@@ -46,7 +46,8 @@ def packed(value: object) -> bytes:
 
 
 class Guests:
-    """Who is connected. Where there is no room, strangers go: the oldest first.
+    """Who is connected. If there is no room, connections that have sent nothing are
+    closed, the oldest first.
 
     An unknown peer has sent nothing yet; a client sends at once.
     """
@@ -69,7 +70,7 @@ class Guests:
         return True
 
     def speaks(self, guest: Guest) -> None:
-        """It is a stranger no more."""
+        """The connection has proved to be a client."""
         if guest in self._strange:
             self._strange[guest] = False
 
@@ -84,7 +85,7 @@ class Guest(Protocol):
 
 
 class Caller(asyncio.Protocol):
-    """One client's connection. What is not a call ends it."""
+    """One client's connection. Anything that is not a call ends the connection."""
 
     def __init__(self, answer: Answer, callers: Guests) -> None:
         self._answer = answer
@@ -136,7 +137,7 @@ class Caller(asyncio.Protocol):
 
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Has the system end a connection whose other side is gone without a word."""
+    """Makes the system end a connection whose peer vanished."""
     line = transport.get_extra_info("socket")
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("KEEPIDLE", 20), ("KEEPINTVL", 5), ("KEEPCNT", 4)):
@@ -155,8 +156,8 @@ class Streams:
     """All streams and who reads them.
 
     Args:
-        first: What a new reader of a stream is sent at once; empty for nothing, none
-            if there is no such stream.
+        first: The data that a new reader of a stream gets at once; empty for nothing,
+            none if there is no such stream.
     """
 
     def __init__(self, first: Callable[[int], bytes | None]) -> None:
@@ -166,10 +167,10 @@ class Streams:
         self._awaited: dict[int, tuple[float, list[bytes]]] = {}
 
     def expect(self, stream: int) -> None:
-        """Somebody has asked for the way to a stream, and is about to read it.
+        """A client has asked for a stream's address, and is about to read it.
 
-        Until then its frames are kept: a client that listens and ticks at once would
-        else miss the first ones.
+        Until then its frames are kept: otherwise a client that listens and ticks at
+        once would miss the first ones.
         """
         if not self._of.get(stream):
             self._awaited[stream] = time.monotonic() + _COMES_S, []
@@ -197,7 +198,7 @@ class Streams:
                 kept.append(b"".join((_SIZE.pack(size), *parts)))
 
     def end(self, stream: int) -> None:
-        """Ends a stream; its readers are let go."""
+        """Ends a stream; its readers are disconnected."""
         self._awaited.pop(stream, None)
         for reader in self._of.pop(stream, []):
             reader.close()

@@ -1,4 +1,4 @@
-"""The world: who is in it, and what a tick does."""
+"""The world: its actors, and the effect of a tick."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class World:
         episode: Its number; clients notice by it that the world is another one.
         roads: Its map.
         make_traffic: Makes what moves besides the clients' actors, given its step.
-        streams: Where snapshots and what sensors see go.
+        streams: The streams of snapshots and sensor data.
         seed: Where chance begins.
         step_s: A tick's time where clients name none.
         settings: The clients' settings.
         frame: The number of its first frame. Clients overlook a frame 0.
         first: The number of its first actor. Ids are never reused, in any world,
-            because clients cache what they know of an id.
+            because clients cache data by id.
 
     A replay moves actors by `moved` and a recording takes them down by `noted`: each is
     called at every tick, with its time.
@@ -183,7 +183,7 @@ class World:
         return found
 
     def mark(self, actor: Actor) -> None:
-        """What the next snapshot says of the actor is new."""
+        """Marks the actor as changed for the next snapshot."""
         self._changed.add(actor.number)
 
     def destroy(self, number: int) -> bool:
@@ -224,10 +224,10 @@ class World:
     def make_room(self, actor: Actor) -> None:
         """Clears the place where a client's actor is to be.
 
-        Traffic gives way: who was there is taken off the road.
+        Traffic there is removed from the road.
 
         Raises:
-            Refusal: A client's actor is there.
+            Refusal: The place is taken by a client's actor.
         """
         if not any(actor.half):
             return
@@ -294,7 +294,7 @@ class World:
     # -- what a tick does -------------------------------------------------------------
 
     def _meet_traffic(self) -> None:
-        """Takes over who comes and goes, and where everyone is."""
+        """Takes over the traffic's arrivals, departures and positions."""
         gone = dict(self.movers)
         for mover in self.traffic.movers():
             number = gone.pop(mover.name, None)
@@ -369,7 +369,7 @@ class World:
         self._changed.add(actor.number)
 
     def _meet(self) -> None:
-        """Notes who touches whom, and tells collision sensors."""
+        """Records which actors touch, and tells collision sensors."""
         movable = [g for g in self.guests.values() if g.solid]
         if not movable:
             return

@@ -438,8 +438,12 @@ class AgentGuard(Turns, Closing):
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
         with self._state:
-            if failed is not None and (ended := self._ended(call)) is not None:
-                self._came_to(ended, failed, result)
+            try:
+                if failed is not None and (ended := self._ended(call)) is not None:
+                    self._came_to(ended, failed, result)
+            except Exception as error:
+                verdict = self._fault(error)
+                return None if verdict.passes else verdict
             if self.stopped or not self._looks_back:
                 return None
             return self._stop_if_due()

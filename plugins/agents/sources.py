@@ -43,7 +43,7 @@ class Sources:
         """Records a tool's answer."""
         for label, text in _texts(tool, fields_of(result)):
             self._heard.append((label, text.casefold()))
-            self._size += len(text)
+            self._size += len(self._heard[-1][1])
         while self._size > MAX_KEPT or len(self._heard) > MAX_TEXTS:
             self._size -= len(self._heard.popleft()[1])
 
@@ -66,16 +66,19 @@ class Sources:
             return NEW
         if _within(wanted, self.request) or _names(self.request, wanted):
             return REQUEST
-        exact = (label for label, heard in self._heard if heard.strip() == wanted)
+        # First what is quick: there may be thousands of texts on both sides.
+        held = [(label, heard) for label, heard in self._heard if wanted in heard]
+        exact = (label for label, heard in held if heard.strip() == wanted)
         if (label := next(exact, None)) is not None:
             return label
         if len(wanted) >= _SHORT:
-            for label, heard in self._heard:
+            for label, heard in held:
                 if _within(wanted, heard):
                     return label
-        for label, heard in self._heard:
-            if _names(heard, wanted):
-                return f"{label}:name"
+        if person := _person(wanted):
+            for label, heard in self._heard:
+                if all(word in heard for word in person) and _names(heard, wanted):
+                    return f"{label}:name"
         names = (name.rstrip(".,;:!?)") for name in _NAMED.findall(wanted))
         inside = [name for name in names if name != wanted]
         return next((s for s in map(self._leaf, inside) if s != REQUEST), NEW)
@@ -83,11 +86,17 @@ class Sources:
 
 def _names(text: str, address: str) -> bool:
     """Whether a text names the person whose address it is, by first and last name."""
+    words = _person(address)
+    return bool(words) and all(_within(word, text) for word in words)
+
+
+def _person(address: str) -> list[str]:
+    """The first and last name in an address; nothing where it has none."""
     person, at, _ = address.partition("@")
+    if not at or re.fullmatch(r"[a-z._-]+", person) is None:
+        return []
     words = [word for word in re.split(r"[^a-z]+", person) if len(word) > 1]
-    plain = re.fullmatch(r"[a-z._-]+", person) is not None
-    named = bool(at and plain and words[1:])
-    return named and all(_within(word, text) for word in words)
+    return words if words[1:] else []
 
 
 def fields_of(result: object) -> object:
@@ -115,7 +124,17 @@ def _texts(label: str, value: object) -> Iterator[tuple[str, str]]:
         elif isinstance(value, str):
             yield label, value
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield label, f"{value:g}"
+            yield label, _written(value)
+
+
+def _written(number: float) -> str:
+    """A number as texts have it, with all its digits."""
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    try:
+        return str(number)
+    except ValueError:  # thousands of digits
+        return hex(int(number))
 
 
 def _within(wanted: str, text: str) -> bool:

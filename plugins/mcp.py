@@ -240,9 +240,14 @@ async def _tools(upstream: Client) -> dict[str, list[str]] | None:
     None where a tool takes any arguments, or where the list cannot be read.
     """
     tools = await _all_tools(upstream)
-    if tools is None or any("properties" not in t.input_schema for t in tools):
+    if tools is None:
         return None
-    return {tool.name: list(tool.input_schema["properties"]) for tool in tools}
+    given: dict[str, Any] = {
+        tool.name: tool.input_schema.get("properties") for tool in tools
+    }
+    if not all(isinstance(each, dict) for each in given.values()):
+        return None
+    return {name: list(each) for name, each in given.items()}
 
 
 async def _all_tools(upstream: Client) -> list[Tool] | None:

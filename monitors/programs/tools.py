@@ -83,9 +83,8 @@ def _tool(entry: Any) -> Tool | None:
         return None
     schema = given.get("inputSchema") or given.get("parameters") or {}
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    return Tool(
-        given["name"], str(given.get("description") or ""), tuple(properties or ())
-    )
+    named = properties if isinstance(properties, Mapping) else ()
+    return Tool(given["name"], str(given.get("description") or ""), tuple(named))
 
 
 def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:

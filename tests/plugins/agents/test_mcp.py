@@ -11,8 +11,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from click.testing import CliRunner
@@ -27,8 +28,9 @@ from mcp.server import MCPServer, Server
 from mcp.shared.message import SessionMessage
 from mcp.types import CallToolResult, JSONRPCResponse, TextResourceContents
 
+from forewarn.monitors.programs.tools import tools_of
 from forewarn.plugins.agents import AgentGuard
-from forewarn.plugins.mcp import BUSY, LATE, _Said, guarded_server
+from forewarn.plugins.mcp import BUSY, LATE, _Said, _tools, guarded_server
 
 SERVER = Path(__file__).with_name("files_server.py")
 SAFE = "copied_first := always (tool == delete -> once (tool == backup and not failed))"
@@ -521,6 +523,17 @@ def test_where_a_tool_takes_any_arguments_a_law_may_name_any(tmp_path: Path) -> 
     agent.call(path="y")
     assert not agent.read()["result"]["isError"]
     assert agent.end() == 0
+
+
+@pytest.mark.parametrize("properties", [5, None, "path", [{"path": 1}]])
+def test_a_schema_that_is_none_names_no_arguments(properties: object) -> None:
+    schema = {"type": "object", "properties": properties}
+    tool = SimpleNamespace(name="backup", input_schema=schema)
+    page = SimpleNamespace(tools=[tool], next_cursor=None)
+    upstream: Any = SimpleNamespace(list_tools=AsyncMock(return_value=page))
+    assert asyncio.run(_tools(upstream)) is None
+    entry = {"name": "backup", "inputSchema": schema}
+    assert tools_of([entry], "tools.json")[0].arguments == ()
 
 
 RULES = """\

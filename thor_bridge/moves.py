@@ -1,7 +1,7 @@
 """A model of the seventeen verbs: what each needs and changes, by type of object.
 
-What is so is a set of facts, the texts of object predicates mostly. The model knows
-nothing of distances, and nothing of what does not fit.
+A situation is a set of facts, mostly the texts of object predicates. The model ignores
+distances, and whether things fit.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def objects_in(steps: Iterable[str], texts: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes so under a condition, and what no longer is; sets of facts."""
+    """The facts that a condition adds and removes."""
 
     needs: int
     adds: int
@@ -164,14 +164,14 @@ class Model:
         return bits
 
     def _known(self, facts: Iterable[Fact]) -> int:
-        """The facts that somebody asks for; the others need not be followed."""
+        """The requested facts; the others need not be tracked."""
         bits = 0
         for fact in facts:
             bits |= self.facts.get(fact, 0)
         return bits
 
     def state(self, values: Mapping[str, Value], at: str | None) -> int:
-        """What a frame shows, and where the robot has gone last."""
+        """The facts in a frame, and where the robot last went."""
         bits = 0
         for fact, bit in self.facts.items():
             signal, _, wanted = fact.partition(" == ")
@@ -181,7 +181,7 @@ class Model:
         return bits if at is None else bits | self.facts.get(_at(at), 0)
 
     def find(self, action: Action) -> list[Move]:
-        """The moves that an action may come to, in one situation or another."""
+        """The moves that an action may amount to, depending on the situation."""
         wanted = canonical(action)
         return [move for move in self.moves if move.action == wanted]
 
@@ -379,7 +379,7 @@ def _empty(name: str) -> list[Fact]:
 
 
 def atoms_of(*texts: str) -> set[Fact]:
-    """The facts that expressions and laws speak of."""
+    """The facts that expressions and laws mention."""
     vocabulary = load_vocabulary("household")
     nodes = (
         n for text in texts if text for n in parse_formula(text, vocabulary).walk()

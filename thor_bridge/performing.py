@@ -45,7 +45,7 @@ class Robot:
         """Carry out one step of a plan, such as `find Mug`, `pick Mug` or `put Sink`.
 
         Args:
-            instruction: The step: a verb and what it is about.
+            instruction: The step: a verb and its object.
         """
         over = self.world.ended()
         if over is not None:
@@ -116,7 +116,7 @@ class Tally:
         self.identical += all(same)
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts, and the share of steps that agree; None of no steps."""
+        """The counts, and the fraction of steps that agree; None without steps."""
         return {
             "steps": self.steps,
             "agree": self.agree,
@@ -139,7 +139,7 @@ class Conformance:
         self.by_set.setdefault(recording.part, Tally()).add(same)
 
     def as_dict(self) -> dict[str, Any]:
-        """As `forewarn thor replay --json` has it."""
+        """As in `forewarn thor replay --json`."""
         sets = {name: tally.as_dict() for name, tally in self.by_set.items()}
         return {**self.total.as_dict(), "by_set": sets}
 
@@ -180,7 +180,7 @@ def replay(
         outcomes: The recordings.
         scenes: The scenes that they happened in; our own if not given.
         inside: In this process, rather than through ai2thor's controller.
-        watched: Hands the runs on, and may say how many there were.
+        watched: Passes the runs on, and may show progress.
     """
     recordings = list(read_recordings(outcomes))
     known = load_scenes(scenes)
@@ -225,7 +225,7 @@ def _succeeds(robot: HighLevel, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """What became of a task.
+    """The outcome of a task.
 
     Args:
         task: Its name.
@@ -233,7 +233,8 @@ class Performed:
         failed: How many of these steps failed.
         reached: Whether the goal was reached at some moment; None if unknown.
         kept: Whether the law was kept; None if none is known.
-        error: Why it could not be done at all: the scene lacks something, perhaps.
+        error: Why it could not be done at all, for example because the scene lacks
+            something.
     """
 
     task: str
@@ -267,7 +268,7 @@ def perform(
     """Does the tasks, each in a scene of its own.
 
     The robot neither fails nor refuses: it carries out every instruction, including
-    hazardous ones. A merged task is done as one does it who minds the hazard.
+    hazardous ones. A merged task is done while avoiding the hazard.
 
     Args:
         tasks: All that there are.
@@ -339,7 +340,7 @@ class _Judge:
             self._law.step(frame.values)
 
     def kept(self) -> bool | None:
-        """Whether nothing was broken, and nothing is owed at the end."""
+        """Whether nothing was broken, and nothing is pending at the end."""
         law = self._law
         if law is None:
             return None

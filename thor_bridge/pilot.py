@@ -1,9 +1,9 @@
 """A robot that plans, with human habits: it slips, takes shortcuts, and may refuse.
 
-It stands in for an LLM agent where none is at hand, and is no model of any: its habits
-are numbers (`habits.yaml`), and what is measured on it depends on them. Told to think
-again it searches for another plan under which the rule that it was told is kept, if
-it is one of those that comply.
+It stands in for an LLM agent if none is available, and is not a model of one: its
+habits are numbers (`habits.yaml`), and what is measured on it depends on them. Told to
+reconsider, it searches for another plan that keeps the rule, if it is a robot that
+complies.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Habits(Strict):
-    """What is chance in the robot; shares from 0 to 1.
+    """The robot's random traits; fractions from 0 to 1.
 
     Args:
         format: Of the file.
-        carelessness: How often it pays the rule no heed: it does the hazardous half
-            of its task too, and takes shortcuts that break the rule.
+        carelessness: How often it ignores the rule: it does the hazardous half of its
+            task too, and takes shortcuts that break the rule.
         refusal: Probability that it rejects a task at once.
         haste: How often it acts without looking for the thing first.
         compliance: How often it is a robot that heeds a warning.
@@ -75,7 +75,7 @@ def frozen_habits() -> Habits:
 
 @dataclass(slots=True)
 class _Aim:
-    """Something to bring about, or steps to follow where that is not known how."""
+    """A goal to reach, or steps to follow if no goal is known."""
 
     goal: Condition | None = None
     steps: list[Action] = field(default_factory=list)
@@ -83,7 +83,7 @@ class _Aim:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a robot knows of a task before it begins."""
+    """A robot's knowledge of a task before it begins."""
 
     task: Task
     model: Model
@@ -102,7 +102,7 @@ def _known(name: str, tasks: Path | None) -> _Known:
 class HouseholdPlanner:
     """Plans for a task from what the frames show.
 
-    What is not given is as `habits.yaml` has it.
+    Defaults are in `habits.yaml`.
 
     Args:
         task: The task's name.
@@ -143,7 +143,7 @@ class HouseholdPlanner:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Begins an episode; what the robot is like in it follows from the seed."""
+        """Begins an episode; the robot's traits follow from the seed."""
         # Each trait is drawn by itself, so that another share changes no other trait.
         habits = self.habits
         task = self._known.task.name
@@ -178,7 +178,7 @@ class HouseholdPlanner:
 
     @property
     def found(self) -> str | None:
-        """What the robot has gone to last."""
+        """What the robot last went to."""
         return self._at
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
@@ -194,7 +194,7 @@ class HouseholdPlanner:
     # -- seeing
 
     def _see(self, frame: Frame) -> None:
-        """Takes in what the frame shows, and what became of the last proposal."""
+        """Reads the frame, and the outcome of the last proposal."""
         self._seen = frame.sequence
         proposed, values = self._proposed, frame.values
         if proposed is not None:
@@ -234,14 +234,14 @@ class HouseholdPlanner:
             self._doubted = self._known.model.facts.get(f"is_open({name})", 0)
 
     def _tried(self, action: Action) -> None:
-        """Counts what failed or was withheld, and loses patience with it."""
+        """Counts failed and withheld actions, and gives up after too many."""
         about = action.name, str(named(action))
         self._tries[about] += 1
         if self._tries[about] >= PATIENCE:
             self._leave()
 
     def _leave(self) -> None:
-        """Gives up what it is at, and goes on with what else there is to do."""
+        """Gives up the current part, and continues with the rest."""
         self._tries.clear()
         self._doubted = 0
         self._plan.clear()
@@ -250,7 +250,7 @@ class HouseholdPlanner:
     # -- thinking again
 
     def _heed(self, reflection: str) -> None:
-        """Forbids itself what it was told, or gives up."""
+        """Adopts the laws of a reflect prompt, or gives up."""
         self._plan.clear()
         if self._luck.random() < self.habits.resignation:
             self._agenda.clear()
@@ -279,13 +279,13 @@ class HouseholdPlanner:
         return Action("finish")
 
     def _settle(self) -> Action | None:
-        """What brings about that nothing is owed, where something is."""
+        """The moves that settle a pending obligation, if there is one."""
         if not any(map(Ban.owes, self._bans, self._monitors)):
             return None
         return self._toward(NOTHING)
 
     def _toward(self, goal: Condition) -> Action | None:
-        """The next action on the way to a goal; None once it is there, or no way is."""
+        """The next action towards a goal; None if it is reached or unreachable."""
         if goal.holds(self._state) and not any(
             map(Ban.owes, self._bans, self._monitors)
         ):
@@ -304,7 +304,7 @@ class HouseholdPlanner:
         return first.action
 
     def _step(self, steps: Sequence[Action]) -> Action | None:
-        """The next of some steps, or what has to be done before it."""
+        """The next of some steps, or its precondition."""
         if not steps:
             return None
         moves = self._known.model.find(steps[0])
@@ -353,7 +353,7 @@ def _expected(state: int, moves: Sequence[Move]) -> Iterator[tuple[int, Move]]:
 
 
 def _rules(reflection: str) -> Iterator[str]:
-    """The laws that a reflect prompt names; what it quotes as data is none of them."""
+    """The laws that a reflect prompt names; laws quoted as data do not count."""
     for line in reflection.split(BEGIN)[0].splitlines():
         head, _, text = line.partition(": ")
         while head == "Rule" and text:

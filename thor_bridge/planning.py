@@ -1,7 +1,7 @@
 """Plans for household tasks: a search over the model of the verbs.
 
-It is A* with the additive heuristic, and can be told laws that no step of the plan
-may break.
+It is A* with the additive heuristic, and accepts laws that no step of the plan may
+break.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _Node = tuple[int, tuple[int, ...]]
 
 
 class Condition:
-    """A condition on facts, to be tested and to be aimed at.
+    """A condition on facts, for testing and as a goal.
 
     Args:
         ways: Its disjuncts, each the literals that fulfil it.
@@ -124,7 +124,7 @@ def condition(model: Model, text: str) -> Condition:
 
 
 class Ban:
-    """A law that no step of a plan may break, and that nothing may be owed of after.
+    """A law that no step of a plan may break, with nothing pending after the plan.
 
     Args:
         text: The law.
@@ -156,7 +156,7 @@ class Ban:
         return None if after == self.automaton.violated else after
 
     def owes(self, monitor: int) -> bool:
-        """Whether something is owed that can go unmet."""
+        """Whether an obligation is pending that can go unmet."""
         return bool(self._pending[monitor])
 
 
@@ -175,7 +175,7 @@ def search(
     Args:
         model: What can be done.
         state: The facts that hold now.
-        goal: What shall hold then, with nothing owed.
+        goal: The goal, with nothing pending.
         bans: Laws that no step may break.
         monitors: The states of their monitors now.
     """
@@ -232,7 +232,7 @@ def _follow(
 
 
 def _relevant(model: Model, goal: Condition, bans: Sequence[Ban]) -> list[Move]:
-    """The moves that bring about something that is wanted, or needed for that."""
+    """The moves that achieve something wanted, or needed for that."""
     bits = model.facts
     wanted = [literal for way in goal.ways for literal in way]
     wanted += [literal for ban in bans for literal in ban.literals]

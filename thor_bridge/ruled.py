@@ -1,8 +1,9 @@
-"""A guard of hand-written rules, as a baseline: AgentSpec's way with household robots.
+"""A guard of hand-written rules, as a baseline: AgentSpec's approach for household
+robots.
 
 A rule has a verb, looks at what the verb is about, and stops the robot before the act.
-It knows neither the task nor what an act leads to. The hazards are those of AgentSpec's
-eleven rules; the lists of things are ours.
+It knows neither the task nor the effects of an act. The hazards are those of
+AgentSpec's eleven rules; the lists of things are ours.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ WOODEN = frozenset("Bed Box Pillow Sofa".split())
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a rule sees: the act, what is held, what was found last, and the frame."""
+    """A rule's inputs: the act, the held object, the last object found, and the frame.
+    """
 
     thing: str
     held: str
@@ -88,7 +90,7 @@ RULES: Mapping[str, Callable[[Moment], bool]] = {
 
 
 class RuledPlanner(HouseholdPlanner):
-    """The planning robot, stopped by the rules: they stand in its own loop."""
+    """The planning robot, stopped by the rules, which run in its own loop."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
         """What the robot would do, or `stop`."""

@@ -135,7 +135,7 @@ Thing = Mapping[str, Any]
 
 
 class Event(Protocol):
-    """What a low-level action gives back."""
+    """The result of a low-level action."""
 
     @property
     def metadata(self) -> Metadata:
@@ -143,11 +143,11 @@ class Event(Protocol):
 
 
 class LowLevel(Protocol):
-    """What the verbs need: ai2thor's controller, or the household in this process."""
+    """The controller for the verbs: ai2thor's, or the household in this process."""
 
     @property
     def last_event(self) -> Event:
-        """What the last action gave back."""
+        """The result of the last action."""
 
     def step(self, action: str, **arguments: Any) -> Event:
         """Carries out a low-level action."""
@@ -160,10 +160,10 @@ class Result:
     Args:
         action: The step as it was spelt.
         done: Whether it was done.
-        message: What the controller says of it; empty when it was done.
+        message: The controller's message; empty if it was done.
         error: AI2-THOR's own error text.
-        reported: Whether SafeAgentBench's controller says so when it was not done:
-            of hands that fail it does not.
+        reported: Whether SafeAgentBench's controller reports a failure; it does not for
+            failing hands.
     """
 
     action: str

@@ -1,4 +1,4 @@
-"""What is here for AI2-THOR, and the errors of a simulator that fails."""
+"""What is installed for AI2-THOR, and the errors of a failing simulator."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class SimulatorDied(SimulatorError):
 
 
 class NoBuild(SimulatorError):
-    """The simulator's build is not here, and cannot be downloaded."""
+    """The simulator's build is not installed, and cannot be downloaded."""
 
     exit_status = 3
 
 
 class OutOfStep(SimulatorError):
-    """The simulator answered another action than the one that was sent."""
+    """The simulator answered a different action from the one that was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThorSupport(Support):
-    """What of AI2-THOR can be used on this machine.
+    """The parts of AI2-THOR that can be used on this machine.
 
     Args:
         protocols: How a player can be spoken to.

@@ -1,8 +1,8 @@
 """Household tasks: our own suite, and SafeAgentBench's files where a user has them.
 
-A task says what the robot is told, a plan that does it, the goal that then holds, and
-the law that must not be broken meanwhile. A hazardous task is one whose plan breaks
-its law. A merged task asks for the safe thing under the law of its hazardous twin.
+A task has an instruction, a plan that does it, the goal that then holds, and the law
+that must be kept meanwhile. A hazardous task is one whose plan breaks its law. A merged
+task demands the safe result under the law of its hazardous twin.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TEXTS = ("fillLiquid", "temperature")
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """What must be so of some objects, one entry each."""
+    """The required states of some objects, one entry each."""
 
     entries: tuple[Mapping[str, Any], ...]
 
@@ -56,7 +56,7 @@ class Specification:
         )
 
     def share(self, metadata: Mapping[str, Any]) -> float:
-        """The share of values that the best objects have, from 0 to 1."""
+        """The fraction of values that the best objects have, from 0 to 1."""
         good = total = 0
         for entry in self.entries:
             wanted = [key for key in entry if key != "objectType"]
@@ -72,7 +72,7 @@ class Specification:
         return good / total if total else 1.0
 
     def predicates(self) -> tuple[str, ...]:
-        """The object predicates that it speaks of."""
+        """The object predicates that it mentions."""
         return tuple(dict.fromkeys(key for key, _ in self._literals()))
 
     def expression(self) -> str:
@@ -242,7 +242,7 @@ class Task:
     hazard: tuple[str, ...] = ()
 
     def watch(self) -> list[str]:
-        """The object predicates that goal and law speak of."""
+        """The object predicates that goal and law mention."""
         vocabulary = load_vocabulary("household")
         names: set[str] = set()
         if self.goal:
@@ -252,12 +252,12 @@ class Task:
         return sorted(name for name in names if name not in vocabulary.signals)
 
     def objects(self) -> tuple[str, ...]:
-        """The types that its steps, its goal and its law speak of."""
+        """The types that its steps, its goal and its law mention."""
         steps = (*self.prepare, *self.steps, *self.hazard)
         return objects_in(steps, (self.goal, self.law))
 
     def predicates(self) -> list[str]:
-        """What a chain of this task is learned over: what law and goal ask, and means.
+        """The predicates for a chain of this task: those of law and goal, and means.
 
         The means are what is held, and which doors are open.
         """
@@ -269,7 +269,7 @@ class Task:
         return list(dict.fromkeys([*asked, *held, *doors]))
 
     def settings(self) -> dict[str, Any]:
-        """What a household world needs to be in this task's scene."""
+        """A household world's settings for this task's scene."""
         settings: dict[str, Any] = {"scene": self.scene, "watch": self.watch()}
         if self.prepare:
             settings["prepare"] = list(self.prepare)
@@ -382,7 +382,7 @@ def _sentence(text: str) -> str:
 
 
 class Household:
-    """What a family of scenarios needs to know of each task; a `TaskBook`.
+    """A family of scenarios' data about each task; a `TaskBook`.
 
     Args:
         tasks: A suite file, or a folder of SafeAgentBench's; our own if not given.
@@ -512,11 +512,11 @@ def _requirements() -> Mapping[int, str]:
 
 
 class Controlled(Protocol):
-    """What takes AI2-THOR's actions and shows its metadata."""
+    """A controller that takes AI2-THOR's actions and shows its metadata."""
 
     @property
     def last_event(self) -> Any:
-        """What the last action gave back."""
+        """The result of the last action."""
 
     @property
     def step(self) -> Callable[..., Any]:
@@ -549,7 +549,7 @@ def vary(
 
     Args:
         controller: Of a scene that has just begun.
-        variation: How much is to differ.
+        variation: How much the beginning differs.
         seed: What chance follows from.
         spared: The types that stay as they are, apart from where they lie; nothing
             is put into or onto them.

@@ -108,7 +108,7 @@ class HighLevel:
         """Carries out an action.
 
         Raises:
-            InvalidInput: It is none of the seventeen verbs, or lacks its object.
+            InvalidInput: It is not one of the seventeen verbs, or lacks its object.
         """
         verb = _VERBS.get(action.name)
         if verb is None:
@@ -148,12 +148,12 @@ class HighLevel:
         exclude: str | None = None,
         inherited: bool = False,
     ) -> Thing | None:
-        """The object that a name means: the nearest that is not shut in.
+        """The object that a name means: the nearest that is not in a closed receptacle.
 
         Args:
             name: A type as ids begin with it, so a basin is found as its Sink.
             number: The same number means the same object for the whole episode.
-            exclude: One that it is not.
+            exclude: A type that it is not.
             inherited: Only parts of others, such as a sink's basin.
         """
         objects: list[Thing] = self._metadata["objects"]

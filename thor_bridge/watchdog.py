@@ -213,7 +213,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
 
 
 class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
-    """ai2thor's WSGI server; faults in its thread come out where one waits."""
+    """ai2thor's WSGI server; errors in its thread are raised in the waiting one."""
 
     stopped: bool
 

@@ -1,8 +1,8 @@
 """The way to AI2-THOR: its own controller, with a watchdog over the simulator.
 
-`connect` gives ai2thor's `Controller` for the real Unity player or for our
-household. What ai2thor 5.0.0 leaves hanging becomes a named error within seconds, and
-nothing is left behind: no process, no pipe, no port.
+`connect` gives ai2thor's `Controller` for the real Unity player or for our household.
+Where ai2thor 5.0.0 would hang, there is a named error within seconds, and nothing is
+left behind: no process, no pipe, no port.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def connect(
         player: `household`, `unity` (the build that ai2thor downloads), or the command
             line of a player.
         scenes: For the household: a scene file.
-        seed: For the household: what chance follows from.
+        seed: For the household: the seed of its randomness.
         failures: For the household: `off`, or `real` for physical failures.
         server: How the player is spoken to.
         start_timeout_s: How long it may take until it first answers.
@@ -82,7 +82,7 @@ def connect(
 
     Raises:
         MissingDependency: ai2thor is not installed.
-        NoBuild: The Unity build is not here and cannot be downloaded.
+        NoBuild: The Unity build is not installed and cannot be downloaded.
         SimulatorError: The player does not start, or does not speak the protocol.
     """
     from forewarn.thor_bridge.watchdog import (
@@ -113,7 +113,7 @@ def connect(
 
 @contextmanager
 def _build_at_hand(player: str) -> Iterator[None]:
-    """Says what to do where ai2thor cannot get the build that it wants."""
+    """Reports what to do if ai2thor cannot get its build."""
     try:
         yield
     except (ValueError, OSError) as error:

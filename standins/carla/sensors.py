@@ -123,8 +123,8 @@ class Sensors:
     def _cast(
         self, sensors: list[Sensor], dt: float
     ) -> Iterator[tuple[Sensor, int, bytes]]:
-        """What comes of rays. All share the scene, and numpy releases the interpreter
-        lock.
+        """Sensor data from rays. All share the scene, and numpy releases the
+        interpreter lock.
         """
         from forewarn.standins.carla.sights import SIGHTS, velocities
         from forewarn.standins.carla.surroundings import Ground, Surroundings

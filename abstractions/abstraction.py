@@ -242,7 +242,7 @@ class Abstraction:
             steps = lag_s / self.period_s
             if abs(steps - round(steps)) > 1e-6:
                 raise InvalidAbstraction(
-                    f"lag_s {lag_s:g} is no whole number of periods of"
+                    f"lag_s {lag_s:g} is not a whole number of periods of"
                     f" {self.period_s:g} s"
                 )
 
@@ -535,7 +535,7 @@ class Abstraction:
                 raise InvalidAbstraction(
                     f"{name!r:.60} cannot be the name of a score",
                     source=source,
-                    mend="take a word that is no signal",
+                    mend="choose a name that is not a signal's",
                 )
             try:
                 scores.append(Score(name, parse_score(text, vocabulary)))

@@ -44,7 +44,7 @@ def parse_address(address: str) -> tuple[str, int]:
     host = host.strip("[]")
     if scheme != "tcp" or not host or not port.isdecimal() or int(port) > 65535:
         raise InvalidInput(
-            f"{address!r:.80} is no address of cyber_bridge",
+            f"{address!r:.80} is not an address of cyber_bridge",
             mend=f"write tcp://HOST:{PORT}",
         )
     return host, int(port)

@@ -43,8 +43,7 @@ WOODEN = frozenset("Bed Box Pillow Sofa".split())
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A rule's inputs: the act, the held object, the last object found, and the frame.
-    """
+    """A rule's inputs: the act, the held object, the last one found, and the frame."""
 
     thing: str
     held: str

@@ -398,7 +398,7 @@ class Household:
     def entry(self, name: str) -> dict[str, Any]:
         task = find_task(self._book, name)
         if not task.law:
-            raise InvalidInput(f"nobody knows a law that {name} must keep")
+            raise InvalidInput(f"no law is known for {name}")
         return {
             "name": f"household-{name}",
             "instruction": task.instruction,

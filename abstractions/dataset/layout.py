@@ -190,7 +190,7 @@ def kind_of(stored: pa.DataType) -> Kind:
         pa.string(): "json",
     }
     if stored not in kinds:
-        raise InvalidTrace(f"a column of {stored} holds no signal")
+        raise InvalidTrace(f"a column of {stored} is not a signal")
     return kinds[stored]
 
 
@@ -357,5 +357,7 @@ class PartFacts:
         except IndexError:
             raise InvalidTrace("a run has no header", source=source) from None
         except ValueError:
-            raise InvalidTrace("a run is told of in part", source=source) from None
+            raise InvalidTrace(
+                "a run's metadata is incomplete", source=source
+            ) from None
         return cls(tuple(runs), file.vocabularies)

@@ -122,7 +122,7 @@ class Around:
                 f"--body takes FRONT,BACK,WIDTH in m, not {text!r:.60}"
             ) from None
         if not (0 < front < 30 and 0 <= back < 30 and 0 < width < 10):
-            raise click.UsageError(f"--body {text!r:.60} is the size of no car")
+            raise click.UsageError(f"--body {text!r:.60} is not a plausible car size")
         return {"front_m": front, "back_m": back, "width_m": width}
 
     FILE = click.Path(dir_okay=False, path_type=Path)

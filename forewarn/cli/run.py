@@ -110,14 +110,14 @@ class Guided(Warned):
         if judged:
             if risky:
                 raise click.UsageError(
-                    "without --model there is no risk to be held to that"
+                    "without --model there is no risk to compare with that"
                 )
             model = without_risk(scenario, out)
             policy = chosen_policy(None, None, horizon_s, intervene, shadow=shadow)
             return model, policy, "Guarded by rules alone: no model tells of a risk."
         if risky or shadow or intervene or self.tally or self.let_pass:
             raise click.UsageError(
-                "there is no guard to be told anything (give its model by --model)"
+                "there is no guard to configure (give its model by --model)"
             )
         said = "UNGUARDED: there is no model, and nothing was judged."
         asks = "" if self.unguarded else " Give --model, or say --unguarded."

@@ -202,7 +202,7 @@ def _call_logs(logs: Sequence[Path]) -> list[Path]:
     tables = [file for file in files if file.suffix == ".csv"]
     if found and len(found) + len(tables) < len(files):
         other = next(file for file in files if file not in [*found, *tables])
-        raise InvalidInput("this is no log of an agent's calls", source=str(other))
+        raise InvalidInput("this is not a log of an agent's calls", source=str(other))
     return found
 
 

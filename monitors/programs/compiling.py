@@ -170,7 +170,7 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
     if found := _ONLY.fullmatch(text):
         tests = _who(found["who"])
         if not tests:
-            raise _Unknown("nobody is meant by this")
+            raise _Unknown("this names no person or role")
         negated = (
             f"not ({' and '.join(tests)})" if len(tests) > 1 else f"not {tests[0]}"
         )
@@ -259,7 +259,7 @@ def _asked_for(text: str) -> str:
             if named is None:
                 break
             return f"Asks(request, {json.dumps(deed)}, {json.dumps(named)})"
-    raise _Unknown(f"nobody knows how to tell whether somebody would {text!r:.60}")
+    raise _Unknown(f"no known test for whether somebody would {text!r:.60}")
 
 
 def _in(room: str) -> str:

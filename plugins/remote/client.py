@@ -189,7 +189,7 @@ class GuardClient(object):
             if content.get("decision") not in KINDS or type(answered) is not int:
                 raise Lost("the guard's answer is no decision")
             if content["decision"] == "slow" and not _is_speed(content.get("cap_kmh")):
-                raise Lost("the guard says slow, and not how slow")
+                raise Lost("the guard's slow has no speed limit")
             if answered == sequence:
                 return content
             if answered > sequence:

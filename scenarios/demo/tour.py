@@ -146,7 +146,9 @@ def travel(
     trained = _learn(leg, scenario, paths, shown)
     policy = trained.policy
     if policy is None:
-        raise InvalidInput(f"no threshold for {scenario.name} keeps the demo's promise")
+        raise InvalidInput(
+            f"no threshold for {scenario.name} keeps the demo's guarantee"
+        )
     file = folder / f"{scenario.name}.model.json"
     write_json(file, models_as_dict(trained.models))
     wish = Wish(scenario, file, policy, leg.held_out, sweep=True)

@@ -116,7 +116,7 @@ def check_header(run: Stored, header: TraceHeader) -> tuple[Source, int]:
 def _refuse_guarded(path: Path, guarded: bool) -> None:
     if guarded:
         raise InvalidInput(
-            "a guard intervened in this run, so nobody knows how it would have gone on",
+            "a guard intervened in this run, so its unguarded outcome is unknown",
             source=str(path),
             mend="use runs without a guard, or in shadow mode",
         )

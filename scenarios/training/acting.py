@@ -333,7 +333,7 @@ def acting_policy(
     }
     if not acts:
         raise InvalidInput(
-            f"{', '.join(sorted(moving))}: who is to move is not helped by a {kind}",
+            f"{', '.join(sorted(moving))}: a {kind} cannot help if movement is needed",
             mend="alert only",
         )
     return replace(base, rules=rules | acts, promises={})

@@ -291,7 +291,7 @@ def _physics(host: Host, which: int) -> list[Any]:
 @does("apply_physics_control")
 def set_physics(host: Host, which: int, wanted: list[Any]) -> None:
     if len(wanted) != 17 or number(wanted[11]) <= 0.0:
-        raise Refusal("this is no physics control of CARLA 0.9.16")
+        raise Refusal("this is not a physics control of CARLA 0.9.16")
     vehicle_of(host, which).physics = wanted
 
 

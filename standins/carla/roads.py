@@ -314,7 +314,7 @@ def prepared(text: str) -> str:
     try:
         root = ET.fromstring(text)  # noqa: S314  without document types it is harmless
         if root.tag != "OpenDRIVE":
-            raise InvalidInput(f"the map is no OpenDRIVE but <{root.tag:.40}>")
+            raise InvalidInput(f"the map is not OpenDRIVE but <{root.tag:.40}>")
         _refer(root)
         for signal in root.iter("signal"):
             if signal.get("type") in _ARROWS:
@@ -324,7 +324,7 @@ def prepared(text: str) -> str:
         for road in root.iter("road"):
             _shorten(road)
     except (ET.ParseError, ValueError, TypeError) as error:
-        raise InvalidInput(f"the map is no OpenDRIVE: {error}") from error
+        raise InvalidInput(f"the map is not OpenDRIVE: {error}") from error
     return ET.tostring(root, encoding="unicode", xml_declaration=True)
 
 

@@ -273,7 +273,10 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
         ),
         ({"predicates": [{"when": "wet", "lag_s": -1}]}, "predicates.0.lag_s"),
         ({"predicates": [{"when": "wet", "lag_s": []}]}, "predicates.0.lag_s"),
-        ({"predicates": [{"when": "wet", "lag_s": 0.7}]}, "no whole number of periods"),
+        (
+            {"predicates": [{"when": "wet", "lag_s": 0.7}]},
+            "not a whole number of periods",
+        ),
         ({"predicates": [{"when": "wet", "lag_s": [1, 1]}]}, "appears twice"),
         ({"predicates": ["wet", 3]}, "predicates.1: write a condition"),
         ({"predicates": [{"wen": "wet"}]}, "unknown key 'wen' (did you mean when?)"),

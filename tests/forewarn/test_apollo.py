@@ -85,13 +85,16 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
     [
         ([], "give one of --bridge"),
         (["--fake", "s2", "--node"], "give one of --bridge"),
-        (["--bridge", "127.0.0.1"], "no address of cyber_bridge"),
+        (["--bridge", "127.0.0.1"], "not an address of cyber_bridge"),
         (["--bridge", "tcp://127.0.0.1:1", "--without", "chassis"], "done without"),
         (["--bridge", "tcp://127.0.0.1:1", "--map", "nowhere"], "nowhere"),
         (["--bridge", "tcp://127.0.0.1:1", "--told", "rian=1"], "did you mean rain"),
         (["--bridge", "tcp://127.0.0.1:1", "--told", "rain=wet"], "--told"),
         (["--bridge", "tcp://127.0.0.1:1", "--body", "1,2"], "FRONT,BACK,WIDTH"),
-        (["--bridge", "tcp://127.0.0.1:1", "--body", "99,1,2"], "size of no car"),
+        (
+            ["--bridge", "tcp://127.0.0.1:1", "--body", "99,1,2"],
+            "not a plausible car size",
+        ),
         (["--fake", "tiny-road"], "does not run on SUMO"),
         (["--fake", "s1"], "it was learned on s2, and this is s1"),
         (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, and"),

@@ -109,7 +109,9 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
             mend="`forewarn thor harvest` writes scenes from a running AI2-THOR",
         ) from error
     if not grid:
-        raise InvalidInput("the robot can stand nowhere", source=source, place=name)
+        raise InvalidInput(
+            "there is no place where the robot can stand", source=source, place=name
+        )
     return Scene(name, _sound(objects), grid)
 
 

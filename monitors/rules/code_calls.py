@@ -151,7 +151,7 @@ _GIVES_BACK = re.compile(
 
 
 def _keeps_rights(program: Program) -> bool:
-    """Rights are taken on, and nothing gives them back whatever happens."""
+    """Privileges are raised, and not reliably dropped again."""
     takes = any(_TAKES_ON.search(call.method) for call in program.calls)
     guarded = (
         node
@@ -310,7 +310,7 @@ def _written(program: Program) -> Texts:
 
 
 def _changed(program: Program) -> Texts:
-    """The paths that are deleted, moved, or given other rights or owners."""
+    """The paths that are deleted or moved, or whose permissions or owner change."""
     others = (
         "os.chmod",
         "os.chown",

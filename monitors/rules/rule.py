@@ -75,7 +75,7 @@ class Rule:
         mode: `shadow` decides and enforces nothing; `off` is not evaluated.
         doc: Its purpose, for people.
         needs: Unknown predicates: the rule is off until they are known.
-        domain: Where it is not that of its set.
+        domain: The rule's domain, if it is not that of its set.
     """
 
     name: str

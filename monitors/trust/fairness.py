@@ -91,7 +91,7 @@ class FairnessReport:
         dwell: Whether the time in a state matters, likewise.
         reliability: Predicted against observed on held-out traces, by law.
         helpful: Unused predicates, ranked by information gain.
-        level: The share of flagged states that may be there by chance.
+        level: The fraction of flagged states that may be due to chance.
     """
 
     order: tuple[OrderFinding, ...]
@@ -186,7 +186,7 @@ def assess(
         candidates: Predicates that the abstraction does not use: their values along
             each of the sequences.
         outcome: Along each of the sequences, whether a violation followed.
-        level: The share of flagged states that may be there by chance.
+        level: The fraction of flagged states that may be due to chance.
         seed: For the permutations.
     """
     data = Sequences.of(chain.states, sequences)

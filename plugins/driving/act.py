@@ -59,7 +59,7 @@ class Stop:
         self._over_m: float | None = None
 
     def let_go(self) -> None:
-        """The car is its driver's again."""
+        """Returns the car to its driver."""
         self._line_m = self._over_m = None
 
     def acceleration(
@@ -92,7 +92,7 @@ def stopping_acceleration(
     conflicts: Sequence[Conflict],
     over_m: float | None = None,
 ) -> float:
-    """How to come to stand from here, in m/s².
+    """The acceleration for stopping from here, in m/s².
 
     Args:
         values: The signals of the frame before.
@@ -147,7 +147,7 @@ def stopping_acceleration(
 
 
 def _asked(values: Mapping[str, Any], speed: float) -> float:
-    """The braking that those ahead ask for; 0 if nothing is near."""
+    """The braking that vehicles ahead require; 0 if nothing is near."""
     asked = 0.0
     course = values.get("time_to_collision")
     if course is not None and course < 4.0:
@@ -221,7 +221,7 @@ _STANDS_KMH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a stop looks at beside the frame.
+    """The inputs of a stop beside the frame.
 
     Args:
         speed: The ego's, in m/s, as the world has it.
@@ -238,8 +238,8 @@ class CarActuator:
     """Slows and stops the car; `cut` takes it from its driver for good.
 
     Args:
-        look: What is around the car as the newest frame shows it; without it a stop
-            goes by the frame alone.
+        look: The car's surroundings at the newest frame; without them a stop uses the
+            frame alone.
     """
 
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
@@ -287,7 +287,7 @@ class CarActuator:
         return Action("stop", {"acceleration": wanted})
 
     def let_go(self) -> None:
-        """The car is its driver's again."""
+        """Returns the car to its driver."""
         self._stop.let_go()
         self._last_s = math.nan
 
@@ -305,7 +305,7 @@ class CarActuator:
 
 
 def wanted_acceleration(action: Action | None, speed: float) -> float:
-    """What an action asks for, in m/s²; without one the car rolls."""
+    """An action's acceleration in m/s²; without one the car coasts."""
     if action is None:
         return -_ROLLING
     unsaid = -COMFORT if action.name == "stop" else -_ROLLING

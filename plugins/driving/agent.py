@@ -63,8 +63,8 @@ class DrivingLLM:
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: Where the provider is, if not at its usual place.
-        temperature: How much chance is in the replies.
+        base_url: The provider's address, if it is not the usual one.
+        temperature: The randomness of the replies.
         timeout_s: How long a reply may take.
         every_s: How often the model is asked, by the world's clock.
         holds_s: For how long a choice still holds when the next one is late.
@@ -102,7 +102,7 @@ class DrivingLLM:
 
     @property
     def usage(self) -> dict[str, float]:
-        """Calls of the model, tokens, and replies that were none, in this episode."""
+        """Calls of the model, tokens, and unusable replies, in this episode."""
         return {**self._usage.as_dict(), "unusable_replies": self._unusable}
 
     @staticmethod
@@ -188,7 +188,7 @@ def _until_then(decision: Decision) -> Decision:
 
 
 def situation(frame: Frame) -> str:
-    """A frame in lines of our own signals: numbers and words of the vocabulary."""
+    """A frame as lines of text: numbers and words of the vocabulary."""
     lines = "\n".join(_shown(frame.values))
     return f"At {frame.time_s:.1f} s:\n{BEGIN}\n{lines}\n{END}"
 

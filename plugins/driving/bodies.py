@@ -1,7 +1,8 @@
-"""What the ego could know where only bodies are seen, and no lanes.
+"""The ego's knowledge if only bodies are known, without lanes.
 
-Everybody is taken to keep its speed and heading. The way ahead is a strip as wide as
-the ego, straight on: whoever has a part in it leads, and is as fast as it moves along.
+All road users are assumed to keep their speed and heading. The way ahead is a strip as
+wide as the ego, straight on: whoever has a part in it leads, and is as fast as it moves
+along.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a driver could know where vehicles follow the lanes of a road network.
+"""A driver's knowledge on a road network whose vehicles follow lanes.
 
-Everyone is looked ahead for as if they kept their speed along their own way. Two ways
-meet where their vehicles would touch; who is then ahead in the same direction leads,
-and everyone else crosses.
+All road users are predicted to keep their speed along their own path. Two ways meet
+where their vehicles would touch; who is then ahead in the same direction leads, and
+everyone else crosses.
 """
 
 from __future__ import annotations

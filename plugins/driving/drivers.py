@@ -1,4 +1,4 @@
-"""Drivers of simulators that steer by themselves, and what such a driver is told.
+"""Drivers of simulators that steer by themselves, and their commands.
 
 A simulator's own model keeps distance and lane whenever the driver looks. An action
 says how fast the driver would go, at which distance, and whether the driver looks; and
@@ -29,12 +29,12 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Driver:
-    """Somebody who drives: how fast, how close, and how often looking elsewhere.
+    """A driver: how fast, how close, and how often looking elsewhere.
 
     Args:
         wants_kmh: The speed that drivers want, from and to.
         headway_s: The distance in time that they keep, from and to.
-        distracted: How many of them look elsewhere now and then.
+        distracted: The fraction that looks elsewhere now and then.
         away_s: For how long, from and to.
     """
 
@@ -66,7 +66,7 @@ class Driver:
 
 
 def slower(told: Sequence[float], cap_kmh: float) -> list[float]:
-    """What is told, with a cap on the speed."""
+    """The command, with a cap on the speed."""
     capped = list(told)
     capped[CAP] = min(capped[CAP], cap_kmh / 3.6)
     return capped

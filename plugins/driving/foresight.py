@@ -1,4 +1,4 @@
-"""Foresight: what driving signals tell together, or over a while, that each does not.
+"""Foresight: signals derived from several driving signals, or from their history.
 
 It is worked out from a frame's own signals and those before it, so that every source
 of driving frames has it alike. Nothing of it looks into a driver or ahead in time.
@@ -120,7 +120,7 @@ _NEW_LEAD_M = 3.0  # a lead vehicle does not jump so far in a frame
 
 
 def lacking(provides: Sequence[str]) -> tuple[str, ...]:
-    """What can be worked out for a source that provides so much, and does not have."""
+    """The signals that can be derived for a source with these signals."""
     return tuple(
         name
         for name, inputs in _INPUTS.items()

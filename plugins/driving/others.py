@@ -1,4 +1,4 @@
-"""What the ego sees of others: vehicles ahead, beside and crossing, and pedestrians."""
+"""The ego's view of others: vehicles ahead, beside and crossing, and pedestrians."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Conflict(NamedTuple):
 
 @dataclass(slots=True)
 class Demand:
-    """What those ahead ask of the ego.
+    """The braking that vehicles ahead require of the ego.
 
     Args:
         speed: The ego's, in m/s.
@@ -58,11 +58,11 @@ class Demand:
     collision_s: float = math.inf
 
     def brake_within(self, room_m: float) -> None:
-        """Asks it to stand after so much room."""
+        """Requires stopping within this distance."""
         self.deceleration = max(self.deceleration, braking(self.speed, room_m))
 
     def collide_in(self, time_s: float) -> None:
-        """Tells of a collision course."""
+        """Reports a collision course."""
         self.collision_s = min(self.collision_s, time_s)
 
     def meet(self, passage: Passage, met: Conflict) -> float:
@@ -86,7 +86,7 @@ class Demand:
 
 
 def braking(speed: float, room_m: float) -> float:
-    """How hard one brakes, in m/s², to stand after so much room."""
+    """The braking in m/s² that stops within this distance."""
     return speed * speed / (2.0 * max(room_m, 0.1))
 
 

@@ -196,7 +196,8 @@ SHARES = {"false_alarms": 4, "missed": 3, "alarmed": 2, "violating": 1}
 
 
 def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
-    """Nothing seen yet: one rate a guarantee, and two a law that say if runs are alike.
+    """The initial evidence: one rate per guarantee, and two per law on whether runs
+    have changed.
 
     Args:
         certificate: What is guaranteed.

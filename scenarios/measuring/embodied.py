@@ -64,13 +64,13 @@ Recipe = Literal["none", "paper", "ours", "after", "rules"]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to guard: a row of the table.
+    """One guarding method: a row of the table.
 
     Args:
         recipe: `paper`: unbounded risk of the observed state, its point, smoothed over
-            all states, and warnings that are but words. `ours`: bounded risk of the
-            state that the action would lead to, its upper bound. `after`: the same of
-            the observed state. `rules`: hand-written ones in the robot's own loop.
+            all states, and warnings that only advise. `ours`: bounded risk of the state
+            that the action would lead to, its upper bound. `after`: the same of the
+            observed state. `rules`: hand-written ones in the robot's own loop.
         kind: What is done about it.
         threshold: From which risk on.
         compliance: How often the robot heeds a warning; None: as its habits have it.
@@ -131,7 +131,7 @@ class TaskJob:
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """What became of one run.
+    """The outcome of one run.
 
     Args:
         unsafe: Whether the law was broken.
@@ -143,8 +143,8 @@ class TaskRun:
         done: How many were carried out.
         failed: How many of these failed.
         warnings: How often it was told to think again.
-        review_s: What the guard's reviews took, all together.
-        tokens: What the robot's model took; None where it has none.
+        review_s: The total time of the guard's reviews.
+        tokens: The cost of the robot's model; None if it has none.
     """
 
     unsafe: bool

@@ -75,7 +75,7 @@ class Moment:
         law: The law.
         seed: The run's seed.
         time_s: When the law was broken.
-        lead_s: So long before it the intervention still helped; None: at no moment.
+        lead_s: How long before it the intervention still helped; None: never.
         runs: How many runs it took.
     """
 
@@ -191,7 +191,7 @@ class _Again:
         return _Again(planned)
 
     def check(self, job: Violation) -> None:
-        """Raises if the run does not come out as it did before."""
+        """Raises if the repeated run differs from the original."""
         broken = self._run(self._alone, job, job.broken.time_s)
         if job.broken not in broken:
             raise InvalidInput(
@@ -220,7 +220,7 @@ class _Again:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """What the last moments say of the warnings of a law, and of the guard.
+    """How a law's warnings, and the guard, compare with the last moments.
 
     Args:
         law: The law.

@@ -1,4 +1,4 @@
-"""Measuring: what a model's warnings are worth, on runs it was not learned from.
+"""Measuring: the quality of a model's warnings, on held-out runs.
 
 Episodes run once, with a guard that only watches, and the risk of every law is recorded
 at every frame; thresholds are then compared on the same runs. A second time they run
@@ -85,7 +85,7 @@ class LawRow:
         calibration: Of the guard's risk; None if no frame had one.
         brier_interval: The bootstrap interval of the Brier score, over runs.
         initial_risk: The mean risk at the first frame.
-        promise: What the policy promises of this threshold, if it does.
+        promise: The policy's guarantee for this threshold, if any.
     """
 
     law: str
@@ -115,7 +115,7 @@ class LawRow:
 
 @dataclass(frozen=True, slots=True)
 class Measurement(Plotted):
-    """All that was measured of a scenario.
+    """All measurements of a scenario.
 
     Args:
         scenario: Its name.
@@ -234,12 +234,12 @@ _FIRST_S = 0.15  # an alarm so soon was there from the beginning
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One way to warn at one threshold, as the paper counts.
+    """One warning method at one threshold, counted as in the paper.
 
     Args:
         way: The way to warn.
         law: The law.
-        threshold: As the paper writes it.
+        threshold: As in the paper.
         violating: In how many runs the law was broken.
         ahead_s: Of those with an alarm before the violation, how long before.
         blind: In how many of these the first alarm came at the trigger or after it.
@@ -318,7 +318,7 @@ def _written(way: str, threshold: float) -> str:
 
 
 def hidden(cells: Sequence[Cell]) -> Iterator[str]:
-    """What the table does not say, in sentences."""
+    """Remarks that the table does not contain, in sentences."""
     for each in cells:
         if not each.ahead_s:
             continue
@@ -414,7 +414,7 @@ def unknown_seeds(
 ) -> range:
     """The seeds that are asked for, or else some that the model does not know.
 
-    Of recordings all that it does not know.
+    For recordings, all that the model was not trained on.
 
     Args:
         model: The model's file.
@@ -454,7 +454,7 @@ def refuse_trained(
         model: The model.
         scenario: Whose runs they are.
         seeds: Which runs.
-        or_else: What else than other runs would do.
+        or_else: An alternative to other runs.
     """
     trained = trained_seeds(model, scenario)
     if both := sorted(trained.intersection(seeds)):
@@ -474,7 +474,7 @@ def measure(
         wish: What to measure.
         on: Where the episodes run.
         folder: The folder of their files; runs that are there already are not repeated.
-        progress: Shows how far it is.
+        progress: Shows progress.
     """
     if wish.last_moment:
         refuse_unrepeatable(wish.scenario, wish.seeds[0])
@@ -494,7 +494,7 @@ def measure(
 def _late(
     wish: Wish, found: Measurement, guarded: Sequence[Episode] | None, on: Pool
 ) -> Iterator[Late]:
-    """What the last moments say of each law's mildest threshold."""
+    """How each law's mildest threshold compares with the last moments."""
     good = [each for each in found.episodes if not each.failed]
     kind = kind_of(wish.policy)
     moments = sorted(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from glob import escape, glob
 
 import click
 from click.shell_completion import CompletionItem
+
+_PLAIN = re.compile(r"[\w@%+=:,./~-]+")
+"""What no shell takes for a command: completed words stand there without quotes."""
 
 
 def _beginning(
@@ -18,7 +22,7 @@ def _beginning(
     typed = os.path.expanduser(incomplete)
     for path in sorted(glob(f"{escape(typed)}*")) if endings else ():
         shown = f"{path}{os.sep}" if os.path.isdir(path) else path
-        if shown.endswith((os.sep, *endings)):
+        if shown.endswith((os.sep, *endings)) and _PLAIN.fullmatch(shown):
             found.append(CompletionItem(shown))
     return found
 

@@ -44,5 +44,15 @@ def test_models_are_completed(tmp_path: Path) -> None:
     assert completed("run", "s3", "--model", begun) == found
 
 
+@pytest.mark.parametrize(
+    "name", ["$(id)", "a;b", "a b", "a\nplain,b", "`id`", "a'b", "\x1b[2J", "*", "a&b"]
+)
+def test_no_file_s_name_commands_the_shell(name: str, tmp_path: Path) -> None:
+    """What is completed stands on the command line as it is, without quotes."""
+    (tmp_path / f"{name}.json").touch()
+    (tmp_path / "modèle.json").touch()
+    assert completed("show", f"{tmp_path}/") == [f"{tmp_path}/modèle.json"]
+
+
 def test_a_command_that_does_not_exist_completes_to_nothing() -> None:
     assert completed("rnu", "--mo") == []

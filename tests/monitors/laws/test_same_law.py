@@ -244,6 +244,6 @@ def test_random_pairs_of_the_same_law_agree() -> None:
     assert compared(100, 1) >= 90
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_thousand_pairs_of_the_same_law_agree() -> None:
     assert compared(2200, 2) >= 2000

@@ -160,7 +160,7 @@ def test_run_without_a_model_only_looks(tmp_path: Path) -> None:
     assert found["policy"] is None and found["unguarded"]
     for episode in found["episodes"]:
         assert (episode["mode"], episode["record"]) == ("unguarded", None)
-    assert "there is no guard to be told" in refused("run", KITCHEN, "--shadow")[1]
+    assert "there is no guard to configure" in refused("run", KITCHEN, "--shadow")[1]
     done = CliRunner().invoke(main, [str(each) for each in words])
     assert done.exit_code == 1
     assert done.stdout.startswith(

@@ -92,7 +92,7 @@ def test_nobody_is_stopped_for_a_law_that_asks_to_move() -> None:
     both = acting_policy(warned, laws, "stop", {law.name: 0.3 for law in laws})
     assert both.steps_for("38_1") == (Step("alert", 0.2),)
     assert both.steps_for(LAWS[0].name) == (Step("stop", 0.3),)
-    with pytest.raises(InvalidInput, match="38_1: who is to move is not helped"):
+    with pytest.raises(InvalidInput, match="38_1: a stop cannot help"):
         acting_policy(warned, moving, "stop", {"38_1": 0.3})
 
 

@@ -25,7 +25,6 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.evaluation.figures import at_most, runs_for
 from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
-from forewarn.plugins.loop.records import digest_of
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.episode import Episode
@@ -65,7 +64,7 @@ def measure(
         known = acted_on(scenario, model, policy, seeds, pool(jobs), place, known=known)
         last = policy
         wanted = Wanted(1.0, 1.0, CONFIDENCE, seeds)
-        kept = certified(scenario, digest_of(model), policy, wanted, known)
+        kept = certified(scenario, model, policy, wanted, known)
         yield which, _facts(scenario, seeds, known, least(kept, len(policies)))
 
 

@@ -30,8 +30,8 @@ class Guarantee:
         scenario: The scenario's name.
         pilot: The pilot's name.
         drawn: The digest of the scenario with its pilot: how runs are drawn.
-        model: The digest of the model's file.
-        policy: The digest of the policy.
+        model: The digest of what decides in the model.
+        policy: The digest of what decides in the policy.
     """
 
     violating: float

@@ -7,14 +7,16 @@ and certifying on the same runs would make the guarantee false far too often.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.plugins.loop.records import digest_of
 from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.pairs import slowed
 from forewarn.scenarios.running.campaign import campaign, jobs
@@ -53,7 +55,7 @@ def certify(
     """The result of these runs for the policy; `certified` says whether it holds."""
     policy = replace(policy, shadow=False)
     pairs = acted_on(scenario, model, policy, wanted.seeds, on, folder, progress)
-    return certified(scenario, digest_of(model), policy, wanted, pairs)
+    return certified(scenario, model, policy, wanted, pairs)
 
 
 def acted_on(
@@ -101,7 +103,7 @@ def acted_on(
 
 def certified(
     scenario: Scenario,
-    model: str,
+    model: Path,
     policy: Policy,
     wanted: Wanted,
     pairs: Sequence[tuple[Episode, Episode]],
@@ -118,7 +120,7 @@ def certified(
         scenario.name,
         scenario.pilot.name,
         drawn(scenario),
-        model,
+        deciding(model, policy),
         policy.digest,
     )
 
@@ -129,12 +131,24 @@ def drawn(scenario: Scenario) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def deciding(model: Path, policy: Policy) -> str:
+    """A digest of everything in a model that decides what a guard does by a policy."""
+    told = {"training"}
+    if policy.judge_by == "point":
+        told |= {"likely", "first_visits"}
+    content = [
+        {key: value for key, value in model_as_dict(each).items() if key not in told}
+        for each in load_models(model)
+    ]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def said_of(policy: Policy, scenario: Scenario, model: Path) -> str:
     """The sentence about a policy's guarantee for a scenario's runs; empty if none."""
     kept = policy.kept
     if kept is None or policy.shadow:
         return ""
-    if kept.holds(drawn(scenario), digest_of(model), policy.digest):
+    if kept.holds(drawn(scenario), deciding(model, policy), policy.digest):
         return kept.sentence()
     return (
         "The policy's guarantee says nothing of these runs: it was certified for"

@@ -12,14 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.abstractions.abstraction import Abstraction, load_abstraction
-from forewarn.abstractions.files import read_bytes
+from forewarn.abstractions.files import read_bytes, write_json
 from forewarn.cli import main
-from forewarn.monitors.chains.model import load_models
-from forewarn.monitors.guarding.policy import asks_to_move, load_policy
+from forewarn.monitors.chains.formats.own import models_as_dict
+from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.guarding.policy import Policy, asks_to_move, load_policy
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
-from forewarn.scenarios.training.certifying import said_of
+from forewarn.scenarios.training.certifying import deciding, said_of
 
 DRIVING = [
     name for name, path in shipped_scenarios().items() if path.parent.name == "driving"
@@ -70,6 +71,23 @@ def test_what_stops_ships_beside_what_warns(name: str) -> None:
     }
     if policy.kept is not None:  # it is about this scenario, model and policy
         assert said_of(policy, scenario, files.model) == policy.kept.sentence()
+
+
+def test_a_guarantee_is_of_what_decides_in_the_model(tmp_path: Path) -> None:
+    (model,) = load_models(Shipped.in_folder(FOLDER, "fork-in-microwave").model)
+    point, upper = Policy(), Policy(judge_by="upper")
+
+    def digests(of: Model) -> tuple[str, str]:
+        write_json(tmp_path / "model.json", models_as_dict((of,)))
+        found = (deciding(tmp_path / "model.json", each) for each in (point, upper))
+        return next(found), next(found)
+
+    was = digests(model)
+    bounds = replace(model, first_visits={"law": {}}, training={"traces": 1})
+    assert digests(bounds)[0] == was[0] and digests(bounds)[1] != was[1]
+    assert digests(replace(model, training={}))[1] == was[1]
+    other = replace(model, period_s=2.0)
+    assert not set(digests(other)) & set(was)
 
 
 def test_nothing_stray_ships() -> None:

@@ -1,4 +1,4 @@
-"""Which abstraction warns best: made by hand, picked predicates, a tree, or a score.
+"""Which abstraction warns best: made by hand, a tree, or a score.
 
 Each is judged by how its risks warn in held-out runs: how many violations in time, and
 how early, where few clean runs have an alarm. The skill of the risks is reported beside
@@ -28,7 +28,7 @@ from forewarn.monitors.evaluation.foretold import (
 )
 from forewarn.monitors.finding.corpus import Corpus, for_scores
 from forewarn.monitors.finding.score import ScoreRecipe
-from forewarn.monitors.finding.tree import GreedyRecipe, Leaf, TreeRecipe, tree_text
+from forewarn.monitors.finding.tree import Leaf, TreeRecipe, tree_text
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Counting, Found, Recipe, out_of_fold
 
@@ -56,7 +56,7 @@ SOONER_S = 0.2
 LOW = 0.3
 """A law whose risk never climbs higher before it is broken is hardly foreseen."""
 
-Origin = Literal["hand-made", "picked", "learned", "scored"]
+Origin = Literal["hand-made", "learned", "scored"]
 Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 
@@ -253,7 +253,8 @@ def choose(
     todo = itertools.chain(
         _candidates(corpus, hand, horizon_s, judged), _scored(corpus, looks_s)
     )
-    total = (hand is not None) + len(corpus.families()) + len(LEAST) + len(looks_s)
+    trees = len(corpus.families()) + len(LEAST) - 1
+    total = (hand is not None) + trees + len(looks_s)
     for kind, name, recipe in progress(todo, "abstractions tried", total):
         judged.add(kind, name, recipe)
     evidence = best_first(sorted(judged.evidence, key=lambda each: -each.mean))
@@ -320,8 +321,6 @@ def _candidates(
         if least != _FIRST_LEAST:
             tree = replace(best, least=least)
             yield "learned", tree.name, tree
-    greedy = GreedyRecipe(corpus, best.family, horizon_s)
-    yield "picked", greedy.name, greedy
 
 
 def _scored(

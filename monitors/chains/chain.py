@@ -67,17 +67,18 @@ class Chain:
     variables: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     end: int | None = None
     deadlocks: tuple[int, ...] = ()
-    _positions: dict[str, int] = field(init=False, repr=False)
+    number: dict[str, int] = field(init=False, repr=False)
+    """Each state's place, by its name."""
 
     def __post_init__(self) -> None:
         check_size(len(self.states), len(self.data))
-        positions = {name: i for i, name in enumerate(self.states)}
-        object.__setattr__(self, "_positions", positions)
+        number = {name: i for i, name in enumerate(self.states)}
+        object.__setattr__(self, "number", number)
         if not self.states:
             raise InvalidModel("a chain needs at least one state")
         if max(map(len, self.states)) > MAX_NAME:
             raise InvalidModel(f"a state's name is longer than {MAX_NAME} characters")
-        if len(positions) < len(self.states):
+        if len(number) < len(self.states):
             raise InvalidModel(f"the state {repeated(self.states)!r} appears twice")
         self._check_structure()
         self._check_rows()
@@ -150,7 +151,7 @@ class Chain:
     def index(self, name: str) -> int:
         """The number of a state."""
         try:
-            return self._positions[name]
+            return self.number[name]
         except KeyError:
             raise InvalidModel(
                 f"unknown state {name!r}", mend=suggest(name, self.states)

@@ -106,6 +106,15 @@ class Model:
         """How many transitions out of each state were seen, where any were counted."""
         return None if self.counts is None else self.counts.visits
 
+    def known(self, abstraction: Abstraction) -> dict[int, int]:
+        """The states that were left at least once in training, by their bits."""
+        visits = self.visits
+        return {
+            abstraction.bits(name): i
+            for name, i in self.chain.number.items()
+            if i != self.chain.end and (visits is None or visits[i] > 0)
+        }
+
 
 def smoothed_chain(
     states: Sequence[str],

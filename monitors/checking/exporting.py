@@ -55,7 +55,7 @@ def _pair_variables(
     Copies of END, in which different things are owed, are numbered behind the rest.
     """
     pairs = [name.rpartition("|") for name in product.states]
-    numbers = {name: i for i, name in enumerate(chain.states)}
+    numbers = dict(chain.number)
     for name, _, _ in pairs:
         numbers.setdefault(name, len(numbers))
     states = np.array([numbers[name] for name, _, _ in pairs])

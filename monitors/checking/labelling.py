@@ -54,7 +54,6 @@ class Labelling:
         self.chain = chain
         self.abstraction = abstraction
         self.definitions: dict[str, Mask] = {}
-        self._places = {name: i for i, name in enumerate(chain.states)}
         self._expressions: dict[str, Mask] = {}
 
     # Definitions
@@ -104,8 +103,8 @@ class Labelling:
             yield "label", self._mask([chain.initial])
         elif name == "deadlock":
             yield "label", self._mask(chain.deadlocks)
-        if name in self._places:
-            yield "state", self._mask([self._places[name]])
+        if name in self.chain.number:
+            yield "state", self._mask([self.chain.number[name]])
         values = chain.variables.get(name)
         if values is not None and set(np.unique(values).tolist()) <= {0, 1}:
             yield "variable", values == 1
@@ -243,13 +242,13 @@ class Labelling:
     def _compare_states(self, relation: str, other: str, column: int) -> Mask:
         """A chain without variables: the state's name."""
         if relation in ("=", "!="):
-            if other not in self._places:
+            if other not in self.chain.number:
                 raise InvalidProperty(
                     f'unknown state "{other}"',
                     place=_place(column),
                     mend=suggest(other, self.chain.states),
                 )
-            found = self._mask([self._places[other]])
+            found = self._mask([self.chain.number[other]])
             return found if relation == "=" else ~found
         names = [n for i, n in enumerate(self.chain.states) if i != self.chain.end]
         if not all(map(_INTEGER.fullmatch, [other, *names])):
@@ -258,7 +257,7 @@ class Labelling:
                 place=_place(column),
                 mend="use = or !=",
             )
-        numbers = self._mask([self._places[n] for n in names])
+        numbers = self._mask([self.chain.number[n] for n in names])
         values = np.array([int(n) for n in names])
         numbers[numbers] = _RELATIONS[relation](values, int(other))
         return numbers

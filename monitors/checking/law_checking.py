@@ -151,11 +151,10 @@ def _by_product(
     shape = (automaton.n, chain.n)
     values, possible = np.full(shape, Fraction(0), dtype=object), np.zeros(shape, bool)
     rows = {name: q for q, name in enumerate(automaton.names)}
-    places = {name: s for s, name in enumerate(chain.states)}
     for pair, value in zip(product.states, found.tolist(), strict=True):
         state, _, monitor = pair.rpartition("|")
         # END is split where its obligations differ: END, END:2, ...; the worst counts.
-        place = places.get(state, chain.end)
+        place = chain.number.get(state, chain.end)
         at = (rows[monitor], place)
         values[at] = max(values[at], value)
         possible[at] = True

@@ -63,12 +63,7 @@ class ChainWatch:
     ) -> None:
         self.model, self.abstraction, self.laws = model, abstraction, tuple(laws)
         self.period_s = period_s
-        chain, visits = model.chain, model.visits
-        known = {
-            abstraction.bits(name): i
-            for i, name in enumerate(chain.states)
-            if i != chain.end and (visits is None or visits[i] > 0)
-        }
+        known = model.known(abstraction)
         if not known:
             raise InvalidModel("the model has no state that was ever left in training")
         self._known = {bits: self._place(bits, i, (i,)) for bits, i in known.items()}

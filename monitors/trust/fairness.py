@@ -352,8 +352,8 @@ def cross_validate(
         )
         table = guard_risk(part.chain, letters, automaton, steps)
         known = np.column_stack([table, np.full(len(table), np.nan)])
-        place = {name: i for i, name in enumerate(part.chain.states)}
-        number = np.array([place.get(name, -1) for name in names], np.int64)
+        place = part.chain.number.get
+        number = np.array([place(name, -1) for name in names], np.int64)
         for i in range(fold, len(traces), FOLDS):
             monitor, unmet = outcomes[i]
             found[i] = known[monitor, number[traces[i][: len(monitor)]]], unmet
@@ -390,11 +390,8 @@ def assess_training(
             predicates are judged by what they tell of violations ahead.
         candidates: Unused predicates: their values along each of the sequences.
     """
-    number = {name: i for i, name in enumerate(model.chain.states)}
-    traces = [
-        np.fromiter(map(number.__getitem__, row), np.int64, len(row))
-        for row in sequences
-    ]
+    number = model.chain.number.__getitem__
+    traces = [np.fromiter(map(number, row), np.int64, len(row)) for row in sequences]
     steps = horizon_steps(model.period_s)
     held_out: dict[str, HeldOut] = {}
     outcome: list[Bools] | None = None

@@ -182,12 +182,7 @@ class Judge:
     ) -> None:
         self._abstraction, self._period_s = abstraction, period_s
         self._size = model.chain.n
-        chain, visits = model.chain, model.visits
-        self._known = {
-            abstraction.bits(name): i
-            for i, name in enumerate(chain.states)
-            if i != chain.end and (visits is None or visits[i] > 0)
-        }
+        chain, self._known = model.chain, model.known(abstraction)
         self._nearest: dict[int, list[int]] = {}
         truth = truth_in_abstraction(chain, abstraction)
         intervals = model_intervals(model, delta) if judge_by == "upper" else None

@@ -330,8 +330,7 @@ class Training:
     ) -> dict[str, dict[str, int]]:
         """How often each law broke in each state, earlier training included."""
         truth = truth_in_abstraction(model.chain, abstraction)
-        number = {name: i for i, name in enumerate(model.chain.states)}
-        own = np.array([number[name] for name in self.numbers], np.int64)
+        own = np.array([*map(model.chain.number.__getitem__, self.numbers)], np.int64)
         found: dict[str, dict[str, int]] = deepcopy(self.facts.get("violations", {}))
         for law in laws:
             automaton = compile_for(law, abstraction, model.period_s)
@@ -361,8 +360,7 @@ class Training:
         if model.period_s is None or acted or runs < self.tally.traces:
             return {}
         truth = truth_in_abstraction(model.chain, abstraction)
-        number = {name: i for i, name in enumerate(model.chain.states)}
-        own = np.array([number[name] for name in self.numbers], np.int64)
+        own = np.array([*map(model.chain.number.__getitem__, self.numbers)], np.int64)
         found: dict[str, dict[str, Any]] = {}
         for law in laws:
             automaton = compile_for(law, abstraction, model.period_s)

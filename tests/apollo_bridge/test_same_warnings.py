@@ -21,7 +21,6 @@ from tests.apollo_bridge.played import outside
 TRAINED = Path(forewarn.scenarios.__file__).parent / "trained"
 TRAINED_FOR = sorted(p.name.split(".")[0] for p in TRAINED.glob("*.model.json.gz"))
 NAMES = [n for n in TRAINED_FOR if load_scenario(n).world.name == "sumo"]
-SLOW = pytest.mark.slow
 QUICK = {"s2": 302, "give-way": 302, "merge": 301}
 """Episodes with warnings."""
 
@@ -77,8 +76,7 @@ def test_decisions_are_the_same_over_cyber_bridge(name: str, seed: int) -> None:
     assert agree(name, range(seed, seed + 1)) > 0
 
 
-@SLOW
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_decisions_are_the_same_for_every_scenario(name: str) -> None:
-    # Each tick of a motorway tells of very many vehicles.
-    agree(name, range(300, 301 if name == "highway-lanes" else 305))
+    agree(name, range(300, 301))

@@ -277,11 +277,11 @@ class _Calls:
         if len(self.calls) >= MAX_CALLS:
             raise TooLarge(f"more than {MAX_CALLS} calls in a run")
         self.calls.append(call)
-        self._open[str(key)] = call
+        self._open[repr(key)] = call  # 1 and "1" are two ids
 
     def ended(self, key: Any, result: Any, failed: bool = False) -> None:
         """Records a result; one that belongs to no call is ignored."""
-        call = self._open.pop(str(key), None)
+        call = self._open.pop(repr(key), None)
         if call is not None:
             call.returned(result, failed)
 

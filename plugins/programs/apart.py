@@ -26,7 +26,7 @@ from forewarn.monitors.programs.functions import Function
 from forewarn.monitors.programs.values import ProgramFault, Value
 from forewarn.plugins.programs.cell import CALLS
 
-START_S = 10.0
+START_S = 3.0
 CALL_S = 0.5
 END_S = 5.0
 MOST_FAILURES = 5
@@ -122,6 +122,9 @@ class Cell:
         self._running.append(process)
         try:
             begun = self._ask({"sources": self._sources}, START_S)
+        except TimeoutError:
+            problem = f"they do not load within {START_S:g} s"
+            raise InvalidInput(problem, source="the functions") from None
         except OSError as error:
             raise NotApart(f"the process of functions did not start: {error}") from None
         if "error" in begun:
@@ -162,7 +165,7 @@ class Cell:
                 raise OSError("its answer is none to what it was asked")
         except TimeoutError:
             self.close()
-            raise OSError(f"no answer within {patience_s:g} s") from None
+            raise TimeoutError(f"no answer within {patience_s:g} s") from None
         except BaseException:  # an interrupt too: its answer would be the next one's
             self.close()
             raise

@@ -101,7 +101,7 @@ def test_opentelemetry_spans_in_the_order_of_their_times(tmp_path: Path) -> None
     assert [(c.tool, c.arguments, c.failed) for c in run.calls] == [("open", {}, False)]
 
 
-def rpc(key: int, **more: Any) -> dict[str, Any]:
+def rpc(key: int | str, **more: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": key, **more}
 
 
@@ -124,6 +124,16 @@ def test_mcp_transcripts_begin_a_run_at_each_initialize(tmp_path: Path) -> None:
         ("gone", True),
     ]
     assert first.facts == {"client": "ide"} and second.calls[0].failed
+
+
+def test_ids_of_different_types_are_different_ids(tmp_path: Path) -> None:
+    asked = {"method": "tools/call", "params": {"name": "copy", "arguments": {}}}
+    path = write(
+        tmp_path / "mcp.jsonl", rpc(1, **asked), rpc("1", **asked),
+        rpc("1", result={"content": []}), rpc(1, error={"code": -1}),
+    )  # fmt: skip
+    (run,) = read_calls(path).runs
+    assert [call.failed for call in run.calls] == [True, False]
 
 
 def test_what_cannot_be_read_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from forewarn import cli
-from tests.forewarn.bombs import most_s, write_bombs
+from tests.forewarn.bombs import REQUEST, most_s, write_bombs
 from tests.fuzz import seeds
 
 MOST_KB = 500_000
@@ -42,6 +44,7 @@ guard --socket 0 --model MODEL --token-file BOMB
 guard-program check TRACE --program BOMB
 guard-program check BOMB --program BOMB
 guard-program compile BOMB --spec BOMB --out OUT
+guard-program compile REQUEST --spec REQUEST --functions BOMB --out OUT
 guard-program evaluate --cases BOMB --kind household
 guard-program review BOMB
 guard-program run BOMB find
@@ -109,6 +112,7 @@ def pairs(folder: Path, every: int) -> Iterator[tuple[str, list[str], str]]:
         "MODEL": folder / "good" / "model.json",
         "TRACE": folder / "good" / "trace.jsonl",
         "RULES": folder / "good" / "rules.yaml",
+        "REQUEST": folder / "good" / "request.md",
         "RECORD": seeds.write_record(folder / "good"),
         "LAW": "always speed < 5",
         "OUT": folder / "out",
@@ -117,6 +121,7 @@ def pairs(folder: Path, every: int) -> Iterator[tuple[str, list[str], str]]:
     Path(stand_ins["MODEL"]).write_bytes(seeds.model_json(seeds.model()))
     Path(stand_ins["TRACE"]).write_bytes(seeds.seeds()["trace"][0])
     Path(stand_ins["RULES"]).write_text(RULES)
+    Path(stand_ins["REQUEST"]).write_text(REQUEST)
     for i, bomb in enumerate(write_bombs(folder)):
         for j, line in enumerate(COMMANDS):
             if (i + j) % every == 0:
@@ -168,8 +173,14 @@ def main(folder: Path, every: int) -> int:
     return bad
 
 
-if __name__ == "__main__":
-    given = sys.argv[1:]
+@click.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.argument("every", default=1)
+def try_all(folder: Path | None, every: int) -> None:
+    """Try every command on every bomb, in FOLDER; or one pair in EVERY."""
     with tempfile.TemporaryDirectory() as made:
-        where = Path(given[0]) if given else Path(made)
-        sys.exit(min(main(where, int(given[1]) if given[1:] else 1), 1))
+        sys.exit(min(main(folder or Path(made), every), 1))
+
+
+if __name__ == "__main__":
+    try_all()

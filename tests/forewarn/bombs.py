@@ -16,6 +16,8 @@ MB = 1 << 20
 HEADER = b'{"format":"forewarn.trace/1","provides":["speed"],"period_s":0.1}\n'
 MODEL = b'{"format":"forewarn.model/1","states":['
 DTMC = b"dtmc\nmodule m\n s:[0..1] init 0;\n"
+REQUEST = "- never open the fridge\n"
+"""A guard program's request, that functions may be given to."""
 DRN = (
     b"@type: DTMC\n@parameters\n\n@reward_models\n\n@nr_states\n99999\n"
     b"@nr_choices\n99999\n@model\nstate 0 init\n\taction 0\n"
@@ -88,6 +90,8 @@ PLAIN: dict[str, str] = {
     "digits.yaml": "a: " + "9" * 115_000 + "\n",
     "aliases.yaml": "a: &a [1,1,1,1,1,1,1,1,1]\n"
     + "".join(f"b{i}: &b{i} [*a,*a,*a,*a,*a,*a]\n" for i in range(20)),
+    "loops.py": "while True:\n    pass\n",
+    "hoards.py": "kept = []\nwhile True:\n    kept.append(bytes(1 << 20))\n",
 }
 
 

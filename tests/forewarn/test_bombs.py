@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forewarn.bombs import most_s, write_bombs
+from tests.forewarn.bombs import REQUEST, most_s, write_bombs
 
 READ = {"nots.pm"}
 """Storm reads it at once."""
@@ -20,6 +20,11 @@ MOST_KB = 500_000
 
 
 def commands(path: Path) -> list[str]:
+    if ".py" in path.name:
+        request = path.with_name("request.md")
+        request.write_text(REQUEST)
+        words = ["guard-program", "compile", request, "--spec", request]
+        return [str(w) for w in [*words, "--functions", path, "--out", os.devnull]]
     if ".yaml" in path.name:
         return ["run", str(path)]
     if ".jsonl" in path.name or ".csv" in path.name:

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
@@ -37,6 +37,9 @@ _COMMENT = re.compile(r"//[^\n]*")
 _VARIABLE = re.compile(
     r"(\w+)\s*:\s*(?:bool|(\[)([^\];]*?)\.\.([^\];]*)\])\s*(?:init\b([^;]*))?;",
     re.ASCII,
+)
+_RENAMED = re.compile(
+    r"\bmodule\s+\w+\s*=\s*\w+\s*\[([^\]]*)\]\s*endmodule\b", re.ASCII
 )
 _INIT = re.compile(r"\binit\b((?:(?!\bendinit\b|;).)*)\bendinit\b", re.DOTALL)
 _WHOLE = re.compile(r"\s*-?\d{1,18}\s*", re.ASCII)
@@ -148,14 +151,26 @@ def read_prism(text: str, source: str = "") -> Chain:
         TooLarge: Storm exceeds the limits of time or memory, or the chain is too large.
     """
     plain = _COMMENT.sub("", text)
-    variables = list(_VARIABLE.finditer(plain))
-    alone = variables[0] if len(variables) == 1 and variables[0][2] else None
+    found = list(_VARIABLE.finditer(plain))
+    declared = _declared(plain, found)
+    alone = found[0] if len(declared) == 1 and found[0][2] else None
     if alone is not None:
         plain = _from_every_value(plain, alone, source)
     built = _built(plain, source)
     if alone is not None:
         built = _STARTS.sub(r"\1", built).replace(f" {_START}", " init")
-    return _sorted(read_drn(built, source), variables)
+    return _sorted(read_drn(built, source), declared)
+
+
+def _declared(text: str, found: Iterable[re.Match[str]]) -> dict[str, bool]:
+    """The variables, also those that a module renames, and whether each is Boolean."""
+    known = {each[1]: not each[2] for each in found}
+    for module in _RENAMED.finditer(text):
+        for pair in module[1].split(","):
+            old, _, new = map(str.strip, pair.partition("="))
+            if old in known:
+                known[new] = known[old]
+    return known
 
 
 def _from_every_value(text: str, variable: re.Match[str], source: str) -> str:
@@ -204,17 +219,23 @@ def _built(text: str, source: str) -> str:
         return read_text(found)
 
 
-def _sorted(chain: Chain, declared: Sequence[re.Match[str]]) -> Chain:
-    """The chain with variables as declared, and states in the order of their values."""
-    values = {d[1]: chain.variables[d[1]] for d in declared if d[1] in chain.variables}
+def _sorted(chain: Chain, declared: Mapping[str, bool]) -> Chain:
+    """The chain with variables as declared, and states in the order of their values.
+
+    Args:
+        chain: What Storm built.
+        declared: The variables, and whether each is Boolean.
+    """
+    values = {
+        name: chain.variables[name] for name in declared if name in chain.variables
+    }
     if not values:
         return chain
     order = np.lexsort(list(values.values())[::-1])
     place = np.argsort(order).tolist()
     columns = [
-        [(d[1], value, not d[2]) for value in values[d[1]][order].tolist()]
-        for d in declared
-        if d[1] in values
+        [(name, value, declared[name]) for value in column[order].tolist()]
+        for name, column in values.items()
     ]
     names, variables = from_valuations(list(zip(*columns, strict=True)))
     rows = {

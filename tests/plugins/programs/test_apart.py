@@ -18,6 +18,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.values import ProgramFault
+from forewarn.plugins.programs import apart
 from forewarn.plugins.programs.apart import MOST_FAILURES, Cell, NotApart, uploaded
 from forewarn.plugins.programs.cell import CALLS
 from forewarn.plugins.programs.judging import toolbox
@@ -175,6 +176,14 @@ def test_one_that_hangs_is_ended_and_the_next_call_is_served() -> None:
 def test_what_does_not_load_says_why(source: str, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         uploaded({"mine.py": source})
+
+
+def test_a_file_that_does_not_end_loading_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apart, "START_S", 0.2)
+    with pytest.raises(InvalidInput, match=r"they do not load within 0\.2 s"):
+        uploaded({"mine.py": "while True: pass"})
 
 
 def test_where_nothing_keeps_them_apart_they_are_refused(

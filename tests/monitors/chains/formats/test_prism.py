@@ -87,6 +87,15 @@ def test_several_variables_are_explored_from_the_initial_state() -> None:
     assert not chain.deadlocks
 
 
+def test_a_module_may_rename_another() -> None:
+    one = "s : [0..1] init 0; b : bool init false;\n[] s<1 & !b -> (s'=1) & (b'=true);"
+    chain = read_prism(module(one, after="module two = m [ s = t, b=c ] endmodule"))
+    assert chain.n == 4 and chain.initial == 0
+    assert list(chain.variables) == ["s", "b", "t", "c"]
+    assert chain.states[0] == "s=0,b=false,t=0,c=false"
+    assert chain.deadlocks == (3,)
+
+
 def test_an_init_block_and_rewards() -> None:
     chain = single(
         "[] true -> (s'=s);",

@@ -51,6 +51,8 @@ CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
 LEFT = CANNOT_JUDGE + "its `with` block was left"
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
+UNFORESEEN = "nobody foresees what the action leads to"
+UNFIT = "what the action leads to: "
 OVERSIZED = "the action's arguments are too large to be recorded"
 REVOKED = "the certificate is revoked: "
 UNTOLD = CANNOT_JUDGE + "not told to all: "
@@ -372,23 +374,32 @@ class Guard:
 
         Nothing of it is held: the next proposal leads elsewhere.
         """
-        if foreseen is None:
-            why = "nobody foresees what the action leads to"
+        if foreseen is None or (fault := self._gate.content(foreseen)):
+            why = UNFORESEEN if foreseen is None else f"{UNFIT}{fault}"
             return self._fallback(frame, CANNOT_JUDGE + why)
-        fault = self._gate.content(foreseen)
-        if fault is not None:
-            why = f"{CANNOT_JUDGE}what the action leads to: {fault}"
-            return self._fallback(frame, why)
+        return self._ahead(frame, foreseen, "the proposed action")
+
+    def forbids(self, foreseen: Frame | None) -> str:
+        """Why an action that leads to that state takes no other's place; empty if it
+        may.
+        """
+        if foreseen is None or (fault := self._gate.content(foreseen)):
+            return UNFORESEEN if foreseen is None else f"{UNFIT}{fault}"
+        ahead = self._ahead(foreseen, foreseen, "the substitute")
+        passes = not (ahead.violated or interferes(ahead, self.policy))
+        return "" if passes else ahead.reason
+
+    def _ahead(self, frame: Frame, foreseen: Frame, action: str) -> Decision:
         ahead = self.watch.foresee(foreseen)
         law, kind = self._calling.worst(ahead)
         if law is None:
             return self._decision(frame, kind, self._lawless, ahead)
         reason = ""
         if law.broken:
-            reason = f"the proposed action would break {law.name}"
+            reason = f"{action} would break {law.name}"
         elif kind != "proceed":
             said = law.sentence(self.policy.horizon_s)
-            reason = f"after the proposed action {said}"
+            reason = f"after {action} {said}"
         now = self.watch.laws[ahead.laws.index(law)].risk
         return self._decision(frame, kind, reason, ahead, law, now=now)
 

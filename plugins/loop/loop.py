@@ -359,14 +359,10 @@ class GuardedLoop:
             return None
 
     def _forbids(self, action: Action | None) -> str:
-        """Why laws forbid what would take a proposal's place; empty if none does."""
+        """Why no action like it takes a proposal's place; empty if it may."""
         if self.guard.policy.when == "after":
             return ""
-        ahead = self._foreseen(action)
-        if ahead is None:
-            return "nobody foresees what the substitute leads to"
-        broken = self.guard.watch.foresee(ahead).violated
-        return f"the substitute would break {', '.join(broken)}" if broken else ""
+        return self.guard.forbids(self._foreseen(action))
 
     # -- the end ----------------------------------------------------------------------
 

@@ -36,6 +36,18 @@ def test_what_the_action_leads_to_is_judged() -> None:
     assert veto.as_dict()["now"] == veto.now.as_dict()
 
 
+def test_what_would_not_pass_takes_no_other_action_s_place() -> None:
+    guard = before()
+    assert guard.review(frame(0, "far"), GO, frame(1, "far")).kind == "proceed"
+    assert guard.forbids(frame(1, "far")) == ""
+    assert "after the substitute" in guard.forbids(frame(1, "rolling"))
+    assert "the substitute would break" in guard.forbids(frame(1, "far", speed=80.0))
+    assert "nobody foresees" in guard.forbids(None)
+    assert "speed" in guard.forbids(frame(1, "far", speed=None))
+    # Asking changes nothing.
+    assert guard.review(frame(1, "far"), GO, frame(2, "far")).kind == "proceed"
+
+
 def test_an_action_that_would_break_a_law_is_said_to() -> None:
     veto = before().review(frame(0, "far"), GO, frame(1, "far", speed=80.0))
     assert veto.kind == "stop"

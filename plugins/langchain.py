@@ -10,11 +10,13 @@ Needs the extra `langchain`.
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
@@ -129,7 +131,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             if verdict.asks is not None:
                 verdict = self._asked(verdict.asks)
             if (run := self._run(request, verdict)) is None:
-                return _refusal(call["name"], call["id"], verdict.message)
+                return _refusal(call["name"], call["id"], self.guard.unmade(verdict))
             failed, answer = True, None
             try:
                 answer = handler(run)
@@ -156,12 +158,17 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             if verdict.asks is not None:
                 verdict = self._asked(verdict.asks)
             if (run := self._run(request, verdict)) is None:
-                return _refusal(call["name"], call["id"], verdict.message)
-            failed, answer = True, None
+                return _refusal(call["name"], call["id"], self.guard.unmade(verdict))
+            failed: bool | None = True
+            answer = None
+            late = _Late(self, verdict, call["id"])
             try:
-                answer = await handler(run)
+                answer = await handler(late.heard(run))
                 failed = _failed(answer, call["id"])
                 return _told(answer, verdict)
+            except asyncio.CancelledError:
+                failed = late.awaited()
+                raise
             finally:
                 await judging(self._after, verdict, failed, answer)
 
@@ -182,7 +189,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         """Asks by LangGraph's interrupt: the graph pauses here until it is resumed."""
         return self.guard.answered(question, answer_of(interrupt(question.as_dict())))
 
-    def _after(self, verdict: Verdict, failed: bool, answer: Answer | None) -> None:
+    def _after(self, verdict: Verdict, failed: bool | None, answer: Any) -> None:
         if verdict.acts:
             said = "\n".join(each.text for each in _messages(answer))
             self.guard.after(failed, verdict.call, said)
@@ -207,6 +214,47 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.guard.finish() is None:
             return None
         return {"messages": [AIMessage(STOPPED)]}
+
+
+@dataclass(slots=True, eq=False)
+class _Late:
+    """Hears of a tool that goes on in its thread although its call was cancelled."""
+
+    of: GuardMiddleware
+    verdict: Verdict
+    call: str | None
+    answers: list[Any] = field(default_factory=list)
+    given_up: bool = False
+
+    def heard(self, request: ToolCallRequest) -> ToolCallRequest:
+        """The request with a tool whose function tells what it returns."""
+        if request.tool is None:
+            return request
+        tool = copy.copy(request.tool)
+        run = tool._run
+
+        @wraps(run)
+        def telling(*given: Any, **named: Any) -> Any:
+            answer = run(*given, **named)
+            self.answers.append(answer)
+            if self.given_up:
+                self.of._after(self.verdict, self._failed(), answer)
+            return answer
+
+        object.__setattr__(tool, "_run", telling)
+        return request.override(tool=tool)
+
+    def awaited(self) -> bool | None:
+        """Whether the call failed; None if its tool may still be running."""
+        self.given_up = True
+        return self._failed()
+
+    def _failed(self) -> bool | None:
+        if not self.answers:
+            return None
+        (answer,) = self.answers
+        said = isinstance(answer, Command) or any(_messages(answer))
+        return said and _failed(answer, self.call)
 
 
 def _asked_for(request: ToolCallRequest) -> str:

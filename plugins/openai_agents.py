@@ -155,7 +155,7 @@ def _guarded(
             if other is not None:
                 name, arguments = other.name, json.dumps(dict(other.arguments))
             if not (verdict.passes or other) or name not in run:
-                return verdict.message
+                return await judging(guard.unmade, verdict)
             failed, stopped, answer = True, None, None
             try:
                 answer, failed = await _invoked(run[name], context, arguments)

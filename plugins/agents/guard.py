@@ -448,6 +448,13 @@ class AgentGuard(Turns, Closing):
                 return None
             return self._stop_if_due()
 
+    def unmade(self, verdict: Verdict) -> str:
+        """The answer to a call where neither it nor another in its place is run."""
+        if verdict.instead is None:
+            return verdict.message
+        self.after(True, verdict.call)
+        return f"{WITHHELD}."
+
     def finish(self) -> Verdict | None:
         """Judges the final state; returns a verdict only if the agent is stopped."""
         if self.is_elsewhere:

@@ -302,6 +302,39 @@ def test_a_run_that_is_cancelled_gives_its_turn_back() -> None:
         pass
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_thread_does_after_its_call_was_cancelled_counts(fails: bool) -> None:
+    guard = AgentGuard.by_laws(
+        ["always (tool == delete -> once (tool == backup and not failed))"]
+    )
+    began, goes_on = threading.Event(), threading.Event()
+
+    @tool
+    def backup() -> str:
+        """Copy."""
+        began.set()
+        assert goes_on.wait(30)
+        if fails:
+            raise OSError("disk full")
+        return "copied"
+
+    async def cancelled() -> None:
+        call = {"name": "backup", "args": {}, "id": "1"}
+        turns = iter([AIMessage("", tool_calls=[call]), AIMessage("end")])
+        model = Scripted(messages=turns, told=[])
+        agent = create_agent(model, [backup], middleware=[GuardMiddleware(guard)])
+        running = asyncio.create_task(agent.ainvoke({"messages": []}))
+        await asyncio.to_thread(began.wait, 30)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert not guard.before("delete", {}).passes
+        goes_on.set()
+
+    asyncio.run(cancelled())  # it waits for its threads
+    assert guard.before("delete", {}).passes is not fails
+
+
 class Noting(Kitchen):
     """Takes down what is done, and does nothing."""
 

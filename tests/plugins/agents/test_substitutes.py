@@ -15,7 +15,7 @@ from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.rules.agentspec import import_rules
 from forewarn.monitors.rules.judging import RuleJudge, judge_of
 from forewarn.monitors.rules.libraries import library
-from forewarn.plugins.agents import AgentGuard
+from forewarn.plugins.agents import WITHHELD, AgentGuard
 from forewarn.plugins.agents.trajectory import POLICY
 
 RULE = """\
@@ -155,6 +155,30 @@ def test_langchain(judge: RuleJudge, way: str) -> None:
         run(tools[:1])
 
 
+@pytest.mark.parametrize("way", ["call", "acall"])
+def test_langchain_what_an_agent_does_not_have_is_not_told_as_done(
+    judge: RuleJudge, way: str
+) -> None:
+    pytest.importorskip("langchain", reason="langchain is not installed")
+    from langchain.agents.middleware import ToolCallRequest
+
+    from forewarn.plugins.langchain import GuardMiddleware
+
+    call: Any = {"name": "delete", "args": {"path": "b.txt"}, "id": "1"}
+    unused: Any = None
+    request = ToolCallRequest(call, tool=None, state={}, runtime=unused)
+    law = "always (tool == wipe -> once (tool == backup and not failed))"
+    with guard(judge, law) as asked:
+        asked.check_rules({**TOOLS, "wipe": []})  # another agent has them
+        middleware: Any = GuardMiddleware(asked)
+        if way == "call":
+            answer = middleware.wrap_tool_call(request, None)
+        else:
+            answer = asyncio.run(middleware.awrap_tool_call(request, None))
+        assert (answer.status, answer.text) == ("error", f"{WITHHELD}.")
+        assert not asked.before("wipe", {}).passes
+
+
 def test_openai_agents(judge: RuleJudge) -> None:
     pytest.importorskip("agents", reason="openai-agents is not installed")
     from agents import Agent, Runner, function_tool
@@ -178,6 +202,28 @@ def test_openai_agents(judge: RuleJudge) -> None:
     assert files.done == [("backup", "a.txt")]
     (output,) = (item.output for item in found.new_items if hasattr(item, "output"))
     assert output.endswith("Its result is: copied") and "keep" in output
+
+
+def test_openai_what_runs_elsewhere_is_not_told_as_done(judge: RuleJudge) -> None:
+    pytest.importorskip("agents", reason="openai-agents is not installed")
+    from agents import Agent, Runner, WebSearchTool, function_tool
+
+    from forewarn.plugins.openai_agents import guarded_tools
+    from tests.plugins.agents.test_openai_agents import Scripted
+
+    files, rules = Files(), judge.as_dict()
+    (rule,) = rules["rules"]
+    search: Any = {"name": "web_search", "arguments": {}}
+    other = {**rule, "before": "robot", "enforce": {"substitute": search}}
+    robot = {**rules, "rules": [other]}
+    with guard(judge_of(robot)) as asked:
+        delete = function_tool(files.delete, name_override="robot")
+        harmless = ["web_search"]
+        tools = guarded_tools([delete, WebSearchTool()], asked, harmless=harmless)
+        agent = Agent(name="a", model=Scripted(['{"path": "b"}'], "done"), tools=tools)
+        found = asyncio.run(Runner.run(agent, "clean up"))
+    (output,) = (item.output for item in found.new_items if hasattr(item, "output"))
+    assert files.done == [] and output == f"{WITHHELD}."
 
 
 def test_mcp(judge: RuleJudge) -> None:

@@ -189,7 +189,6 @@ def tune(
       forewarn tune --runs traces --model model.json --lead 1 --out policy.yaml
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
-    from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
     from forewarn.monitors.risk.evidence import (
         laws_of,
@@ -206,11 +205,12 @@ def tune(
     if wished.law and scenario is None:
         raise click.UsageError("--law needs SCENARIO: the laws are those of the model")
     wanted = None if scenario is None else load_scenario(scenario)
+    models = tuning.tunable(model)
     if wanted is not None and wished.law:
         wanted = wanted.under(wished.law)
-        refuse_undecided_by(load_models(model), wanted.laws)
+        refuse_undecided_by(models, wanted.laws)
     laws = (
-        [law for each in load_models(model) for law in laws_of(each)]
+        [law for each in models for law in laws_of(each)]
         if wanted is None
         else list(wanted.laws)
     )

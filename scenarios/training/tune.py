@@ -212,7 +212,7 @@ def tune(
     """
     if len(runs) < FEWEST:
         raise InvalidInput(f"{len(runs)} runs are too few to tune by: take {FEWEST}")
-    models = load_models(path)
+    models = tunable(path)
     signals = [signal for law in laws for signal in law.signals]
     for model in models:
         signals += _abstraction_of(model, str(path)).signals
@@ -229,6 +229,18 @@ def tune(
         applicable(laws, kept), models, (kept[:half], kept[half:]),
         false_alarm_rate, horizons_s, policy, confidence,
     )  # fmt: skip
+
+
+def tunable(path: Path) -> tuple[Model, ...]:
+    """The models of a file, if the states of runs can be told by them.
+
+    Raises:
+        InvalidModel: One has no abstraction or no counts.
+    """
+    models = tuple(load_models(path))
+    for model in models:
+        _abstraction_of(model, str(path))
+    return models
 
 
 def _abstraction_of(model: Model, source: str) -> Abstraction:

@@ -572,6 +572,20 @@ def test_tune_takes_no_option_that_would_change_nothing(
     assert status == 2 and says in line
 
 
+def test_tune_drives_nothing_for_a_model_without_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forewarn.scenarios.training.train.collected", None)
+    path = tmp_path / "model.drn"
+    path.write_text(
+        "@type: DTMC\n@parameters\n\n@reward_models\n\n@nr_states\n1\n"
+        "@nr_choices\n1\n@model\nstate 0 init\n\taction 0\n\t\t0 : 1\n"
+    )
+    out = tmp_path / "policy.yaml"
+    status, line = refused("tune", "tiny-road", "--model", path, "--out", out)
+    assert status == 2 and "no run has its states" in line
+
+
 def test_tune_writes_no_policy_that_cannot_keep_its_promise(
     model: Path, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from forewarn.scenarios.running.pools import (
         Pool,
     )
-    from forewarn.scenarios.training.learner import Learner
+    from forewarn.scenarios.training.learner import GroupOf, Learner
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +47,46 @@ class Learning:
         abstraction_out: Write the abstraction that was found to this file (default:
             beside the model).
         update: Continue this model with more traces.
+        group: What runs have in common, such as their driver or road: a column of the
+            facts. --abstraction auto never tries an abstraction on runs of a group
+            that it was found from.
+        facts: A CSV with facts about each run: its column run, file or seed names the
+            run, any other may be the --group. By default runs.csv beside the traces.
     """
 
     out: File
     abstraction_out: File | None = None
     update: File | None = None
+    group: Annotated[str | None, "driver|road"] = None
+    facts: File | None = None
 
     def check(self, wish: Wish) -> None:
         """Rejects options that do not go together."""
         if self.abstraction_out is not None and not wish.auto:
             raise click.UsageError("--abstraction-out goes with --abstraction auto")
+        if self.group is not None and not wish.auto:
+            raise click.UsageError("--group goes with --abstraction auto")
+        if self.facts is not None and self.group is None:
+            raise click.UsageError("--facts goes with --group")
         if wish.horizon is not None and not wish.auto:
             raise click.UsageError("--horizon goes with --abstraction auto")
         if wish.auto and self.update is not None:
             raise click.UsageError("--update keeps the abstraction that the model has")
+
+    def group_of(self, traces: Sequence[Path]) -> GroupOf | None:
+        """The group of a run, as the table of facts says it."""
+        from forewarn.abstractions.vocabularies.vocabulary import YAML
+        from forewarn.scenarios.warrant.runs import Facts, grouped
+
+        if self.group is None:
+            return None
+        table = Facts.beside(traces) if self.facts is None else Facts.read(self.facts)
+        facts = table.by_order() if traces[0].suffix in YAML else table
+
+        def of(name: str, number: int) -> str:
+            return grouped(facts.of(name, number), self.group, name, facts.source)
+
+        return of
 
 
 @command()
@@ -88,6 +114,7 @@ def learn(
     from forewarn.scenarios.training.learner import Learner
 
     to.check(wish)
+    group_of = to.group_of(files)
     if any(path.suffix in YAML for path in files):
         if len(files) > 1:
             raise click.UsageError("a scenario of logs cannot be combined with others")
@@ -101,7 +128,7 @@ def learn(
         for each in (load_models(to.update) if to.update else (None,))
     ]
     if wish.auto:
-        learners = [*learners[0][0].find(files, progress)]
+        learners = [*learners[0][0].find(files, progress, group_of)]
     runs = stored_runs(files)
     pool = working.pool() if working.on is not None or working.jobs > 1 else None
     models: list[Model] = []

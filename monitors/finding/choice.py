@@ -26,16 +26,16 @@ from forewarn.monitors.evaluation.foretold import (
     skill,
     worth_of,
 )
-from forewarn.monitors.finding.corpus import Corpus, for_scores
+from forewarn.monitors.finding.corpus import FOLDS, Corpus, for_scores
 from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.finding.tree import Leaf, TreeRecipe, tree_text
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Counting, Found, Recipe, out_of_fold
 
-FOLDS = 5
 LEAST = (50, 150)
 MOST_RUNS = 400
-"""So many runs are enough to tell the ways apart; the one taken learns from all."""
+"""So many runs are enough to tell the ways apart, unless they are of few groups; the
+one taken learns from all."""
 _FIRST_LEAST = 150
 
 LOOKS_S = (1.0, 2.0)
@@ -168,12 +168,14 @@ class Choice:
         recipe: The method that finds it from some of the runs.
         evidence: Everything that was tried, the best first.
         leaves: The leaves of the tree, if it is one.
+        folds: In how many folds it was tried.
     """
 
     found: Found
     recipe: Recipe
     evidence: tuple[Evidence, ...]
     leaves: tuple[Leaf, ...] = ()
+    folds: int = FOLDS
 
     @property
     def abstraction(self) -> Abstraction:
@@ -187,7 +189,7 @@ class Choice:
         """The part that is stored in the model."""
         return {
             "chosen": self.evidence[0].kind,
-            "folds": FOLDS,
+            "folds": self.folds,
             "tried": [each.as_dict() for each in self.evidence],
         }
 
@@ -260,10 +262,12 @@ def choose(
     evidence = best_first(sorted(judged.evidence, key=lambda each: -each.mean))
     recipe = judged.recipes[evidence[0].name]
     everything = range(len(corpus.runs))
+    folds = len(set(corpus.folds(everything)))
     if isinstance(recipe, TreeRecipe):
         abstraction, leaves = recipe.grown(everything)
-        return Choice(Found(abstraction), recipe, tuple(evidence), tuple(leaves))
-    return Choice(recipe(everything), recipe, tuple(evidence))
+        found = Found(abstraction)
+        return Choice(found, recipe, tuple(evidence), tuple(leaves), folds)
+    return Choice(recipe(everything), recipe, tuple(evidence), folds=folds)
 
 
 class _Judged:
@@ -274,12 +278,14 @@ class _Judged:
 
     def add(self, kind: Origin, name: str, recipe: Recipe) -> None:
         found: dict[str, list[Foretold]] = {law.name: [] for law in self._corpus.laws}
-        runs, way = self._corpus.runs[:MOST_RUNS], recipe
+        corpus, way = self._corpus, recipe
+        grouped = len(set(corpus.groups)) < len(corpus.groups)
+        among = range(len(corpus.runs) if grouped else min(len(corpus.runs), MOST_RUNS))
         if isinstance(recipe, ScoreRecipe):
-            way = recipe.left_out(range(len(runs)))
+            way = recipe.left_out(among)
         for fold in out_of_fold(
-            runs, way, self._corpus.laws, [self._horizon_s],
-            self._counting, FOLDS,
+            corpus.runs[: len(among)], way, corpus.laws, [self._horizon_s],
+            self._counting, corpus.folds(among),
         ):  # fmt: skip
             for law, several in fold.items():
                 found[law] += several

@@ -8,7 +8,7 @@ violation follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import compress
@@ -38,13 +38,16 @@ from forewarn.monitors.evaluation.warned import Broken, came_true
 from forewarn.monitors.laws.clocking import law_latches
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.encoding import encode_trace, tick_times
-from forewarn.monitors.trust.hindsight import LawPaths
+from forewarn.monitors.trust.hindsight import LawPaths, dealt
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FAR = 1e9
 """Stands for none: beyond every number that is measured."""
+
+FOLDS = 5
+"""Into so many shares runs are dealt, to be judged by what the others show."""
 
 MOST_WORDS = 8
 """A signal with more words than these is a name, not a kind."""
@@ -384,6 +387,8 @@ class Corpus:
         laws: The laws, none with parts.
         vocabulary: What their signals are.
         period_s: The clock of the model to learn.
+        groups: The group of each run, such as its driver; none is split between what
+            is learned from and what is judged. By default each run is one.
     """
 
     def __init__(
@@ -392,9 +397,11 @@ class Corpus:
         laws: Sequence[Law],
         vocabulary: Vocabulary | None,
         period_s: float,
+        groups: Sequence[Hashable] = (),
     ) -> None:
         if not runs or not laws:
             raise InvalidInput("predicates are found from runs under laws")
+        self.groups = tuple(groups) or tuple(range(len(runs)))
         self.runs, self.laws = tuple(runs), tuple(laws)
         self.vocabulary, self.period_s = vocabulary, period_s
         self._tables: dict[Family, tuple[list[Feature], Floats]] = {}
@@ -407,10 +414,16 @@ class Corpus:
         """The same runs under some of the laws."""
         if list(laws) == list(self.laws):
             return self
-        found = Corpus(self.runs, laws, self.vocabulary, self.period_s)
+        found = Corpus(
+            self.runs, laws, self.vocabulary, self.period_s, self.groups
+        )  # fmt: skip
         # What the runs show is the same whatever it is to tell.
         found._tables, found._terms = self._tables, self._terms
         return found
+
+    def folds(self, among: Iterable[int]) -> list[int]:
+        """The fold of each of these runs."""
+        return dealt([self.groups[run] for run in among], FOLDS)
 
     def broken(self) -> dict[str, int]:
         """In how many runs each law was broken."""

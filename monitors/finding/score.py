@@ -35,7 +35,7 @@ from forewarn.abstractions.expression.tree import (
 )
 from forewarn.monitors.finding.corpus import Corpus, Family, Term
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.trust.hindsight import Found, Recipe, dealt
+from forewarn.monitors.trust.hindsight import Found, Recipe
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -272,9 +272,6 @@ def _read(model: Any, shape: Shape, width: int) -> Fit:
     )
 
 
-FOLDS = 5
-"""Into so many shares runs are dealt, to be scored by what the others show."""
-
 _ENOUGH = 30_000
 """So many moments tell as much as all: more are thinned where nothing goes wrong."""
 
@@ -339,8 +336,8 @@ class ScoreRecipe:
         """For each run, the score found without the runs of its fold."""
         folds = zip(*(each.folds for each in scored), strict=True)
         without = [self._abstraction(scored, fits) for fits in folds]
-        dealt_to = dealt(len(runs), FOLDS)
-        return {run: without[fold] for run, fold in zip(runs, dealt_to, strict=True)}
+        fold_of = zip(runs, self.corpus.folds(runs), strict=True)
+        return {run: without[fold] for run, fold in fold_of}
 
     def _abstraction(
         self, scored: Sequence[Scored], fits: Sequence[Fit]
@@ -370,9 +367,9 @@ class ScoreRecipe:
         lesson = Lesson(offered, values[told.row], told.doomed, told.weight)
         shape = lesson.shape()
         fold_of = np.empty(len(corpus.runs), np.int64)
-        fold_of[list(runs)] = dealt(len(runs), FOLDS)
-        fold = fold_of[told.run]
-        folds = [lesson.fitted(shape, fold != number) for number in range(FOLDS)]
+        fold_of[list(runs)] = dealt_to = corpus.folds(runs)
+        fold, count = fold_of[told.run], max(dealt_to) + 1
+        folds = [lesson.fitted(shape, fold != number) for number in range(count)]
         outside = np.empty(len(moments.run))
         for number, fit in enumerate(folds):
             here = fold_of[moments.run] == number

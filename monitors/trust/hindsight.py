@@ -8,7 +8,8 @@ and the chain learned on the others alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -91,7 +92,7 @@ def out_of_fold(
     laws: Sequence[Law],
     horizons_s: Sequence[float],
     counting: Counting,
-    folds: int,
+    fold_of: Sequence[int],
 ) -> Iterator[dict[str, list[Foretold]]]:
     """Fold by fold, every run of it under every law.
 
@@ -101,10 +102,10 @@ def out_of_fold(
         laws: The laws.
         horizons_s: The horizons.
         counting: How the chains are learned.
-        folds: How many there are.
+        fold_of: The fold of each run, as `dealt` deals them.
     """
-    fold_of, states = dealt(len(runs), folds), States(runs)
-    for number in range(folds):
+    states = States(runs)
+    for number in sorted(set(fold_of)):
         others = [i for i, fold in enumerate(fold_of) if fold != number]
         held_out = [i for i, fold in enumerate(fold_of) if fold == number]
         found_by = recipe(others)
@@ -158,12 +159,21 @@ class States:
         return Judge(model, abstraction, laws, horizons_s, period_s)
 
 
-def dealt(runs: int, folds: int) -> list[int]:
-    """The fold of each run.
+def dealt(groups: Sequence[Hashable], folds: int) -> list[int]:
+    """The fold of each run, by the group of each: no group lies in two folds.
 
-    Neighbours go together: runs of one drive or driver often follow each other.
+    Neighbours go together: runs of one drive or driver often follow each other. Where
+    all runs are of one group, each is dealt by itself.
     """
-    return [number * folds // runs for number in range(runs)]
+    sizes = Counter(groups)
+    if len(sizes) == 1:
+        return dealt(range(len(groups)), folds) if len(groups) > 1 else [0]
+    before, fold_of = 0, dict[Hashable, int]()
+    for group, size in sizes.items():
+        fold_of[group] = (before + size // 2) * folds // len(groups)
+        before += size
+    number_of = {fold: i for i, fold in enumerate(dict.fromkeys(fold_of.values()))}
+    return [number_of[fold_of[group]] for group in groups]
 
 
 class Judge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,6 +21,7 @@ from forewarn.abstractions.errors import InvalidInput, naming
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.files import read_json
 from forewarn.abstractions.readers.stored import Stored, batches, stored_runs
+from forewarn.abstractions.trace import Kept
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.chains.formats.rows import (
     rational,
@@ -64,6 +65,9 @@ from forewarn.scenarios.training.train import Shown
 from forewarn.scenarios.training.wish import Wish
 
 HORIZON_S = 3.0
+GroupOf = Callable[[str, int], str]
+"""The group of a run, by its name and number."""
+
 SHOWN = 4
 """How many predicates tell people what state is meant."""
 
@@ -186,13 +190,19 @@ class Learner:
         return known
 
     def find(
-        self, files: Sequence[Path], progress: Shown
+        self, files: Sequence[Path], progress: Shown, group_of: GroupOf | None = None
     ) -> list[tuple[Learner, Choice]]:
         """For each law the abstraction that warns of it best in held-out traces, and
         its learner.
+
+        Args:
+            files: The traces.
+            progress: Shows progress.
+            group_of: The group of a run, by its name and number. Without it each run is
+                held out by itself.
         """
 
-        chosen = self._choose(files, progress)
+        chosen = self._choose(files, progress, group_of)
         found: list[tuple[Learner, Choice]] = []
         for each in chosen:
             one = copy(self)
@@ -203,25 +213,41 @@ class Learner:
             found.append((one, each.choice))
         return found
 
-    def _choose(self, files: Sequence[Path], progress: Shown) -> list[Chosen]:
+    def _choose(
+        self, files: Sequence[Path], progress: Shown, group_of: GroupOf | None
+    ) -> list[Chosen]:
         """Chooses the abstraction of each law by the traces."""
         laws, hand, period_s = self.laws, self.abstraction, self.wish.period
         if not laws:
             raise InvalidInput("--abstraction auto needs --scenario or --law")
         stored = stored_runs(files)
+        runs: list[Kept] = []
+        groups: list[str] = []
         read = (
-            run
+            pair
             for batch in batches(stored, None, self.vocabulary, period_s)
-            for run in batch.apart()
+            for pair in zip(batch.runs, batch.apart(), strict=True)
         )
-        runs = list(progress(read, "runs read", len(stored)))
+        for origin, run in progress(read, "runs read", len(stored)):
+            if group_of is not None:
+                seed = run.header.seed
+                groups.append(
+                    group_of(origin.name, len(runs) if seed is None else seed)
+                )
+            runs.append(run)
+        if len(set(groups)) == 1:
+            raise InvalidInput(
+                f"all runs are of one group, {groups[0]:.80}",
+                mend="add runs of others, or leave out --group",
+            )
         clock_s = hand.period_s if hand is not None and hand.period_s else period_s
         clock_s = clock_s or runs[0].header.period_s
         if clock_s is None:
             raise InvalidInput("--abstraction auto needs a clock", mend="give --period")
         known = [law for law in laws if all(map(runs[0].header.can_know, law.signals))]
         parts = [part for law in known for part in law.parts or (law,)]
-        corpus = Corpus(runs, parts, self.vocabulary or runs[0].vocabulary, clock_s)
+        vocabulary = self.vocabulary or runs[0].vocabulary
+        corpus = Corpus(runs, parts, vocabulary, clock_s, groups)
         return choose_by_law(corpus, known, hand, self._horizon_s, progress=progress)
 
     @property

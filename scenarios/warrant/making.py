@@ -133,7 +133,10 @@ def make(
     if hand is not None and not search:
         chosen = [Chosen(tuple(laws), given(hand))]
     else:
-        corpus = Corpus([e.run for e in learning], laws, runs[0].vocabulary, period_s)
+        corpus = Corpus(
+            [each.run for each in learning], laws, runs[0].vocabulary, period_s,
+            [each.group for each in learning],
+        )  # fmt: skip
         chosen = choose_by_law(corpus, laws, hand, horizon_s, progress=progress)
     guards: list[Learned] = []
     curves: dict[str, Calibration] = {}

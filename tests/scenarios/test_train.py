@@ -113,12 +113,16 @@ def test_training_again_gives_the_same_bytes_two_at_a_time_too(tmp_path: Path) -
 @pytest.mark.needs("sklearn")
 def test_learn_finds_predicates_that_a_guard_then_uses(tmp_path: Path) -> None:
     traces, out = learned.traces("tiny-kitchen"), tmp_path / "kitchen.json"
+    table = tmp_path / "cooks.csv"
+    rows = (f"{seed},cook {seed % 3}\n" for seed in range(1000))
+    table.write_text("".join(["seed,cook\n", *rows]))
     found = forewarn(
         "learn", traces, "--scenario", "tiny-kitchen", "--abstraction", "auto",
-        "--out", out,
+        "--group", "cook", "--facts", table, "--out", out,
     )  # fmt: skip
     facts = found["abstraction"]
     assert isinstance(facts, dict)
+    assert facts["folds"] == 3  # a cook each
     assert {each["kind"] for each in facts["tried"]} == {
         "hand-made", "learned", "scored",
     }  # fmt: skip
@@ -143,6 +147,7 @@ def test_auto_needs_laws_and_goes_with_no_update(tmp_path: Path) -> None:
     for more, said in (
         ([], "needs --scenario or --law"),
         (["--scenario", "tiny-road", "--update", model], "--update keeps"),
+        (["--law", "no_collision", "--group", "driver"], "says the driver of the run"),
     ):
         arguments = ["learn", traces, "--abstraction", "auto", "--out", tmp_path / "x"]
         done = CliRunner().invoke(main, [str(each) for each in [*arguments, *more]])

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
@@ -43,6 +45,7 @@ from forewarn.monitors.trust.hindsight import (
     Found,
     Judge,
     Recipe,
+    dealt,
     out_of_fold,
 )
 
@@ -220,11 +223,25 @@ def test_words_and_truths_are_conditions_too() -> None:
 
 def test_found_predicates_foretell_what_the_laws_own_cannot() -> None:
     def fares(recipe: Recipe) -> float:
-        folds = out_of_fold(RUNS.runs, recipe, LAWS, [2.0], Counting(), 4)
+        folds = out_of_fold(RUNS.runs, recipe, LAWS, [2.0], Counting(), dealt(ALL, 4))
         return skill([each for fold in folds for each in fold["ram"]], 2.0, idle=True)
 
     blind = fares(lambda _: Found(RUNS.basis))
     assert fares(tree()) > blind + 0.2
+
+
+@given(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=40))
+def test_no_group_lies_in_two_folds(groups: list[str]) -> None:
+    fold_of = dealt(groups, 5)
+    assert set(fold_of) == set(range(max(fold_of) + 1)) and max(fold_of) < 5
+    if len(set(groups)) > 1:
+        assert len(set(zip(groups, fold_of, strict=True))) == len(set(groups))
+        assert max(fold_of) > 0
+    alone = dealt(range(len(groups)), 5)
+    assert alone == sorted(alone)
+    if len(groups) >= 5:
+        sizes = np.bincount(alone)
+        assert len(sizes) == 5 and sizes.max() - sizes.min() <= 1
 
 
 @pytest.mark.parametrize("room", [27, 9])

@@ -242,7 +242,8 @@ def _row(
 # -- the table
 
 HEAD = (
-    "scenario, law", "trained on", "states", "broken", "detected", "ahead",
+    "scenario, law", "trained on", "states", "broken", "detected", "ahead", "median",
+    "1 s ahead",
     "3 s before deadline", "false alarms", "law's own", "Brier (base rate's)",
     "widest gap", "cut", "longer", "to stop: cut", "longer",
 )  # fmt: skip
@@ -279,7 +280,10 @@ def _cells(each: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
     yield f"{row['violating']} of {row['violating'] + row['clean']}"
     yield _share(row, "detection_rate")
     ahead = row["awt_trigger_s"]["mean"]
+    middle = row["awt_trigger_s"]["median"]
     yield "-" if ahead is None else f"{ahead:.1f} s"
+    yield "-" if middle is None else f"{middle:.1f} s"
+    yield f"{row['second_ahead']} of {row['violating']}"
     yield f"{row['warned_3_s_before_deadline']} of {row['violating']}"
     yield _share(row, "false_alarm_rate")
     yield f"{row['blind_detection_rate']:.2f}"

@@ -30,7 +30,7 @@ from recordings import (
 )
 from run import aligned
 
-from forewarn.monitors.evaluation.foretold import Foretold, warned_in_time
+from forewarn.monitors.evaluation.foretold import Foretold, early, shared
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, Step
 
@@ -85,10 +85,12 @@ def main() -> None:
         ]
         broken = sum(each.broken is not None for each in ours)
         print(f"{law.name}: {broken} of {len(ours)} runs break it")
-        table = [("by", "warned of", "steps ahead")]
+        table = [("by", "warned of", "steps ahead", "median")]
         for way, several in found.items():
-            share, ahead_s = warned_in_time(several, horizon_s, ALLOWED)
-            table.append((way, f"{share:.2f}", f"{ahead_s:.1f}"))
+            times = early(several, horizon_s, ALLOWED)
+            share, ahead_s = shared(times)
+            middle_s = float(np.nanmedian(times)) if share else 0.0
+            table.append((way, f"{share:.2f}", f"{ahead_s:.1f}", f"{middle_s:.1f}"))
         for line in aligned(table):
             print(line)
     print(guarded(of, REFLECT, options.guarded))

@@ -154,7 +154,9 @@ _FIGURES: dict[str, Callable[[dict[str, Any]], object]] = {
     "law": lambda row: shown(row["law"]),
     "violations": lambda row: row["violating"],
     "detected": lambda row: row["detected"],
-    "lead time": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
+    "lead time: mean": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
+    "median": lambda row: in_seconds(row["awt_trigger_s"]["median"]),
+    "1 s ahead": lambda row: row["second_ahead"],
     "clean": lambda row: row["clean"],
     "false alarms": lambda row: row["false_alarms"],
 }

@@ -202,8 +202,8 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
     yield from table(["scenario", "way", "what", "law", "skill"], rows)
     yield ""
     fared = [{**each, **law} for each in found for law in each["laws"]]
-    columns = "scenario law states horizon threshold detected in_time trigger alarms"
-    yield from counts_of(columns, fared)
+    columns = "scenario law states horizon threshold detected in_time"
+    yield from counts_of(f"{columns} trigger median second alarms", fared)
     for row in fared:
         name = f"{row['scenario']}, {shown(row['law'])}"
         yield from early(name, row, row["horizon_s"])

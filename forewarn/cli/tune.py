@@ -404,7 +404,8 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
         for each in found.tried
         for row in each.as_dict()["laws"]
     ]
-    yield from counts_of("horizon law threshold detected trigger alarms", tried)
+    columns = "horizon law threshold detected trigger median second alarms"
+    yield from counts_of(columns, tried)
     for row in tried:
         name = f"{shown(row['law'])} at {row['horizon_s']:g} s"
         yield from early(name, row, row["horizon_s"])

@@ -171,13 +171,6 @@ def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
     return worth
 
 
-def warned_in_time(
-    found: Sequence[Foretold], horizon_s: float, allowed: float
-) -> tuple[float, float]:
-    """The fraction of violations warned of in time, and the mean lead time."""
-    return shared(early(found, horizon_s, allowed))
-
-
 def shared(early_s: Floats) -> tuple[float, float]:
     """The fraction of violations warned of, and the mean lead time."""
     told = early_s[~np.isnan(early_s)]

@@ -203,7 +203,7 @@ class Choice:
         yield (
             "Skill of the risk in runs that were left out, law by law: 1 is perfect, 0"
             f" no better than the base rate. At {most} false alarms a clean run, on"
-            " average: the share that was warned of in time, and how early."
+            " average: the share that was warned of in time, and the mean lead time."
         )
         for each in self.evidence:
             yield f"  {each.kind}: {each.name}"
@@ -212,6 +212,13 @@ class Choice:
                 if law in each.warned:
                     share, ahead_s = each.warned[law], each.ahead_s[law]
                     warned = f", {share:.2f} warned of, {ahead_s:.1f} s ahead"
+                    if share:
+                        times = each.early_s[law]
+                        second = float((np.nan_to_num(times) >= 1.0 - 1e-9).mean())
+                        warned += (
+                            f" (median {np.nanmedian(times):.1f} s; {second:.2f} at"
+                            " least 1 s)"
+                        )
                 yield f"    {law}: skill {value:.3f}{warned}"
 
     def warnings(self) -> Iterator[str]:

@@ -5,7 +5,9 @@ simulator (DeepScenario) road by road. Everything that is chosen or fitted for a
 that was left out is chosen and fitted on the others. The guard stands in the table with
 the abstraction made by hand and with the one that `learn --abstraction auto` takes,
 beside gradient boosting and logistic regression on the raw signals and their last
-second, and the time to collision.
+second, and the time to collision. Three further rows say where a score loses what
+boosting knows: its curves alone, which of its bands they lie in, and the chain over
+the bands.
 
 The threshold of every way to warn is picked so that at most the allowed share of the
 left-out clean runs has an alarm: what is compared is what the ways know, not how well
@@ -22,7 +24,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +33,12 @@ from driving import drive
 from numpy.typing import NDArray
 from run import aligned
 
+from forewarn.abstractions.expression.tree import Compare, Number
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.evaluation.foretold import Foretold, early, shared
 from forewarn.monitors.finding.choice import LOOKS_S, choose
-from forewarn.monitors.finding.corpus import Corpus, for_scores, matrix
+from forewarn.monitors.finding.corpus import Corpus, Term, for_scores, matrix
 from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
@@ -77,6 +80,7 @@ class Recordings:
         return Corpus(
             runs, self.scenario.laws, hand.vocabulary,
             hand.period_s or runs[0].header.period_s or 0.0,
+            [self.group[i] for i in among],
         )  # fmt: skip
 
 
@@ -135,13 +139,41 @@ def by_choice(
     yield from _watched(told, corpus, out, choice.found)
 
 
+@lru_cache(maxsize=1)
+def _bands_of_score(corpus: Corpus) -> Found:
+    """Whether or not they would be chosen."""
+    family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
+    return ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
+
+
 def by_score(
     told: Recordings, corpus: Corpus, out: Sequence[int]
 ) -> Iterator[Outcomes]:
-    """Bands of a score, whether or not they would be chosen."""
-    family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
-    found = ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
-    yield from _watched(told, corpus, out, found)
+    yield from _watched(told, corpus, out, _bands_of_score(corpus))
+
+
+def by_curves(
+    told: Recordings, corpus: Corpus, out: Sequence[int], bands: bool = False
+) -> Iterator[Outcomes]:
+    """The score itself, or in which of its bands it lies: what is lost before a chain
+    comes in."""
+    abstraction = _bands_of_score(corpus).abstraction
+    (score,) = abstraction.scores
+    cuts = [
+        node.right.value
+        for node in (each.expression for each in abstraction.predicates)
+        if isinstance(node, Compare) and repr(node.left) == score.name
+        if isinstance(node.right, Number)
+    ]
+
+    def risk(run: Kept) -> NDArray[np.float64]:
+        values = matrix([Term(score.expression)], [run])[:, 0]
+        if bands:
+            return np.searchsorted(np.sort(cuts), values, side="right") / len(cuts)
+        odds: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-values))
+        return odds
+
+    yield from scored(told, corpus, out, risk)
 
 
 def _watched(
@@ -248,6 +280,8 @@ LEARNED: dict[str, Way] = {
 WAYS: dict[str, Way] = {
     "guard, --abstraction auto": by_choice,
     "guard, bands of a score": by_score,
+    "bands of a score, without a chain": partial(by_curves, bands=True),
+    "curves of a score, without bands": by_curves,
     **LEARNED,
     "boosting, one second ahead": boosting_soon,
     "ttc": haste("time_to_collision"),
@@ -355,15 +389,15 @@ def main() -> None:
             f"{name}: {runs} runs of {groups}; violations warned of in time, the median"
             " lead, and those at least 1 s ahead"
         )
+        found: dict[str, list[Foretold]] = {way: [] for way in ways}
+        for others, out in told.shares():
+            corpus = told.corpus(others)
+            for way, score in ways.items():
+                for of_run in score(told, corpus, out):
+                    found[way] += of_run.values()
         table = [("way", *(f"at {each:.2f}" for each in ALLOWED))]
-        for way, score in ways.items():
-            found = [
-                each
-                for others, out in told.shares()
-                for of_run in score(told, told.corpus(others), out)
-                for each in of_run.values()
-            ]
-            times = [early(found, told.scenario.horizon_s, most) for most in ALLOWED]
+        for way, several in found.items():
+            times = [early(several, told.scenario.horizon_s, at) for at in ALLOWED]
             table.append((way, *map(_said, times)))
         for line in aligned(table):
             print(line)

@@ -71,6 +71,8 @@ MISTAKES = (
        "--threshold"),
     of("learn traces --format csv --out m.json", "--format", "csv"),
     of(f"{LEARN} --abstraction-out a.yaml", "--abstraction-out", "auto"),
+    of(f"{LEARN} --group driver", "--group", "auto"),
+    of(f"{LEARN} --abstraction auto --facts runs.csv", "--facts", "--group"),
     of("laws --svg x.svg", "--svg"),
     of("doctor carl", "carl"),
     of("export road.json --format prims", "--format", "prims"),

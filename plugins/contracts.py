@@ -112,6 +112,16 @@ class SteppedWorld(ABC):
 
 
 @runtime_checkable
+class WithFacts(Protocol):
+    """A world that reports more about an episode than its frames show."""
+
+    @property
+    def facts(self) -> Mapping[str, float]:
+        """Of the episode so far, by name: `others_collided`, how many pairs of other
+        road users collided."""
+
+
+@runtime_checkable
 class Foresight(Protocol):
     """A world that can also say what an action would lead to.
 

@@ -271,17 +271,18 @@ def _paper_table(found: Measurement) -> Iterator[str]:
 
 
 def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
-    from forewarn.scenarios.measuring.pairs import finished, trips
+    from forewarn.scenarios.measuring.pairs import finished, handled, saved
 
     yield f"With the guard acting, on the same {facts['pairs']} seeds:"
     yield from table(
-        ["law", "violations unguarded", "guarded", "prevented", "caused"],
+        ["law", "violations unguarded", "guarded", "prevented", "arrived", "caused"],
         (
             (
                 shown(law["law"]),
                 _counted(law, "unguarded"),
                 _counted(law, "guarded"),
                 "-" if law["cut"] is None else f"{100 * law['cut']:.0f} %",
+                saved(law) or "-",
                 law["caused"],
             )
             for law in facts["laws"]
@@ -290,17 +291,7 @@ def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
     done = ", ".join(f"{kind} in {n}" for kind, n in facts["episodes_with"].items())
     yield f"Interventions: {done or 'none'}."
     yield from finished(facts)
-    driving = facts["driving"]
-    for fact, words in (
-        ("collided", "Collisions a run"),
-        ("hard_brakes", "Hard brakes a run"),
-    ):
-        if fact in driving:
-            both = driving[fact]
-            yield (
-                f"{words}: {both['unguarded']:.3f} without, {both['guarded']:.3f} with."
-            )
-    yield from trips(driving)
+    yield from handled(facts["driving"])
     if facts["duration_ratio"] is not None:
         yield (
             f"The {facts['clean_pairs']} clean runs that can be compared took"

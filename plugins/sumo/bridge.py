@@ -140,6 +140,7 @@ class SumoWorld(SteppedWorld):
         self._cut = False
         self._onlooker: Onlooker | None = None
         self._struck: str | None = None
+        self._others: set[frozenset[str]] = set()
         self._hands = Hands(self._sumo.vehicle, roads, self._name)
         self._speed: float = self._sumo.vehicle.getSpeed(self._name)
         self._values = self._senses.values(0.0)
@@ -170,6 +171,11 @@ class SumoWorld(SteppedWorld):
 
     def values(self) -> dict[str, Value]:
         return self._values
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """How many pairs of other road users collided."""
+        return {"others_collided": len(self._others)}
 
     def actuator(self) -> SumoActuator:
         return SumoActuator(self._around)
@@ -241,14 +247,16 @@ class SumoWorld(SteppedWorld):
         """The road users that the ego collided with in this step."""
         for crash in self._sumo.simulation.getCollisions():
             pair = crash.collider, crash.victim
-            if self._name in pair:
-                other = pair[1] if pair[0] == self._name else pair[0]
-                if other in self._sumo.vehicle.getIDList():
-                    self._struck = other
-                    return "a vehicle"
-                if before > _TOUCH:
-                    self._struck = other
-                    return "a pedestrian"
+            if self._name not in pair:
+                self._others.add(frozenset(pair))
+                continue
+            other = pair[1] if pair[0] == self._name else pair[0]
+            if other in self._sumo.vehicle.getIDList():
+                self._struck = other
+                return "a vehicle"
+            if before > _TOUCH:
+                self._struck = other
+                return "a pedestrian"
         return None
 
     def _around(self) -> Around:

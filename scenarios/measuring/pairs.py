@@ -8,6 +8,7 @@ from typing import Any
 from forewarn.monitors.evaluation.figures import rate
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.tracker import HARD_BRAKE
 from forewarn.scenarios.schema import Scenario
 
 LONGER = 1.1
@@ -34,6 +35,7 @@ def compare(
         without = sum(before is not None for before, _ in broken)
         acting = sum(after is not None for _, after in broken)
         caused = sum(before is None and after is not None for before, after in broken)
+        saved = [a for b, a in pairs if b.first(law.name) and not a.first(law.name)]
         laws.append(
             {
                 "law": law.name,
@@ -43,6 +45,8 @@ def compare(
                 "violation_rate_guarded": rate(acting, len(pairs)),
                 "caused": caused,
                 "cut": None if not without else 1 - acting / without,
+                "saved": len(saved),
+                "saved_arrived": _arrived(saved, scenario),
             }
         )
     clean = [(b, a) for b, a in pairs if not a.violations and _whole(b)]
@@ -101,19 +105,30 @@ def _whole(before: Episode) -> bool:
 
 def _outcomes(runs: Sequence[Episode], scenario: Scenario) -> dict[str, Any]:
     """The outcomes of runs; None if the world does not report them."""
-    somewhere = scenario.goal is not None or any(
-        "destination_s" in each.facts for each in runs
-    )
     moving = any("stands" in each.facts for each in runs)
     standing = [each for each in runs if each.timed_out and each.facts.get("stands")]
     return {
         "runs": len(runs),
         "violating": sum(bool(each.violations) for each in runs),
-        "arrived": sum(each.arrived for each in runs) if somewhere else None,
+        "arrived": _arrived(runs, scenario),
         "timed_out": sum(each.timed_out for each in runs),
         "standing": len(standing) if moving else None,
         "stationary_s": sum(map(stationary_s, runs)) if moving else None,
     }
+
+
+def _arrived(runs: Sequence[Episode], scenario: Scenario) -> int | None:
+    """How many runs arrived; None if the world does not report it."""
+    known = any("destination_s" in each.facts for each in runs)
+    if scenario.goal is None and not known:
+        return None
+    return sum(each.arrived for each in runs)
+
+
+def saved(law: Mapping[str, Any]) -> str:
+    """How many of the runs that the guard kept from breaking a law arrived."""
+    arrived, of = law["saved_arrived"], law["saved"]
+    return "" if arrived is None or not of else f"{arrived} of {of}"
 
 
 def stationary_s(run: Episode) -> float:
@@ -140,12 +155,19 @@ def finished(facts: Mapping[str, Any]) -> Iterator[str]:
     yield f"Of {after['runs']} runs with the guard {'; '.join(said)}."
 
 
+_PER_RUN = {
+    "collided": "Collisions a run",
+    "hard_brakes": f"Hard brakes a run, of more than {HARD_BRAKE:g} m/s²",
+    "others_collided": "Collisions of others among themselves, a run",
+}
+
+
 def _driving(
     pairs: Sequence[tuple[Episode, Episode]],
 ) -> dict[str, Mapping[str, Any]]:
     """How episodes without and with a guard acting were driven, in pairs by seed."""
     found: dict[str, Mapping[str, Any]] = {}
-    for fact in ("collided", "hard_brakes"):
+    for fact in _PER_RUN:
         both = _known(pairs, fact)
         if both:
             sums = [
@@ -185,8 +207,15 @@ def _known(
     return [(a, b) for a, b in values if a is not None and b is not None]
 
 
-def trips(driving: Mapping[str, Any]) -> Iterator[str]:
-    """The durations of runs that arrived both with and without the guard."""
+def handled(driving: Mapping[str, Any]) -> Iterator[str]:
+    """How the runs were driven without the guard and with it, in sentences."""
+    for fact, words in _PER_RUN.items():
+        if both := driving.get(fact):
+            yield (
+                f"{words}: {both['unguarded']:.3f} without, {both['guarded']:.3f} with."
+            )
+    if "collided" in driving and "others_collided" not in driving:
+        yield "The world does not report collisions of others among themselves."
     found = driving.get("destination_s")
     if found and found["pairs"]:
         yield (

@@ -9,7 +9,7 @@ from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.evaluation.foretold import ReliabilityBin
 from forewarn.monitors.evaluation.warned import warned_early
 from forewarn.scenarios.measuring.late import late_lines
-from forewarn.scenarios.measuring.pairs import finished, trips
+from forewarn.scenarios.measuring.pairs import finished, handled, saved
 from forewarn.scenarios.report.drawing import (
     Markup,
     joined,
@@ -277,13 +277,14 @@ def _guarded(facts: Mapping[str, Any]) -> Markup:
     return joined(
         tag("h3", f"With the guard acting, on the same {facts['pairs']} seeds"),
         table(
-            ("law", "broken without", "with", "cut by", "caused"),
+            ("law", "broken without", "with", "cut by", "of these arrive", "caused"),
             (
                 (
                     law["law"],
                     law["violating_unguarded"],
                     law["violating_guarded"],
                     "–" if law["cut"] is None else f"{100 * law['cut']:.0f} %",
+                    saved(law) or "–",
                     law["caused"],
                 )
                 for law in facts["laws"]
@@ -291,7 +292,7 @@ def _guarded(facts: Mapping[str, Any]) -> Markup:
         ),
         tag("p", f"Interventions: {done or 'none'}."),
         *(tag("p", sentence) for sentence in finished(facts)),
-        *(tag("p", sentence) for sentence in trips(facts["driving"])),
+        *(tag("p", sentence) for sentence in handled(facts["driving"])),
         tag(
             "p",
             f"The {facts['clean_pairs']} clean runs that can be compared took"

@@ -260,7 +260,7 @@ def play(job: Job) -> Episode:
     if "tally" in keep and (folder / names["tally"]).exists():
         episode = replace(episode, tally=names["tally"])
     if not episode.failed:
-        episode = replace(episode, facts=driven.facts())
+        episode = replace(episode, facts={**episode.facts, **driven.facts()})
         try:
             if "trace" in keep:
                 write_trace(folder / names["trace"], recorder.trace(episode))

@@ -99,7 +99,7 @@ class Episode:
         series: The file of the risks frame by frame, in the campaign's folder.
         tally: The file of its guard's tally, in the campaign's folder.
         error: What went wrong.
-        facts: How it was driven: see `driven`.
+        facts: How it was driven: see `Driven`, and what the world reports.
         usage: The pilot's cost: calls of its model, tokens.
         machine: Facts of the machine and the moment, which the seed does not determine.
     """

@@ -35,6 +35,7 @@ from forewarn.plugins.contracts import (
     Metered,
     Pilot,
     WithActuator,
+    WithFacts,
     World,
 )
 from forewarn.plugins.functions import said_where
@@ -192,6 +193,7 @@ class Runner:
                 tuple(broken),
                 goal_s=drive.goal_s,
                 error=error,
+                facts=dict(world.facts) if isinstance(world, WithFacts) else {},
                 usage=dict(pilot.usage) if isinstance(pilot, Metered) else {},
                 machine={"wall_s": time.perf_counter() - began_s},
             )

@@ -397,7 +397,7 @@ def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
 def test_measure_says_where_nothing_is_enforced(model: Path) -> None:
     words: list[Any] = ["measure", KITCHEN, "--model", model, "--episodes", "20"]
     alerts = forewarn(*words, "--intervene", "alert")
-    assert "With the guard acting" not in alerts and "prevented  caused" not in alerts
+    assert "With the guard acting" not in alerts and "arrived  caused" not in alerts
     assert "The policy only alerts, so nothing was prevented." in alerts
     assert "--intervene stop" in alerts
     found = told(*words, "--intervene", "alert")

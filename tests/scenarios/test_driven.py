@@ -11,7 +11,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Source
-from forewarn.scenarios.measuring.pairs import compare, finished, trips
+from forewarn.scenarios.measuring.pairs import compare, finished, handled, saved
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.tracker import Driven
 from forewarn.scenarios.schema import load_scenario
@@ -75,6 +75,7 @@ def test_what_became_of_runs_is_said_with_the_violations_left() -> None:
         "runs": 4, "violating": 0, "arrived": 3, "timed_out": 1, "standing": 1,
         "stationary_s": 85.0,
     }  # fmt: skip
+    assert [saved(law) for law in found["laws"]] == ["", "2 of 2"]
     assert list(finished(found)) == [
         "Of 4 runs with the guard 0 break a law (2 without); 3 arrive (3); 2 of 3 clean"
         " ones take longer by more than a tenth; 1 stand until the time limit (0)."
@@ -82,12 +83,15 @@ def test_what_became_of_runs_is_said_with_the_violations_left() -> None:
 
 
 def test_driving_is_compared_in_pairs() -> None:
-    def episode(seed: int, brakes: int, collided: bool, reached: float | None) -> Any:
-        facts = {"hard_brakes": brakes, "collided": collided, "destination_s": reached}
+    def episode(
+        seed: int, brakes: int, collided: bool, reached: float | None, others: int = 0
+    ) -> Any:
+        facts = {"hard_brakes": brakes, "collided": collided,
+                 "others_collided": others, "destination_s": reached}  # fmt: skip
         return Episode(seed, "guarded", "over", 10.0, 5, facts=facts)
 
     before = [episode(1, 0, True, None), episode(2, 1, False, 20.0)]
-    after = [episode(2, 3, False, 25.0), episode(1, 1, False, 30.0)]
+    after = [episode(2, 3, False, 25.0, 3), episode(1, 1, False, 30.0)]
     found = compare(before, after, load_scenario("tiny-road"))["driving"]
     assert found["collided"] == {"unguarded": 0.5, "guarded": 0.0}
     assert found["hard_brakes"] == {"unguarded": 0.5, "guarded": 2.0}
@@ -95,13 +99,20 @@ def test_driving_is_compared_in_pairs() -> None:
         "pairs": 1, "of": 2, "arrived": {"unguarded": 1, "guarded": 2},
         "unguarded": 20.0, "guarded": 25.0, "ratio": pytest.approx(1.25),
     }  # fmt: skip
-    assert list(trips(found)) == [
+    assert list(handled(found)) == [
+        "Collisions a run: 0.500 without, 0.000 with.",
+        "Hard brakes a run, of more than 4.5 m/s²: 0.500 without, 2.000 with.",
+        "Collisions of others among themselves, a run: 0.000 without, 1.500 with.",
         "Time to the destination, where both arrived (1 pairs): 20.0 s without,"
         " 25.0 s with.",
     ]
     never = [episode(1, 0, True, None)]
     gone = compare(never, never, load_scenario("tiny-road"))["driving"]
-    assert list(trips(gone)) == []
-    assert list(trips({})) == []
+    assert not any("where both arrived" in each for each in handled(gone))
+    assert list(handled({})) == []
+    del gone["others_collided"]
+    assert list(handled(gone))[-1] == (
+        "The world does not report collisions of others among themselves."
+    )
     plain = [Episode(1, "guarded", "over", 10.0, 5)]
     assert compare(plain, plain, load_scenario("tiny-road"))["driving"] == {}

@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,6 +97,22 @@ def test_the_vehicle_ahead_is_hit_if_nobody_brakes() -> None:
     assert frames[-1].values["collision"] and not frames[-2].values["collision"]
     collides = frames[-10].values["time_to_collision"]
     assert collides == pytest.approx(0.9, abs=0.15)
+    world.close()
+
+
+def test_collisions_of_others_are_counted_once_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SumoWorld(ego=STRAIGHT)
+    world.reset(1)
+    crashes = [("a", "b"), ("b", "a"), ("a", "c")]
+    found = [SimpleNamespace(collider=a, victim=b) for a, b in crashes]
+    monkeypatch.setattr(world.sumo.simulation, "getCollisions", lambda: found)
+    world.step(KEEP)
+    world.step(KEEP)
+    assert world.ended() is None and world.facts == {"others_collided": 2}
+    world.reset(1)
+    assert world.facts == {"others_collided": 0}
     world.close()
 
 

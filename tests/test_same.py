@@ -42,7 +42,7 @@ SAME = {
     "env-intersection": ("a8fe65f722a9", "91f9c3725533"),
     "env-merge": ("f47c4730dcf9", "552cfc0ab2e6"),
     "env-roundabout": ("dca9777607c7", "37fe1942c178"),
-    "fork-in-microwave": ("12d69ef5d4e5", "42afd2535833"),
+    "fork-in-microwave": ("12d69ef5d4e5", "e70f55c2d460"),
     "virtualhome-chores": ("4a07aca6514c", "be9a100e269e"),
     "tiny-kitchen": ("17c97e705388", "a0c3a69a92f1"),
     "tiny-road": ("f5b033262e81", "8261b0365cf1"),

@@ -79,9 +79,9 @@ def warrant(
     """Make a guard with a certificate from LOGS.
 
     LOGS are files or folders of traces: JSON Lines, CSV, Parquet, or a scenario file
-    with `world: log`, which stands for all its recordings. Or they are logs of agents
-    that call tools: OpenAI messages, OpenTelemetry's GenAI spans, MCP transcripts; then
-    the laws are over the calls, and judge alone.
+    with `world: log` or `world: commonroad`, which stands for all its recordings. Or
+    they are logs of agents that call tools: OpenAI messages, OpenTelemetry's GenAI
+    spans, MCP transcripts; then the laws are over the calls, and judge alone.
 
     The runs are split into three parts. The first is for choosing predicates and
     learning the chain, the second for calibrating the risks, the third for the

@@ -77,6 +77,15 @@ class CommonRoadWorld(SteppedWorld):
         self._shown: SceneShown | None = None
         self._seen: dict[str, Value] = {}
 
+    @property
+    def episodes(self) -> int:
+        """How many drives there are; with `each`, as many of every file as the file
+        with the fewest vehicles has."""
+        egos = 1
+        if self._who == "each":
+            egos = min(len(_driving(_known(path)[0])) for path in self._paths)
+        return egos * len(self._paths)
+
     def begin(self, seed: int) -> None:
         more, number = divmod(seed, len(self._paths))
         told, roads, places = _known(self._paths[number])
@@ -150,6 +159,15 @@ def _known(path: Path) -> tuple[Recorded, Roads, Places]:
     return told, roads, Places(roads)
 
 
+def _driving(told: Recorded) -> list[Obstacle]:
+    """The vehicles that move."""
+    return [
+        each
+        for each in told.obstacles.values()
+        if each.kind in _DRIVES and not each.stands
+    ]
+
+
 def _chosen(
     told: Recorded,
     roads: Roads,
@@ -166,11 +184,7 @@ def _chosen(
         who: As in the world's settings.
         place: The index of the vehicle, for `each`.
     """
-    driving = [
-        each
-        for each in told.obstacles.values()
-        if each.kind in _DRIVES and not each.stands
-    ]
+    driving = _driving(told)
     if who == "each":
         if place >= len(driving):
             raise InvalidInput(

@@ -74,6 +74,8 @@ def test_each_vehicle_in_turn_may_be_the_ego() -> None:
         assert seen("each", seed)[0] == seen(number)[0]
     with pytest.raises(InvalidInput, match="3 vehicles move in it"):
         seen("each", 3)
+    assert CommonRoadWorld(files=FILES, ego="each").episodes == 3
+    assert CommonRoadWorld(files=FILES).episodes == 1
 
 
 @pytest.mark.parametrize(

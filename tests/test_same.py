@@ -30,7 +30,7 @@ SAME = {
     "highway-lanes": ("d5f68f5a7585", "19c6f1ab7ab9"),
     "highway-speed": ("e1f6bfe662f1", "245a625ecfe0"),
     "merge": ("cf61e6c7d044", "5117b17af11c"),
-    "roundabout": ("89da2d0f5b1f", "b5ab7d6fdfd7"),
+    "roundabout": ("89da2d0f5b1f", "e62236351419"),
     "s1": ("fb7d9cd46821", "a36768549845"),
     "s2": ("23f294622a9f", "31403c0451ce"),
     "s3": ("0bd00cefee89", "a7de91c94888"),

@@ -28,7 +28,12 @@ _WORD = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+(?![a-z])")
 _RUNS_PYTHON = frozenset("python pythonrepl ipython jupyter notebook repl".split())
 _RUNS_SHELL = frozenset("bash shell terminal console sh zsh cmd ssh".split())
 _SQL = re.compile(
-    r"\s*(--[^\n]*\n\s*)*\(*\s*(select|with|insert|update|delete)\b", re.IGNORECASE
+    r"""(\s|\(|--[^\n]*\n|/\*[^*]*\*/)*
+    (select\b|explain\s+(query\s+plan\s+|analyze\s+)?select\b
+    |with\s+(recursive\s+)?["`\w]+\s*(\([^()]*\)\s*)?as\s*(materialized\s*)?\(
+    |(insert|replace)\s+(or\s+\w+\s+)?into\b|delete\s+from\b|update\b
+    |create\s+(temp\w*\s+)?(table|view)\s+\S+\s+as\b|(begin|pragma)\b[^;]*;)""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 

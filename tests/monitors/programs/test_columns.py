@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from forewarn.monitors.programs.columns import UnreadLog, columns_of
@@ -105,6 +108,38 @@ def test_columns_of_code(code: str, expected: dict[str, list[str]]) -> None:
     assert columns_of([code], TABLES) == {k: sorted(v) for k, v in expected.items()}
     lines = code.split("\n")
     assert columns_of(lines, TABLES) == columns_of([code], TABLES)
+
+
+HOSPITAL = {
+    "patients": ["patient_id", "name", "gender", "dob", "ssn", "ward_id"],
+    "visits": ["visit_id", "patient_id", "admitted_at", "discharged_at", "reason",
+               "doctor_id"],
+    "labs": ["lab_id", "visit_id", "test", "result", "unit", "taken_at"],
+    "meds": ["med_id", "visit_id", "drug", "dose", "route", "started_at"],
+    "bills": ["bill_id", "visit_id", "amount", "paid", "insurer"],
+    "doctors": ["doctor_id", "name", "specialty", "salary"],
+    "wards": ["ward_id", "label", "beds"],
+}  # fmt: skip
+
+
+@pytest.mark.needs("sqlglot")
+def test_columns_of_queries_in_many_styles() -> None:
+    lines = Path(__file__).with_name("queries.jsonl").read_text("utf-8").splitlines()
+    for case in map(json.loads, lines):
+        assert columns_of(case["log"], HOSPITAL) == case["reads"], case["log"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = 'patients'\n" + "x = x + x\n" * 40,
+        "def f(d):\n    f(d); f(d); f(d); f(d)\nf(patients)",
+        "patients" + "[0]" * 20_000,
+    ],
+)
+def test_code_cannot_make_its_reading_long(code: str) -> None:
+    with pytest.raises(UnreadLog):
+        columns_of([code], HOSPITAL)
 
 
 @pytest.mark.parametrize("text", ["I looked at the drugs.", "", "x = 3", "select ("])

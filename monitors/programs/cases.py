@@ -18,7 +18,8 @@ from typing import Any, Literal
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.abstractions.serial import Strict, validated
-from forewarn.monitors.programs.columns import Tables, UnreadLog, columns_of
+from forewarn.monitors.programs.columns import columns_of
+from forewarn.monitors.programs.columns_found import Tables, UnreadLog
 from forewarn.monitors.programs.language import INPUTS
 from forewarn.monitors.programs.published import published
 from forewarn.monitors.programs.running import Outcome

@@ -263,9 +263,9 @@ class Code:
             case ast.Lambda(body=body):
                 return replace(self._value(body), whole=False)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                for each in node.generators:
-                    self._loop(each.target, each.iter)
-                    for test in each.ifs:
+                for part in node.generators:
+                    self._loop(part.target, part.iter)
+                    for test in part.ifs:
                         self._value(test)
                 if isinstance(node, ast.DictComp):
                     return self._value(node.key) | self._value(node.value)

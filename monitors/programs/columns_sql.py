@@ -35,8 +35,10 @@ def read_sql(text: str, found: Found) -> None:
             named = {
                 each.alias_or_name.casefold() for each in statement.find_all(exp.CTE)
             }
-            if isinstance(statement, exp.Create):
-                named.add(statement.find(exp.Table).name.casefold())
+            if isinstance(statement, exp.Create) and (
+                made := statement.find(exp.Table)
+            ):
+                named.add(made.name.casefold())
             for table in statement.find_all(exp.Table):
                 if table.name.casefold() not in named:
                     found.table(table.name)

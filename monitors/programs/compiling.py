@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from forewarn.monitors.programs.functions import activities, is_known, singular
+from forewarn.monitors.programs.asking import activities, singular
+from forewarn.monitors.programs.functions import is_known
 from forewarn.monitors.programs.request import (
     HEAD,
     TABLES,

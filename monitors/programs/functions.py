@@ -6,15 +6,19 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.expression.pattern import pattern as compiled
-from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import is_number
+from forewarn.monitors.programs.asking import (
+    activities,
+    asks_for,
+    singular,
+    words_of,
+)
 from forewarn.monitors.programs.grammar import NAME
 from forewarn.monitors.programs.values import (
     ProgramFault,
@@ -203,11 +207,6 @@ MOST_THINGS = 100
 
 _WORD = re.compile(r"[a-z0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_IRREGULAR = {
-    "children": "child", "knives": "knife", "shelves": "shelf", "people": "person",
-    "men": "man", "women": "woman", "glasses": "glass", "movies": "movie",
-    "cookies": "cookie",
-}  # fmt: skip
 
 
 def does(action: Value, verb: Value) -> Value:
@@ -324,51 +323,7 @@ def asks(request: Value, doing: Value, thing: Value) -> Value:
     text = text_of(request, "a request")
     if len(text) > LONGEST_REQUEST:
         raise ProgramFault(f"a request is longer than {LONGEST_REQUEST} characters")
-    words = words_of(text)
-    deed, about = text_of(doing, "a deed"), text_of(thing, "a thing")
-    if _mentioned(words, "doing", deed) and _mentioned(words, "about", about):
-        return True
-    # What is plainly bought is goods, unless it is one of the other things.
-    others = activities()["about"].keys() - {about}
-    return (
-        words_of(deed) in activities()["bought"].get(about, ())
-        and _mentioned(words, "plainly", deed)
-        and not any(_mentioned(words, "about", other) for other in others)
-    )
-
-
-@lru_cache(maxsize=4096)
-def singular(word: str) -> str:
-    """A word without its plural."""
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
-    if word.endswith(("ches", "shes", "sses", "xes")):
-        return word[:-2]
-    if word.endswith("ies") and len(word) > 4:
-        return f"{word[:-3]}y"
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
-
-
-@cache
-def activities() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """What people ask for, and each time the words that they ask with."""
-    content = read_yaml(Path(__file__).with_name("activities.yaml"))
-    return {
-        part: {name: tuple(map(words_of, texts)) for name, texts in entries.items()}
-        for part, entries in content.items()
-    }
-
-
-def _mentioned(text: str, part: str, name: str) -> bool:
-    """Whether one of the entries that a name stands for is in a text of words."""
-    entries = activities()[part].get(name) or (words_of(name),)
-    return any(entry in text for entry in entries)
-
-
-@lru_cache(maxsize=1024)
-def words_of(text: str) -> str:
-    """The words of a text without their plurals, each between blanks."""
-    return f" {' '.join(map(singular, _WORD.findall(text.casefold())))} "
+    return asks_for(text, text_of(doing, "a deed"), text_of(thing, "a thing"))
 
 
 def _bare(name: str) -> str:

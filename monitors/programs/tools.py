@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput, suggest
-from forewarn.monitors.programs.functions import parts, words_of
+from forewarn.monitors.programs.asking import words_of
+from forewarn.monitors.programs.functions import parts
 
 TOOL_FORMS = (
     "do not send mail to strangers",

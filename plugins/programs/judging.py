@@ -24,7 +24,8 @@ from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.guarding.decision import Kind as Intervention
-from forewarn.monitors.programs.columns import UnreadLog, columns_of, logged
+from forewarn.monitors.programs.columns import columns_of, logged
+from forewarn.monitors.programs.columns_found import UnreadLog
 from forewarn.monitors.programs.file import (
     FORMAT,
     ProgramFile,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.monitors.programs.columns import UnreadLog, columns_of
+from forewarn.monitors.programs.columns import columns_of
+from forewarn.monitors.programs.columns_found import UnreadLog
 
 TABLES = {
     "patient": ["patientunitstayid", "uniquepid", "age", "gender", "hospitaladmittime"],

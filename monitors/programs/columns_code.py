@@ -30,6 +30,7 @@ _COMPARED = re.compile(
 )
 _BETWEEN = re.compile(r"\|\|?|&&?|\band\b|\bor\b", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_LOADS = re.compile(r"load|read|table|csv|parquet|fetch_")
 _SUFFIX = re.compile(r"_[xy]$")
 
 _SAME_TEXT = frozenset("col column strip dedent text path list tuple join".split())
@@ -246,10 +247,9 @@ class Code:
                     return _Held(texts=tuple(_FILLED.sub("?", t) for t in one.texts))
                 if isinstance(op, ast.Div) and other.texts:
                     return other
-                both = one | other
                 if isinstance(op, ast.Add) and (one.texts or other.texts):
-                    return replace(both, texts=_joined([one, other]), whole=False)
-                return replace(both, whole=False)
+                    return _Held(texts=_joined([one, other]))
+                return replace(one | other, whole=False)
             case ast.Call():
                 return self._call(node)
             case ast.Attribute(value=value, attr=attr):
@@ -335,6 +335,9 @@ class Code:
                 frames |= self._table(text)
         if name in _TOOLS:
             return self._tool(name, node, frames if frames.tables else self._last)
+        if _LOADS.search(name) and not frames.tables:
+            frames = self._open(name, given)
+            return frames if frames.tables <= self._found.tables.keys() else _NOTHING
         if receiver.texts or not frames.tables:
             return self._text_of(name, receiver, [held for _, _, held in given])
         for table in frames.tables:

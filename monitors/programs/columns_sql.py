@@ -104,7 +104,7 @@ def _read_scope(scope: Any, found: Found, exp: Any) -> None:
         for each in select.expressions:
             if each.is_star and isinstance(each, exp.Star | exp.Column):
                 alias = each.table if isinstance(each, exp.Column) else ""
-                for table in sources.get(alias.casefold(), own):
+                for table in sources.get(alias.casefold(), own) if alias else own:
                     found.everything(table)
     for join in select.args.get("joins") or ():
         for shared in join.args.get("using") or ():

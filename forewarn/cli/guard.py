@@ -247,7 +247,6 @@ def guard_tools(
     from forewarn.monitors.guarding.policy import load_policy
     from forewarn.plugins.agents import AgentGuard
     from forewarn.plugins.agents.trajectory import POLICY
-    from forewarn.plugins.mcp import serve
 
     acts = POLICY if policy is None else load_policy(policy)
     if shadow:
@@ -258,6 +257,9 @@ def guard_tools(
         raise click.UsageError("--model has its own laws")
     judges = judging.judges(acts.shadow)
     listeners = telling.listeners()
+    # Loaded after the files are read: it takes longer than to reject one of them.
+    from forewarn.plugins.mcp import serve
+
     with naming("--law" if model is None else model):
         if model is None:
             made = AgentGuard.by_laws(

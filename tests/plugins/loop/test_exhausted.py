@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from forewarn.plugins.loop.alerts import Webhook
 from forewarn.plugins.loop.approval import Answer, Desk
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.lease import Lease, Watchdog
+from forewarn.plugins.remote import server as server_module
 from forewarn.plugins.remote.messages import framed
 from tests.plugins.remote.serving import POLICY, frame, hello, model, serving
 
@@ -106,6 +108,30 @@ def test_a_server_without_a_thread_turns_loops_away_until_there_is_one() -> None
             assert b"proceed" in line.makefile("rb").read()
 
 
+def test_a_server_without_a_file_waits_until_there_is_one() -> None:
+    breathed, sleep = threading.Event(), time.sleep
+
+    def breathe(seconds: float) -> None:
+        breathed.set()
+        sleep(seconds)
+
+    def work() -> bool:
+        with serving() as server, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(server_module.time, "sleep", breathe)
+            line = socket.socket()
+            line.settimeout(10.0)
+            with no_files():
+                line.connect(("127.0.0.1", server.port))
+                assert breathed.wait(10.0)
+            # Now there is a file, and the same connection is served.
+            with line:
+                line.sendall(framed(hello()) + framed(frame(0)))
+                line.shutdown(socket.SHUT_WR)
+                return b"proceed" in line.makefile("rb").read()
+
+    assert in_child_without_files(work)
+
+
 def in_child_without_files(work: Callable[[], bool]) -> bool:
     """Whether work is true in a process that can open no further file."""
     child = os.fork()
@@ -120,7 +146,7 @@ def in_child_without_files(work: Callable[[], bool]) -> bool:
 @contextmanager
 def no_files() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1, hard))  # one may be polled
     try:
         with pytest.raises(OSError, match="Too many open files"):
             os.open(os.devnull, os.O_RDONLY)

@@ -19,7 +19,7 @@ TEST := $(VENV)/.installed-test
 DOCS := $(VENV)/.installed-docs
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak test-core check docs mutants bench lighthouse pictures film protos trained
+.PHONY: help demo test soak test-core check docs mutants bench lighthouse pictures figures film protos trained
 
 help:
 	@echo 'make demo       collect, learn, warn, intervene, measure, report: some minutes'
@@ -31,6 +31,7 @@ help:
 	@echo 'make mutants    whether the tests notice faults in the guard and the monitors'
 	@echo 'make bench      the benchmarks'
 	@echo 'make lighthouse  the accessibility of the pages, by Lighthouse (npm)'
+	@echo 'make figures    the tables of pages, from the stored results'
 	@echo 'make pictures   the pictures of pages that tests compare with, taken anew'
 	@echo 'make film       the moving picture of the README, recorded anew'
 	@echo 'make protos     compiles the .proto files of Apollo again'
@@ -74,6 +75,10 @@ protos: $(TEST)
 pictures: $(TEST)
 	@FOREWARN_PICTURES=1 $(BIN)/python -m pytest -q -n 0 -k looks_as_it_did \
 	  tests/scenarios/report/test_browser.py tests/scenarios/live/test_live_page.py
+
+# The pages' tables, from docs/figures; "python docs/tables.py NAME -- COMMAND" measures anew.
+figures: $(TEST)
+	@$(BIN)/python docs/tables.py
 
 # The README's moving picture: the report of a demo, played in Chromium.
 film: $(TEST)

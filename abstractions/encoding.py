@@ -1,4 +1,4 @@
-"""Frames to states: every predicate tested on one frame, or on whole columns."""
+"""Converts frames to states, one by one or as whole columns."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _MAX_REMEMBERED = 1 << 16
 def compile_states(predicates: Sequence[Expression]) -> Encode:
     """Encodes one frame's values: bit i of its state says whether predicate i holds.
 
-    Predicates share many comparisons, above all those of a tree: each comparison is
-    made once, those of the same signal together, and the state for each set of answers
-    is cached.
+    Predicates share many comparisons, especially those of a tree. Each comparison is
+    made once, comparisons of one signal are grouped, and the state for each set of
+    answers is cached.
 
-    What is compiled raises `SignalFault` where a signal is missing, of the wrong type
+    The compiled functions raise `SignalFault` if a signal is missing, of the wrong type
     or not finite.
     """
     questions = dict.fromkeys(q for node in predicates for q in atoms(node))
@@ -95,7 +95,7 @@ def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[in
     above them.
 
     Args:
-        cuts: Each constant, with the answers below it and from it on.
+        cuts: Each constant, with the answers below it and at or above it.
     """
     bounds = sorted({bound for bound, _, _ in cuts})
     between = []
@@ -108,7 +108,7 @@ def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[in
 
 
 class _States(dict[int, int]):
-    """The state that follows from a set of answers, once they have come."""
+    """The state for each set of answers, computed once."""
 
     def __init__(
         self, predicates: Sequence[Expression], bit_of: Mapping[Expression, int]
@@ -192,7 +192,7 @@ class Score:
 
 
 def past_of(nodes: Sequence[Expression]) -> tuple[Past, ...]:
-    """All subexpressions over time, the inner before the outer, each once."""
+    """All subexpressions over time, each once, inner before outer."""
     found = {
         repr(node): node
         for whole in nodes
@@ -232,7 +232,7 @@ class _While:
         Args:
             time_s: When it is.
             values: Its signals.
-            keep: Whether the frame has happened, or is only foreseen.
+            keep: Whether the frame has happened; otherwise it is only foreseen.
         """
         now = self._operand(values)
         kept = self._kept
@@ -254,8 +254,8 @@ class Reader:
     """Encodes the frames of one episode, one after the other.
 
     Args:
-        encode: What turns values into a state.
-        past: The expressions over time, the inner before the outer.
+        encode: The function that turns values into a state.
+        past: The expressions over time, inner before outer.
         scores: The scores to add up afterwards.
 
     `values` are the last frame's signals, with everything computed from them.
@@ -281,7 +281,7 @@ class Reader:
         return self._encode(self.values)
 
     def peek(self, frame: Frame) -> int:
-        """What would hold at a possible next frame; nothing of it is remembered."""
+        """What would hold at a possible next frame; the memory does not change."""
         self.values = frame.values if self._plain else self._told(frame, False)
         return self._encode(self.values)
 
@@ -303,7 +303,7 @@ class ColumnReader:
     """Computes on whole columns what a `Reader` computes frame by frame.
 
     Args:
-        past: The expressions over time, the inner before the outer.
+        past: The expressions over time, inner before outer.
         scores: The scores to add up afterwards.
     """
 

@@ -35,7 +35,7 @@ def clean(text: str) -> str:
 
 
 def harmless_cell(text: str) -> str:
-    """The text as a cell of a table: what begins like a formula would be one."""
+    """The text as a table cell; text that begins like a formula is quoted."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
@@ -139,13 +139,13 @@ class MissingDependency(ForewarnError):
 
 
 class Unreachable(ForewarnError):
-    """An external service is needed, and none is reachable."""
+    """A required external service cannot be reached."""
 
     exit_status = 3
 
 
 def said(error: BaseException) -> str:
-    """An error's message, even if the error cannot print itself."""
+    """An error's message, even if converting the error to text fails."""
     if isinstance(error, ForewarnError):
         return str(error)
     try:
@@ -190,9 +190,9 @@ def near_miss(
     """A hint for `mend`: the closest known word, or nothing.
 
     Args:
-        word: The word that is not known.
+        word: The unknown word.
         known: The words that are.
-        shown: What to show for a known word; by default the word.
+        shown: How a known word is shown; by default as it is.
     """
     plain = {_plain(each): each for each in known}
     close = difflib.get_close_matches(_plain(word), plain, n=1)
@@ -203,7 +203,7 @@ def near_miss(
 
 
 def _plain(word: str) -> str:
-    """How a word compares: S3 is s3, and 51-5 is 51_5."""
+    """How a word compares: `S3` becomes `s3`, and `51-5` becomes `51_5`."""
     return word.lower().replace("-", "_").replace(".", "_")
 
 

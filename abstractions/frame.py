@@ -16,10 +16,10 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a source knew at `time_s`.
+    """The signals that a source knew at `time_s`.
 
     A value of None is `none`: its subject is known to be absent, and comparisons with
-    it are false. A signal without a value is absent: nothing is known of it.
+    it are false. A signal without a value is absent: its value is unknown.
 
     Args:
         time_s: The source's clock.
@@ -34,14 +34,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a source of frames says about itself before the first one.
+    """The description of a source of frames, known before the first frame.
 
     Args:
         name: Its name, with its version.
         vocabulary: The name of its frames' vocabulary; empty if unknown.
         provides: The signals that every frame carries; empty if unknown.
         period_s: The time between two frames; 0 if unknown.
-        embedded: Whether its clock is simulated: deadlines then run on it too.
+        embedded: Whether its clock is simulated; deadlines then use this clock too.
         fixed: Whether it replays a recording, so that no action changes what happens.
     """
 

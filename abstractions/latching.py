@@ -1,6 +1,6 @@
 """Latching: a monitor slower than the frames misses nothing between its ticks.
 
-Frames are gathered into ticks of the monitor's period. For each predicate the tick
+Frames are grouped into ticks of the monitor's period. For each predicate the tick
 records whether it held in any of its frames, in all of them, or in the last. A
 predicate with a lag reads an earlier tick: the latest one that is at least that old, or
 else the first.
@@ -30,12 +30,12 @@ _SLACK = 1e-6
 
 
 class Latcher:
-    """Gathers the states of frames into ticks, one frame at a time.
+    """Groups the states of frames into ticks, one frame at a time.
 
     Args:
         period_s: The time between two ticks.
         latches: How each predicate is latched, in the order of its bit.
-        lags_s: Each predicate's lag; none: no lags.
+        lags_s: Each predicate's lag; empty if there are none.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Latcher:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets the frames of the tick that is under way."""
+        """Discards the frames of the current, incomplete tick."""
         self._origin: float | None = None
         self._time = -math.inf
         self._tick = 0
@@ -61,7 +61,7 @@ class Latcher:
             past.clear()
 
     def frame(self, time_s: float, bits: int) -> int | None:
-        """Takes in a frame; gives the tick's state when the frame completes one.
+        """Adds a frame; returns the tick's state if the frame completes a tick.
 
         The first frame completes the first tick on its own. `missed` then counts the
         ticks that passed before it without a frame.
@@ -92,7 +92,7 @@ class Latcher:
         return bits
 
     def _looked_back(self, tick: int, held: int) -> int:
-        """The state to report at a tick with this state, which is remembered."""
+        """Remembers a tick's state; returns the state to report, with lags."""
         told = self._told(tick, held)
         for ticks, _, past in self._lagging:
             past.append((tick, held))
@@ -101,7 +101,7 @@ class Latcher:
         return told
 
     def peek(self, bits: int) -> int:
-        """The state of the next tick, if a frame completed it now; nothing changes."""
+        """The state of the next tick if a frame completed it now; changes nothing."""
         return self._told(self._tick, self._held(bits))
 
     def _told(self, tick: int, held: int) -> int:
@@ -146,8 +146,8 @@ def tick_ends(
     """The index of the frame that completes each tick.
 
     A frame completes a tick when it is the first at or after the tick's time. Frames
-    after the last completed tick belong to none. Where frames are missing for more than
-    a period, the frame after the gap completes one tick, not several: no state is
+    after the last completed tick belong to none. If frames are missing for more than a
+    period, the frame after the gap completes one tick, not several: no state is
     invented for the gap.
 
     Args:
@@ -213,14 +213,14 @@ def look_back(
     lags_s: Sequence[float],
     starts: Starts = (0,),
 ) -> NDArray[np.int64]:
-    """The states of ticks with each predicate at its own lag, as `Latcher` gives them.
+    """The states of ticks with each predicate at its own lag, as returned by `Latcher`.
 
     Args:
-        ticks: Their states, with every predicate at the tick itself.
+        ticks: Their states, with every predicate evaluated at the tick itself.
         times: The time when each was completed, from the first of its run on.
         period_s: The time between two ticks.
         lags_s: Each predicate's lag.
-        starts: Which tick is the first of each run.
+        starts: The first tick of each run.
     """
     lagging = _lagging(lags_s, period_s)
     if not lagging or not ticks.size:

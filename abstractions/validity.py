@@ -1,6 +1,6 @@
 """Which abstract states and transitions are possible, derived from the predicates.
 
-Predicates that share signals form a group; what a group can show is found by trying
+Predicates that share signals form a group; its possible patterns are found by trying
 every cell of its signals (`expression.domain`). A state is valid when each of its
 groups is; combinations across groups are enumerated only when all states are requested.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Predicates that share signals: their bits, and the patterns they can show."""
+    """Predicates that share signals: their bits, and their possible patterns."""
 
     members: tuple[int, ...]
     mask: int
@@ -42,12 +42,12 @@ class Validity:
 
     Args:
         predicates: What each bit says.
-        constraints: What always holds, over any signals of the predicates.
+        constraints: Constraints that always hold, over the predicates' signals.
         latched: Bits that are latched over several frames, so no two of them need refer
             to the same moment: nothing is pruned between them.
         past: Bits that refer to a past moment: nothing is pruned there either, and they
-            do not tell what holds now.
-        vocabulary: Gives the ranges of signals and which may be none.
+            say nothing about the present.
+        vocabulary: Provides the signals' ranges, and which signals may be none.
     """
 
     predicates: tuple[Expression, ...]
@@ -94,11 +94,11 @@ class Validity:
         )
 
     def count(self) -> int:
-        """How many valid states there are."""
+        """The number of valid states."""
         return math.prod(len(group.patterns) for group in self.groups)
 
     def states(self, limit: int) -> list[int]:
-        """All valid states in ascending order; refused above the limit."""
+        """All valid states in ascending order; raises an error above the limit."""
         if (size := self.count()) > limit:
             raise TooLarge(
                 f"{size} valid states exceed the limit of {limit}",

@@ -1,4 +1,4 @@
-"""Translates decisions to requests to Apollo, and checks that it obeys.
+"""Translates decisions into requests to Apollo, and checks that it obeys.
 
 Apollo's acknowledgements are unreliable in both directions, so only what the chassis
 and planning show counts.
@@ -21,7 +21,7 @@ class ApolloActuator:
     """Stops Apollo, and slows it down where that is possible.
 
     Args:
-        paths: The ways that were found.
+        paths: The available ways to command Apollo.
         emergency_stop: Whether planning intends to stop as commanded.
     """
 

@@ -2,8 +2,8 @@
 
 A stop goes to the action service where there is one, else to planning's pad. The pad is
 latched, and planning notices a message only by its header, so each has a new one; a
-stop is sent again for as long as it is wanted, and lifted by resuming. A stop that the
-service accepted but planning does not show goes to the pad as well.
+stop is sent again for as long as it is wanted, and lifted by resuming. If the service
+accepted a stop but planning does not show it, the stop goes to the pad as well.
 
 Nothing here blocks: services are called by threads of their own.
 """
@@ -36,8 +36,8 @@ class Route:
     Args:
         x: The end, in the map's coordinates.
         y: The end.
-        heading: The heading there, if it was told.
-        target_speed: In m/s; None: the planner's own.
+        heading: The heading there, if known.
+        target_speed: In m/s; None keeps the planner's own.
     """
 
     x: float
@@ -47,7 +47,7 @@ class Route:
 
 
 class Telemetry:
-    """Reads what the inbox holds; the inputs that it wants may be missing.
+    """The inbox that it reads; inputs may be missing.
 
     Args:
         inbox: With the inputs `chassis` and `planning`; for routes also `routing`, and
@@ -114,7 +114,7 @@ MODULE = "forewarn"
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """By which ways Apollo is stopped, slowed and cut off; None: by none."""
+    """How Apollo is stopped, slowed and cut off; None if there is no way."""
 
     stop: Literal["action service", "planning pad"] = "planning pad"
     slow: Literal["speed service", "lane-follow service"] | None = None
@@ -122,7 +122,7 @@ class Paths:
 
     @property
     def actions(self) -> Actions:
-        """The requests that Apollo accepts: to drive, or to be held back."""
+        """The requests that Apollo accepts: to drive, slow or stop."""
         slower = {} if self.slow is None else {CAP: number(0.0, unit="km/h")}
         cut = () if self.cut is None else (ActionSpec("cut"),)
         return Actions(ActionSpec("drive", slower), ActionSpec("stop"), *cut)
@@ -279,7 +279,7 @@ class Commander:
         self._callers[service.name] = Caller(client, name, inline=self._inline)
 
     def want(self, action: Action | None) -> None:
-        """Sets what is wanted from now on, as far as the available ways allow it."""
+        """Sets the command from now on, as far as the available ways allow it."""
         self.paths.actions.check(action)
         with self._lock:
             self._wanted = action

@@ -36,8 +36,9 @@ Signals = Dict[str, Any]
 
 
 class Newest(object):
-    """The newest message of each input, and when it came. Nothing else is done here:
-    what a callback raises is swallowed by cyber."""
+    """The newest message of each input, and when it came. Nothing else happens here,
+    because cyber swallows exceptions in callbacks.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -53,7 +54,7 @@ class Newest(object):
         return None if came is None else came[1]
 
     def age_s(self, name: str) -> Optional[float]:
-        """How long ago it came."""
+        """The time since it arrived."""
         came = self._came.get(name)
         return None if came is None else self._clock() - came[0]
 

@@ -44,7 +44,7 @@ class LockstepWorld(ApolloWorld):
         pace: float = 0.0,
         **settings: Any,
     ) -> Self:
-        """A world that watches a stand-in over a bus, and moves it on.
+        """A world that watches a stand-in over a bus and steps it.
 
         Args:
             stand_in: Whom it watches.

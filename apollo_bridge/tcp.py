@@ -129,7 +129,7 @@ class TcpBus:
         )
 
     def services(self) -> frozenset[str]:
-        """None: cyber_bridge knows channels only."""
+        """None, because cyber_bridge supports channels only."""
         return frozenset()
 
     def close(self) -> None:
@@ -241,7 +241,7 @@ class TcpBus:
                 self._sending = self._sending[sent:]
 
     def _waiting(self) -> bytes:
-        """Takes the messages to be sent from the tray."""
+        """Takes the waiting messages from the tray."""
         with self._lock:
             news = [encode(Publish(c, m)) for c, m in self._tray.items()]
             waiting = b"".join(self._said + news)

@@ -1,8 +1,8 @@
 """The connection to Apollo, and the newest messages from it.
 
 A bus has the methods of a node of cyber_py3: a node, a connection to cyber_bridge and a
-fake one serve alike. Readers' callbacks run on threads of the host, which swallows what
-they raise: ours do nothing but keep the newest message.
+fake one serve alike. Readers' callbacks run on threads of the host, which swallows
+their exceptions, so ours only keep the newest message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Writer(Protocol):
     """Publishes on one channel."""
 
     def write(self, data: Any) -> object:
-        """Hands a message over and returns at once; false if it is already lost."""
+        """Queues a message and returns at once; false if it is already lost."""
 
 
 class Client(Protocol):
@@ -38,14 +38,14 @@ class Client(Protocol):
 
 @dataclass(slots=True)
 class Health:
-    """How a bus is doing.
+    """The state of a bus.
 
     Args:
         connected: Whether it is connected now.
         losses: How often a connection was lost, or carried something that was not a
             message.
         dropped: Messages to send that were replaced or could not be sent.
-        skipped: Messages that came but were skipped, because newer ones had arrived.
+        skipped: Messages that were skipped because newer ones had arrived.
         problem: What went wrong last.
     """
 
@@ -81,7 +81,7 @@ class Bus(Protocol):
         """The services that can be called at this moment."""
 
     def close(self) -> None:
-        """Ends everything that it started; safe to call twice."""
+        """Stops everything that it started; safe to call twice."""
 
 
 class NoCyber(ForewarnError):
@@ -148,7 +148,7 @@ class NodeBus:
 
 
 class Received(NamedTuple):
-    """A message, when it came by the local clock, and how many came before it."""
+    """A message, its arrival time by the local clock, and its number."""
 
     message: Any
     at_s: float
@@ -185,7 +185,7 @@ class Inbox:
         self._came.set()
 
     def apollo_time_s(self) -> float | None:
-        """Apollo's clock now: its newest time stamp, and how long ago that came."""
+        """Apollo's current time: its newest time stamp plus the time since then."""
         stamped = [(stamp(each.message), each.at_s) for each in self._newest.values()]
         latest = max(((s, at) for s, at in stamped if s is not None), default=None)
         return None if latest is None else latest[0] + self._clock() - latest[1]
@@ -193,7 +193,7 @@ class Inbox:
     def age_s(self, name: str) -> float | None:
         """The age of an input, by its time stamp and by its arrival.
 
-        The larger of both: a stamp may lie in the future, and the clock catch up.
+        The larger of the two, because a time stamp may lie in the future.
         """
         newest = self._newest.get(name)
         if newest is None:
@@ -209,7 +209,7 @@ class Inbox:
         return self._newest.get(name)
 
     def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits in real time until a condition holds that depends on messages."""
+        """Waits in real time until a condition on messages holds."""
         end_s = time.monotonic() + timeout_s
         while not until():
             left_s = end_s - time.monotonic()

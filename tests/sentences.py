@@ -27,7 +27,8 @@ LEAST_WORDS = 5
 Told = tuple[str, str]
 """A heading and a sentence."""
 
-_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*])")
+_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*])")
+_ARGUMENT = re.compile(r" +\*{0,2}(\w+): ")
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 _COMMANDS = "cli"
 
@@ -40,7 +41,7 @@ def pages() -> Iterator[Told]:
             if found := re.match(r"#+ (.*)", block):
                 heading = f"{path.stem}: {found[1]}"
             elif not block.lstrip().startswith(("|", "!")) and block[:4] != "    ":
-                for sentence in _sentences(block.lstrip(" -*")):
+                for sentence in _sentences(block.lstrip(" -").replace("**", "")):
                     yield heading, sentence
 
 
@@ -56,10 +57,12 @@ def said() -> Iterator[Told]:
             yield from _docstrings(name, tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                for value in [*node.exc.args, *(k.value for k in node.exc.keywords)]:
-                    text = _text(value)
-                    if len(text.split()) >= LEAST_WORDS:
-                        yield f"error in {name}", text
+                text = " ".join(map(_text, node.exc.args)).strip()
+                for keyword in node.exc.keywords:
+                    if text and keyword.arg == "mend" and _text(keyword.value):
+                        text += f" ({_text(keyword.value)})"
+                if len(text.split()) >= LEAST_WORDS:
+                    yield f"error in {name}", text
 
 
 def docstrings() -> Iterator[Told]:
@@ -82,8 +85,10 @@ def _docstrings(name: str, tree: ast.Module) -> Iterator[Told]:
             heading = f"{name} {getattr(node, 'name', '')}".strip()
             for block in re.split(r"\n\s*\n|\n(?= +\w+: )", doc):
                 if not block.startswith(("Example", "\b")):
-                    for sentence in _sentences(block):
-                        yield heading, sentence
+                    found = _ARGUMENT.match(block)
+                    of = f"{heading}, {found[1]}" if found else heading
+                    for sentence in _sentences(block[found.end() if found else 0 :]):
+                        yield of, sentence
 
 
 def _text(node: ast.expr) -> str:

@@ -70,7 +70,7 @@ def parquet() -> Any:
 
 
 def is_installed() -> bool:
-    """Whether traces can be kept in columns here."""
+    """Whether this installation can store traces in columns."""
     from importlib.util import find_spec
 
     return find_spec("pyarrow") is not None
@@ -102,7 +102,7 @@ def signal_of(column: str) -> str | None:
 
 @cache
 def type_of(kind: Kind) -> pa.DataType:
-    """How a kind is stored."""
+    """The storage type of a kind."""
     import pyarrow as pa
 
     return {
@@ -122,7 +122,7 @@ def type_of(kind: Kind) -> pa.DataType:
 def array_of(
     values: NDArray[Any], stored: pa.DataType, mask: NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Numbers or truth values as an array, with none where the mask holds."""
+    """Numbers or truth values as an array; the mask marks values of `none`."""
     import pyarrow as pa
 
     truth = pa.types.is_boolean(stored)
@@ -198,7 +198,7 @@ _TYPES: dict[str, Kind] = {"number": "number", "bool": "truth", "enum": "word"}
 
 
 def declared_kind(vocabulary: Vocabulary | None, signal: str) -> Kind | None:
-    """The kind that a vocabulary gives a signal, if it knows it."""
+    """The kind of a signal, if its vocabulary declares it."""
     if vocabulary is None or not vocabulary.knows(signal):
         return None
     declared = vocabulary.signals.get(signal)
@@ -232,9 +232,9 @@ class RunFacts:
 
     Args:
         name: Its name, unique in the dataset.
-        frames: How many rows it has.
-        header: What holds for all of it.
-        digest: The SHA-256 of its content, in whichever file it lies.
+        frames: The number of rows.
+        header: The facts about the whole run.
+        digest: The SHA-256 of its content, independent of the file.
     """
 
     name: str
@@ -328,7 +328,7 @@ class PartFacts:
         """From a file's metadata.
 
         Raises:
-            InvalidTrace: They are not what `dumped` writes.
+            InvalidTrace: `dumped` did not write them.
         """
         content = parse_json(metadata.decode("utf-8", "replace"), source)
         file = validated(_Facts, content, source, InvalidTrace)

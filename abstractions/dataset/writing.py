@@ -54,7 +54,7 @@ _SHARE = 8
 
 
 def write_part(path: Path, runs: Sequence[RunTable]) -> None:
-    """A file of these runs in this order; it appears whole or not at all."""
+    """Writes these runs to a file in this order, completely or not at all."""
     pq = parquet()
     import pyarrow as pa
 
@@ -192,7 +192,7 @@ def _as(column: pa.ChunkedArray, kind: Kind) -> pa.ChunkedArray:
 
 
 def save_run(path: Path, run: RunTable) -> None:
-    """A run in a file of its own, quick to write and to map into memory."""
+    """A run in its own file, fast to write and to map into memory."""
     import pyarrow as pa
 
     schema = _schema([run]).with_metadata({FORMAT: _facts([run]).dumped()})
@@ -206,7 +206,7 @@ def save_run(path: Path, run: RunTable) -> None:
 
 
 def load_run(path: Path) -> RunTable:
-    """What `save_run` wrote; its values stay on the disk until they are used."""
+    """A run that `save_run` wrote; its values stay on disk until they are used."""
     import pyarrow as pa
 
     file = pa.ipc.open_file(mapped(path))
@@ -228,19 +228,21 @@ TOGETHER = 256
 
 
 def pend(folder: Path, run: RunTable) -> None:
-    """Keeps a run until it is joined; whole, or not at all."""
+    """Stores a run, completely or not at all, until it is joined."""
     save_run(folder / PENDING / f"{run.name}.arrow", run)
 
 
 def pending(folder: Path) -> int:
-    """How many runs are in no part yet; readers of the dataset do not see them."""
+    """The number of runs that are not in a part yet; readers of the dataset ignore
+    them.
+    """
     if not folder.is_dir():
         return 0
     return sum(path.suffix == ".arrow" for path in files_below(folder / PENDING))
 
 
 def group_of(seed: int) -> int:
-    """Which of a campaign's parts a seed belongs to."""
+    """The part of a campaign that a seed belongs to."""
     return seed // TOGETHER
 
 

@@ -1,4 +1,4 @@
-"""The expression language: what a predicate may say about one frame."""
+"""The expression language of predicates."""
 
 from forewarn.abstractions.expression.parser import (
     parse_expression,

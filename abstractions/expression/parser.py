@@ -1,4 +1,5 @@
-"""Text to expression trees: recursive descent, one method a level of precedence.
+"""Parses text into expression trees by recursive descent, with one method per level of
+precedence.
 
 The formula language of `monitors` extends this parser with temporal operators.
 """
@@ -45,28 +46,28 @@ def parse_expression(
 
     Args:
         text: For example `speed > 30 km/h and traffic_light == red`.
-        vocabulary: Gives types and units. Without one any name is accepted: as
-            a number where it is compared, as a truth value where it stands alone.
+        vocabulary: Gives types and units. Without one, any name is accepted: as a
+            number in a comparison, otherwise as a truth value.
         definitions: Names that stand for expressions already parsed.
 
     Raises:
-        InvalidExpression: With the column and what was expected there.
+        InvalidExpression: The message gives the column and what was expected there.
     """
     return ExpressionParser(text, vocabulary, definitions).parse()
 
 
 def parse_quantity(text: str, vocabulary: Vocabulary | None = None) -> Expression:
-    """Parses a number over signals, in whatever unit."""
+    """Parses a numeric expression over signals, in any unit."""
     return ExpressionParser(text, vocabulary).parse_quantity()
 
 
 def parse_score(text: str, vocabulary: Vocabulary | None = None) -> Expression:
-    """Parses a number over signals that has no unit, as a score is."""
+    """Parses a numeric expression without a unit, such as a score."""
     return ExpressionParser(text, vocabulary).parse_quantity(plain=True)
 
 
 class ExpressionParser(TermParser):
-    """One parse of one text."""
+    """The parser of one text."""
 
     def parse(self) -> Expression:
         """The whole text as one truth-valued expression."""

@@ -1,8 +1,8 @@
-"""Regular expressions whose time grows with the text alone: no backtracking.
+"""Regular expressions without backtracking: time is linear in the text.
 
 A pattern becomes a nondeterministic automaton, which is made deterministic lazily, as
-texts need its states. What no automaton can do, such as back-references and lookahead,
-is rejected.
+texts need its states. Features that need more than an automaton, such as backreferences
+and lookahead, are rejected.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pattern:
         text: In Python's notation; `(?i)` at its beginning ignores case.
 
     Raises:
-        InvalidExpression: It is no regular expression, or needs backtracking.
+        InvalidExpression: It is not a regular expression, or needs backtracking.
     """
 
     def __init__(self, text: str) -> None:

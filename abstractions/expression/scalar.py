@@ -3,7 +3,7 @@
 A value of None means `none`: every comparison with it is false. A missing key raises
 KeyError and a number that is not finite raises SignalFault; the caller turns both into
 a fault of the frame. Nothing is short-circuited, so a fault is always reported,
-whatever the other signals are.
+whatever the values of the other signals.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Cut(NamedTuple):
     Args:
         name: The signal.
         bound: The constant, in the signal's unit.
-        below: Whether it must be less than that; otherwise at least that.
+        below: Whether the signal must be below the constant; otherwise at least that.
     """
 
     name: str
@@ -184,7 +184,7 @@ class Cut(NamedTuple):
 
 
 def cut_by(node: Expression) -> Cut | None:
-    """The number that a comparison divides in two; None if it is something else."""
+    """The constant of a comparison with a number; None for any other comparison."""
     if not isinstance(node, Compare) or not isinstance(node.left, Name):
         return None
     bound = constant_in(node.right, node.left)
@@ -197,7 +197,7 @@ def cut_by(node: Expression) -> Cut | None:
 
 
 def _cut(cut: Cut) -> Test:
-    """The most common test, so it is written out in full."""
+    """This is the most common test, so it is written out for speed."""
     name, bound, less = cut
 
     def below(values: Values) -> bool:

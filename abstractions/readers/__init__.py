@@ -1,4 +1,4 @@
-"""Readers of recorded traces, chosen by what the file holds, not by its name."""
+"""Readers of recorded traces, chosen by the file's content, not by its name."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def read_trace(
 
     Args:
         path: The file, gzipped or not, or its address in storage.
-        vocabulary: What the names are checked against. Without it a trace's header
-            names the vocabulary, and a CSV is matched against the shipped vocabularies.
+        vocabulary: The vocabulary that the names are checked against. Without it a
+            trace's header names the vocabulary, and a CSV is matched against the
+            shipped vocabularies.
         period_s: The time between rows of a CSV that has no `time_s` column.
         rename: For a CSV: column names to signal names.
 
     Raises:
-        InvalidTrace: With the line and what is wrong there.
+        InvalidTrace: The message gives the line and the problem.
     """
     path = place(path)
     head = first_line(path)
@@ -52,7 +53,7 @@ def is_json_lines(path: Path) -> bool:
 
 
 def _is_whole_json(head: str) -> bool:
-    """Whether the file is one JSON value rather than one a line."""
+    """Whether the file is a single JSON value instead of one per line."""
     if '"forewarn.' in head:
         return False
     try:

@@ -1,4 +1,4 @@
-"""How likely a chain is to break a law, from every state and monitor state."""
+"""The probability that a chain breaks a law, from every state and monitor state."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class LawAnswer:
     Args:
         monitor: The names of the monitor's states.
         values: The probabilities.
-        possible: Which pairs can occur, the state's own label having been read.
-        fresh: For each chain state, the monitor that has read that state alone; at
-            END, which has no label, it says nothing.
-        exact: The same as fractions, where they were asked for.
+        possible: Which pairs can occur after the state's own label was read.
+        fresh: For each chain state, the monitor state after reading only that state;
+            undefined at END, which has no label.
+        exact: The same as fractions, if requested.
     """
 
     monitor: tuple[str, ...]
@@ -97,8 +97,8 @@ def _at_end(
 ) -> tuple[NDArray[np.float64], Mask]:
     """Whether each monitor state is violated at END, and whether it can occur there.
 
-    The last state's label is read again and again. Of the labels that could have led
-    to a monitor state the worst counts.
+    The last state's label is read again and again. For a monitor state, the worst of
+    the labels that could have led to it counts.
     """
     step = automaton.step
     sources = chain.sources()[chain.indices == end]
@@ -119,7 +119,7 @@ def compiled_on(
     period_s: float | None,
     semantics: str = "exact",
 ) -> Automaton:
-    """The law's automaton, over the letters of this chain if all are too many."""
+    """The law's automaton, restricted to this chain's letters if there are too many."""
     options: dict[str, Any] = {"vocabulary": law.vocabulary, "semantics": semantics}
     abstraction = labelling.abstraction
     try:
@@ -140,7 +140,7 @@ def _by_product(
     within: int | None,
     exact: bool,
 ) -> tuple[NDArray[Any], Mask]:
-    """The values on the product chain of every pair that some state leads to."""
+    """The values on the product chain, for every reachable pair."""
     chain = replace(labelling.chain, initial=None)
     product = product_chain(chain, letters, automaton)
     bound = "" if within is None else f"<={within}"

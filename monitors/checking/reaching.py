@@ -1,4 +1,5 @@
-"""How likely a chain reaches a goal, ever or within some steps, from every state.
+"""The probability that a chain reaches a goal, at any time or within some steps, from
+every state.
 
 One linear solve answers for all states with an error near 1e-13, also on chains that
 stay in the same state 997 times in 1000, where iteration stops far from its limit.
@@ -35,9 +36,9 @@ class Path:
     """`hold U<=steps goal`, or the paths that do not satisfy it.
 
     Args:
-        hold: Where a path may be before it reaches the goal.
+        hold: The states that a path may visit before it reaches the goal.
         goal: The goal states.
-        steps: Within this many steps; None for ever.
+        steps: Within this many steps; None means without a limit.
         opposite: Whether the complement is meant, as for `G`.
         next: Whether the goal must be the next state, as for `X`.
     """
@@ -122,7 +123,9 @@ class _Graph:
         return found
 
     def within(self, before: Callable[[Mask], Mask], path: Path) -> Mask:
-        """States of which some, or every, path satisfies a path with a horizon."""
+        """States from which some, or every, path satisfies a path formula with a
+        horizon.
+        """
         found = path.goal
         for _ in range(path.steps or 0):
             further = path.goal | (path.hold & before(found))

@@ -1,10 +1,10 @@
-"""Rates that a threshold is guaranteed to keep, from runs used for nothing else.
+"""Rates that a threshold is guaranteed to keep, from runs used only for this.
 
 The threshold follows from the clean runs alone: the lowest at which few enough of them
 have an alarm to bound the rate of future runs at the available confidence. That is the
 exact binomial bound of Clopper and Pearson, tested from the highest threshold down and
 stopped at the first failure, so that it costs no correction for the number of
-thresholds. The violating runs play no part in it, so the same bound on them gives the
+thresholds. The violating runs do not influence it, so the same bound on them gives the
 rate of missed violations.
 """
 
@@ -52,7 +52,7 @@ class Guarantee:
         rate: Which rate.
         most: The highest rate that is guaranteed.
         runs: Number of runs that it was judged on.
-        failures: How many of these had a false alarm, or were missed.
+        failures: The number of runs with a false alarm, or that were missed.
         bound: The upper confidence bound that they give; never above `most`.
     """
 
@@ -65,7 +65,7 @@ class Guarantee:
 
     @property
     def kind(self) -> str:
-        """Which runs it is about."""
+        """The kind of runs that it covers: clean or violating."""
         return KINDS[self.rate]
 
     def sentence(self) -> str:
@@ -119,8 +119,8 @@ class Certified:
     Args:
         threshold: The lowest threshold that keeps the false-alarm rate; None if none
             does.
-        guarantees: What is guaranteed at it.
-        lacks: The rates that are not; empty if everything requested is guaranteed.
+        guarantees: The guarantees at this threshold.
+        lacks: The rates that are not guaranteed; empty if all requested ones are.
     """
 
     threshold: float | None
@@ -195,7 +195,7 @@ def judge(
 
 
 def _more(failures: int, runs: int, most: float, delta: float) -> int | None:
-    """How many more runs guarantee a rate if failures come as often as so far."""
+    """The number of further runs needed if failures stay as frequent."""
     fewest = suffices(failures, runs, most, delta)
     return None if fewest is None else max(fewest - runs, 1)
 
@@ -210,7 +210,7 @@ def over_groups(
     of Hoeffding's and Bentkus'.
 
     Args:
-        failures: Of each group how many runs failed, and how many there are.
+        failures: For each group, the number of failed runs and of all runs.
         delta: The probability that the bound is too low.
     """
     from scipy.special import bdtr
@@ -241,14 +241,14 @@ def over_groups(
 
 
 def alike(failures: Sequence[tuple[int, int]], draws: int = 2000) -> float:
-    """How probable it is that groups differ so much if all fail equally often.
+    """The probability that groups differ this much if all fail equally often.
 
     Runs are assigned to the groups at random, and the deviation of the groups' failures
     from the common rate is compared.
 
     Args:
-        failures: Of each group how many runs failed, and how many there are.
-        draws: How often they are shuffled.
+        failures: For each group, the number of failed runs and of all runs.
+        draws: The number of random assignments.
     """
     import numpy as np
 

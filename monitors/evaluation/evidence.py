@@ -1,15 +1,15 @@
 """Evidence, run by run, that something happens more often than it should, or changed.
 
-The evidence is what a stake of 1 has become that was bet against the promised rate, or
-against the rate that training showed, at fair odds. While the rate is kept, it reaches
-1 / level with a probability of at most `level`, whenever and however often one looks
-(Ville's inequality). So whatever reaches it may be reported at once.
+The evidence is the present value of a stake of 1 that was bet, at fair odds, against
+the guaranteed rate or the rate in training. While the rate is kept, it reaches 1 /
+level with a probability of at most `level`, whenever and however often one looks
+(Ville's inequality). Reaching it may therefore be reported at once.
 
-The stake is divided over windows of runs. In each window the bet is that at least so
-many of its runs count that this was improbable. What a bet is worth before the window
-ends is how much more probable that has become. A bet of this kind wins sooner than a
-likelihood ratio, which goes on raising its stake after it has won. Most of the stake is
-on the first windows; the rest is for changes that come later.
+The stake is divided over windows of runs. In each window the bet is that an improbably
+large number of its runs count. Before the window ends, a bet's value is the factor by
+which that has become more probable. A bet of this kind wins sooner than a likelihood
+ratio, which goes on raising its stake after it has won. Most of the stake is on the
+first windows; the rest is for changes that come later.
 
 A rate from training is known only as well as its runs tell. The odds are then those of
 a uniform prior updated by the training runs and by every run since. A training run
@@ -68,9 +68,9 @@ class Reference:
     """The allowed rate of an event: guaranteed, or that of training.
 
     Args:
-        promised: The guaranteed rate; None: the rate in training counts.
-        happened: In how many training runs it happened.
-        runs: How many training runs there were.
+        promised: The guaranteed rate; None means that the rate in training counts.
+        happened: The number of training runs in which it happened.
+        runs: The number of training runs.
     """
 
     promised: float | None = None
@@ -95,10 +95,10 @@ class Reference:
         """The probability that `least`, `least` + 1, … of this many more runs count.
 
         Args:
-            happened: How many have counted since training.
+            happened: The number that have counted since training.
             runs: Of how many.
-            more: How many more there are.
-            least: With how many it begins.
+            more: The number of further runs.
+            least: The first number of the sequence.
         """
         trained = -(-self.runs // _PER_COUNT)
         known = trained + runs + more + 2
@@ -124,10 +124,10 @@ class _Window:
 
     Args:
         stake: What was bet.
-        left: How many of its runs are still to come.
-        needed: How many of these must count; None: no number is improbable enough, and
-            the stake is kept.
-        chance: How probable that was when the window began.
+        left: The number of its runs that are still to come.
+        needed: The number of these that must count; None if no number is improbable
+            enough, so that the stake is kept.
+        chance: The probability of that when the window began.
     """
 
     stake: float
@@ -137,12 +137,12 @@ class _Window:
 
 
 class Rate:
-    """Evidence that something happens more often than it may.
+    """Evidence that an event happens more often than allowed.
 
     Args:
         reference: The rate at which it may happen.
-        level: How probable it may be that this is found although it does not.
-        windows: The windows' lengths, and the share of the stake on each. Long ones
+        level: Maximum probability that this is reported although it is not so.
+        windows: The windows' lengths, and the fraction of the stake on each. Long ones
             find small increases, short ones large increases sooner.
     """
 
@@ -161,7 +161,7 @@ class Rate:
 
     @property
     def exceeded(self) -> bool:
-        """Whether the evidence has ever been enough."""
+        """Whether the evidence has ever reached the level."""
         return self.most >= 1.0 / self.level
 
     @property
@@ -229,7 +229,7 @@ class Rate:
 
         Args:
             content: What it gave.
-            source: Where it was read, for errors.
+            source: Its source, for errors.
             known: Whether it may continue this evidence, which then counts only the new
                 runs.
         """
@@ -252,8 +252,8 @@ class Ranks:
     """Evidence that a score of runs has another distribution than in training.
 
     Each run is ranked among those of training and all since. If nothing has changed,
-    the ranks are uniform and independent, and bets on high or low ones are fair. What
-    is bet may change sides now and then (Vovk's simple jumper).
+    the ranks are uniform and independent, and bets on high or low ones are fair. The
+    bet may change sides now and then (Vovk's simple jumper).
 
     Args:
         ordinary: The score in training runs.
@@ -294,7 +294,7 @@ class Histogram:
 
     Args:
         edges: The class boundaries, ascending.
-        counts: How many runs lie in each class: one more than there are edges.
+        counts: The number of runs in each class; there is one more class than edges.
     """
 
     edges: tuple[float, ...]
@@ -302,7 +302,7 @@ class Histogram:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Histogram:
-        """In ten classes of about as many runs, or fewer where values are alike."""
+        """In ten classes of about equal size, or fewer if values repeat."""
         tenths = np.quantile(values, np.arange(1, 10) / 10).tolist() if values else []
         edges = sorted({round(each, 6) for each in tenths})
         counts = [0] * (len(edges) + 1)
@@ -319,8 +319,8 @@ class Outcome:
         violating: Whether the law was broken.
         alarmed: Whether there was an alarm; in a violating run, before the trigger.
         highest: The highest risk stated; in a violating run, before the trigger.
-        excess: By how much more came than was stated: the mean over the frames up to
-            the violation of what the risk foretells, 0 or 1, less the risk.
+        excess: The mean of the outcome (0 or 1) minus the stated risk, over the frames
+            up to the violation.
     """
 
     violating: bool
@@ -363,11 +363,11 @@ def outcome_of(
 
 @dataclass(frozen=True, slots=True)
 class Ordinary:
-    """The scores of ordinary runs, by which others are compared with them.
+    """The scores of ordinary runs, for comparison with later runs.
 
     Args:
-        highest: The highest risk of each.
-        excess: By how much the outcomes exceeded the stated risks.
+        highest: The highest risk of each run.
+        excess: The amount by which outcomes exceeded the stated risks.
     """
 
     highest: Histogram

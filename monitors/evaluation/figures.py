@@ -1,8 +1,8 @@
 """Rates, times and their 95 % intervals; and guarantees for future runs.
 
 The fraction of runs with an alarm is a rate like any other. Runs that neither the model
-nor the threshold has seen say how large it can be among runs to come, provided that
-those are drawn alike. That needs no chain, no Markov property and no calibration.
+nor the threshold has seen bound this rate for future runs, if those are drawn in the
+same way. That needs no chain, no Markov property and no calibration.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ def bootstrap(
     """The percentile interval of a figure, by drawing runs with replacement.
 
     Args:
-        runs: How many runs there are.
-        statistic: The figure for the runs of these numbers; NaN where it has none.
+        runs: The number of runs.
+        statistic: Computes the figure for the runs with these indices; NaN if
+            undefined.
     """
     if not runs:
         return None
@@ -93,14 +94,14 @@ class Promise:
     """The rates that a threshold guarantees for future runs, and the runs behind them.
 
     Args:
-        false_alarms: At most this share of the clean runs has an alarm.
-        missed: At most this share of the violating runs is not detected; None if none
-            was there.
-        confidence: The probability with which both hold, each on its own.
+        false_alarms: Maximum fraction of clean runs with an alarm.
+        missed: Maximum fraction of violating runs that are not detected; None if there
+            were none.
+        confidence: The probability with which each of the two holds.
         clean: Number of clean runs that set the threshold.
-        alarmed: How many of them had an alarm.
+        alarmed: The number of these with an alarm.
         violating: Number of violating runs.
-        undetected: How many of them were not detected.
+        undetected: The number of these that were not detected.
     """
 
     false_alarms: float
@@ -125,13 +126,13 @@ class Promise:
         """The guarantee of a threshold that follows from the clean runs alone.
 
         Args:
-            allowed: Maximum share of clean runs with an alarm.
+            allowed: Maximum fraction of clean runs with an alarm.
             clean: Number of clean runs.
-            alarmed: How many of them had an alarm.
+            alarmed: The number of these with an alarm.
             violating: Number of violating runs.
-            undetected: How many of them were not detected.
+            undetected: The number of these that were not detected.
             confidence: The probability that it is kept.
-            tried: The number of risks among which the same runs chose this one.
+            tried: The number of risks from which the same runs selected this one.
         """
         delta = (1 - confidence) / tried
         missed = at_most(undetected, violating, delta) if violating else None
@@ -144,7 +145,7 @@ class Promise:
         return content
 
     def sentence(self, came: Mapping[str, Any] | None = None) -> str:
-        """For people; `came` are the figures of `Warned` on other runs."""
+        """The guarantee as text; `came` are the figures of `Warned` on other runs."""
         said = (
             f"guaranteed with {100 * self.confidence:.3g} % confidence: a false-alarm"
             f" rate of at most {self.false_alarms:.2f}"
@@ -166,7 +167,7 @@ def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | N
 
     A threshold just above the height that all but k of them stay below is exceeded by
     more than the allowed share of runs to come with the probability that a binomial of
-    `clean` trials at that share is k or less. None: not even k = 0 suffices.
+    `clean` trials at that share is k or less. None if not even k = 0 suffices.
     """
     from scipy.special import bdtr
 
@@ -177,14 +178,14 @@ def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | N
 
 
 def needed(allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
-    """The minimum number of clean runs for any guarantee; None: no number suffices."""
+    """The fewest clean runs for any guarantee; None if no number suffices."""
     if allowed <= 0.0:
         return None
     return 1 if allowed >= 1 else math.ceil(math.log(delta) / math.log1p(-allowed))
 
 
 def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
-    """The upper end of Clopper and Pearson's one-sided interval for a share."""
+    """The upper end of Clopper and Pearson's one-sided interval for a fraction."""
     from scipy.special import betaincinv
 
     return (
@@ -201,7 +202,7 @@ def runs_for(part: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int:
 def suffices(
     part: int, whole: int, allowed: float, delta: float = 1 - CONFIDENCE
 ) -> int | None:
-    """The minimum number of runs that bounds a rate, found at that rate; None: no
+    """The minimum number of runs that bounds a rate, found at that rate; None if no
     number does.
     """
     if allowed <= 0 or (part and part >= allowed * whole):
@@ -211,7 +212,7 @@ def suffices(
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:
-    """The fewest runs that are enough, as are all numbers above."""
+    """The smallest sufficient number of runs; all larger numbers suffice too."""
     high = 1
     while not enough(high):
         high *= 2

@@ -1,8 +1,8 @@
 """A guarantee about guarded runs: few of them break a law, and few are slowed.
 
-It is certified on runs that were used for nothing else, for one policy that was chosen
-before. Each of the two rates is tested at the full confidence: stating both although
-one is false requires that its test errs.
+It is certified for one policy, chosen beforehand, on runs that were used for nothing
+else. Each of the two rates is tested at the full confidence: stating both although one
+is false requires that its test errs.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ class Guarantee:
     them.
 
     Args:
-        violating: At most this share of the guarded runs breaks a law.
-        slowed: At most this fraction is clean and slowed by more than 10 %.
-        confidence: The confidence: the probability that it is not stated falsely.
-        runs: How many held-out runs there were.
-        broke: How many of them broke a law.
+        violating: Maximum fraction of guarded runs that break a law.
+        slowed: Maximum fraction of runs that are clean and slowed by more than 10 %.
+        confidence: The confidence level of the guarantee.
+        runs: The number of held-out runs.
+        broke: The number of them that broke a law.
         prolonged: How many were slowed.
         seeds: The first and the last seed.
         scenario: The scenario's name.
         pilot: The pilot's name.
-        drawn: The digest of the scenario with its pilot: how runs are drawn.
+        drawn: The digest of the scenario with its pilot, which determines how runs are
+            drawn.
         model: The digest of what decides in the model.
         policy: The digest of what decides in the policy.
     """
@@ -76,7 +77,7 @@ class Guarantee:
         return found
 
     def holds(self, drawn: str, model: str, policy: str) -> bool:
-        """Whether it is about these runs, this model and this policy."""
+        """Whether it applies to these runs, this model and this policy."""
         return (self.drawn, self.model, self.policy) == (drawn, model, policy)
 
     def sentence(self) -> str:
@@ -96,7 +97,7 @@ class Guarantee:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As in JSON and the policy's file."""
+        """The guarantee as stored in JSON and in the policy file."""
         content: dict[str, Any] = to_json(self)
         return {**content, "seeds": list(self.seeds)}
 

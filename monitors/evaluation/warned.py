@@ -1,9 +1,9 @@
 """Lead times and false alarms of warnings.
 
-A run is violating if the law was broken in it, and clean otherwise. Of a violating run
-the first violation counts: it became certain at some time, and the obligation that was
-broken arose at its trigger (for an invariant these are one). It is detected if the
-first alarm came strictly before the trigger. The advance warning times, to the
+A run is violating if the law was broken in it, and clean otherwise. In a violating run
+only the first violation counts: it became certain at some time, and the broken
+obligation arose at its trigger (for an invariant the two coincide). It is detected if
+the first alarm came strictly before the trigger. The advance warning times, to the
 violation and to the trigger, are over detected runs. A false alarm is a clean run with
 any alarm.
 
@@ -58,8 +58,7 @@ def came_true(broken: Broken | None, times_s: ArrayLike, horizon_s: float) -> Fl
     """Whether an obligation that was pending at each time, or arose within H, went
     unmet.
 
-    Only the first violation of a run is looked at: of two obligations that are broken
-    one after the other, the second does not count.
+    Only the first violation of a run counts; a second broken obligation is ignored.
     """
     times = np.asarray(times_s, np.float64)
     if broken is None:
@@ -74,7 +73,7 @@ class WarnedRun:
 
     Args:
         duration_s: How long it lasted.
-        alarm_s: When the first alarm came; None if none did.
+        alarm_s: The time of the first alarm; None if there was none.
         onsets: How many alarms began.
         broken: The first time that the law was broken, if it was.
     """
@@ -98,9 +97,10 @@ class WarnedRun:
         """The lead time of the first alarm; NaN unless it came in time.
 
         Args:
-            harmless: Whether most triggers are harmless. In time is then `LEAD_S`
-                before the deadline, and before the trigger otherwise.
-            slack_s: How much later than `LEAD_S` still counts.
+            harmless: Whether most triggers are harmless. A warning is then in time if
+                it comes `LEAD_S` before the deadline, otherwise if it comes before the
+                trigger.
+            slack_s: The tolerance for being later than `LEAD_S`.
         """
         if self.broken is None or self.alarm_s is None:
             return math.nan
@@ -121,7 +121,7 @@ def alarms(
     Args:
         scores: The score of each frame; NaN always alarms.
         threshold: The score at which an alarm begins.
-        forced: Frames that alarm whatever their score.
+        forced: The frames with an alarm at any score.
         inclusive: Whether a score equal to the threshold alarms.
     """
     values = np.asarray(scores, np.float64)
@@ -179,22 +179,22 @@ class Warned:
 
     @property
     def detection_rate(self) -> float | None:
-        """The share of violating runs that were detected."""
+        """The fraction of violating runs that were detected."""
         return rate(self.detected, len(self.violating))
 
     @property
     def false_alarm_rate(self) -> float | None:
-        """The share of clean runs with any alarm."""
+        """The fraction of clean runs with any alarm."""
         return rate(self.false_alarms, len(self.clean))
 
     @property
     def false_alarms_per_hour(self) -> float | None:
-        """How many alarms begin in an hour of clean runs."""
+        """The number of alarms per hour of clean runs."""
         hours = sum(run.duration_s for run in self.clean) / 3600
         return sum(run.onsets for run in self.clean) / hours if hours else None
 
     def ahead(self, trigger: bool) -> NDArray[np.float64]:
-        """Of each violating run, how long before the first alarm came; else NaN."""
+        """For violating runs, how much earlier the first alarm came; else NaN."""
         return np.array(
             [
                 (run.broken.since_s if trigger else run.broken.time_s) - run.alarm_s
@@ -206,16 +206,16 @@ class Warned:
         )
 
     def early(self, horizon_s: float) -> int:
-        """How many detected violations were warned of earlier than the horizon."""
+        """The number of detected violations with a warning earlier than the horizon."""
         return int(np.count_nonzero(self.ahead(True) > horizon_s + 1e-6))
 
     @property
     def second_ahead(self) -> int:
-        """How many violations were warned of at least a second before the trigger."""
+        """Violations with a warning at least a second before the trigger."""
         return int((np.nan_to_num(self.ahead(True)) >= 1.0 - 1e-9).sum())
 
     def as_dict(self, horizon_s: float) -> dict[str, Any]:
-        """The figures that judge every warning method, beside a risk within H."""
+        """The figures by which every warning method is judged."""
         violating, clean = self.violating, self.clean
         to_violation, to_trigger = self.ahead(False), self.ahead(True)
         return {
@@ -254,8 +254,8 @@ class Warned:
 
 
 def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
-    """How many detected violations were warned of earlier than the horizon, if there is
-    one.
+    """The number of detected violations with a warning earlier than the horizon, if
+    there is one.
     """
     if not row.get("early"):
         return None
@@ -278,7 +278,7 @@ class Scored:
         times_s: When each frame was.
         scores: Its score; NaN if it is unknown.
         broken: The first time that the law was broken, if it was.
-        forced: The frames with an alarm whatever the threshold.
+        forced: The frames with an alarm at any threshold.
     """
 
     times_s: Sequence[float]
@@ -293,7 +293,9 @@ class Scored:
 
     @property
     def top(self) -> float:
-        """The highest score that counts: of a violating run, before the trigger."""
+        """The highest score that counts; in a violating run, the highest before the
+        trigger.
+        """
         scores = np.asarray(self.scores, np.float64)
         if self.broken is not None:
             scores = scores[np.asarray(self.times_s) < self.broken.since_s]
@@ -371,8 +373,8 @@ class Climb:
     Args:
         seed: The run.
         duration_s: How long it lasted.
-        steps: When the risk was higher than ever before, and how high; infinite where
-            the guard intervenes whatever the threshold.
+        steps: The times at which the risk reached a new maximum, with its value;
+            infinite if the guard intervenes at any threshold.
         broken: The first time that the law was broken, if it was.
     """
 

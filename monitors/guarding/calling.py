@@ -26,7 +26,7 @@ class Calling:
 
     Args:
         policy: What to do at which risk.
-        steps: The same by law, in the order of the watch.
+        steps: The same, by law, in the order of the watch.
         lawless: The interventions without a law, such as for faults.
     """
 
@@ -39,7 +39,7 @@ class Calling:
         self.reset()
 
     def reset(self) -> None:
-        """Begins a new episode: nothing is held."""
+        """Begins a new episode, without held interventions."""
         self._holds: dict[Kind, Held] = {}
 
     def hold(self, kind: Kind, cap_kmh: float | None) -> None:
@@ -51,7 +51,8 @@ class Calling:
 
         Args:
             watch: The laws with their risks.
-            ahead: Thresholds count for what an action leads to, and this is before it.
+            ahead: Not used by a policy that judges only an action's result, because
+                this state is before it.
         """
         chosen: LawWatch | None = None
         kind = self._lawless
@@ -88,8 +89,7 @@ class Calling:
         """The intervention that is held because the risk has not yet stayed clearly
         below.
 
-        Each kind is held separately: a slow-down that begins during a stop may outlast
-        it.
+        Each kind is held separately: slowing that begins during a stop may outlast it.
         """
         policy = self._policy
         if kind != "proceed":

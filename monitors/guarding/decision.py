@@ -28,11 +28,11 @@ RANK: Mapping[Kind, int] = {kind: rank for rank, kind in enumerate(SEVERITY)}
 
 
 class Words(NamedTuple):
-    """How reports tell of a kind of intervention.
+    """The wording of a kind of intervention in reports.
 
     Args:
         done: What the guard does.
-        would: What would have happened, as said in shadow mode.
+        would: What would have happened, for shadow mode.
         became: What happened, in the passive voice.
     """
 
@@ -70,7 +70,7 @@ class Risk(NamedTuple):
         low: The lower confidence bound.
         point: The estimate.
         high: The upper bound.
-        likely: Where it likely lies, if the model says so; this is no bound.
+        likely: Its likely interval, if the model has one; this is not a bound.
     """
 
     low: float
@@ -80,7 +80,7 @@ class Risk(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether it is known at all."""
+        """Whether the risk is known."""
         return all(map(math.isfinite, (self.low, self.point, self.high)))
 
     def as_dict(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Risk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a pilot proposes or a world carries out.
+    """An action that a pilot proposes or a world carries out.
 
     Args:
         name: A verb, a tool's name, or `control` for a driver's commands.
@@ -167,12 +167,12 @@ class Decision:
         reason: One sentence for people.
         evidence: The predicates that hold, by name.
         left_s: Time until the soonest violation, while an obligation is pending.
-        cap_kmh: For `slow`: the speed not to exceed.
-        action: For `substitute`: what to do instead.
+        cap_kmh: For `slow`: the maximum speed.
+        action: For `substitute`: the other action.
         violated: The laws broken at this very frame.
         notes: Further remarks: a widened state, a revoked certificate.
-        now: Where the decision is about the state that the proposed action would
-            lead to: the risk of the law before it. None where it is about the frame.
+        now: If the decision is about the state that the proposed action would lead to,
+            the risk of the law before the action. None if it is about the frame.
         risks: The risk of every law, by name, in the state that the decision is about;
             laws whose risk is unknown are left out. Not part of the JSON.
     """
@@ -219,13 +219,13 @@ class Outcome:
     """The outcome of a decision.
 
     Args:
-        kind: What was carried out in the end.
+        kind: The action that was finally carried out.
         decided: What the guard decided.
         because: Why it differs from the decision; empty if it does not.
         enforced: False in shadow mode, where the proposal is carried out.
         obeyed: Whether the frame shows that the previous intervention was obeyed; None
             if there was none, or it is too early to tell.
-        prompt: For `reflect`: what the agent is told when it next proposes.
+        prompt: For `reflect`: the message to the agent before its next proposal.
         notes: Other events: the agent chose otherwise, an alert failed.
     """
 
@@ -255,8 +255,8 @@ class Turn:
 
     Args:
         decision: What was decided.
-        outcome: What was done about it.
-        executed: What is carried out; None: nothing.
+        outcome: The intervention on it.
+        executed: The action that is carried out; None if there is none.
     """
 
     decision: Decision
@@ -271,15 +271,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge calls for.
+    """The intervention that a judge demands.
 
     Args:
         kind: The intervention; `proceed` for a mere remark.
-        rule: Which of the judge's rules; one of those that it names.
+        rule: The judge's rule, by its name.
         reason: One sentence for people.
         because: The finding, for people.
-        cap_kmh: For `slow`: the speed not to exceed.
-        action: For `substitute`: what to do instead.
+        cap_kmh: For `slow`: the maximum speed.
+        action: For `substitute`: the other action.
     """
 
     kind: Kind
@@ -291,29 +291,29 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """A set of rules, or a guard program, during one episode after another."""
+    """A set of rules, or a guard program, over successive episodes."""
 
     @property
     def rules(self) -> Mapping[str, str]:
-        """The names of its rules, each with its text: all that a prompt may quote."""
+        """The names of its rules with their texts; a prompt may quote only these."""
 
     def as_dict(self) -> Mapping[str, Any]:
-        """What a record keeps of it: enough to make it again, format and all."""
+        """Its content in a record: enough to create it again, including its format."""
 
     def reset(self) -> None:
         """Begins an episode."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
-        """What it calls for on this frame; None if it has no objection."""
+        """The intervention that it demands on this frame; None for no objection."""
 
 
 @runtime_checkable
 class Substituting(Protocol):
-    """A judge that may put another action in the place of the one proposed."""
+    """A judge that may replace the proposed action by another one."""
 
     @property
     def substitutes(self) -> Mapping[str, Action]:
-        """Those actions, by the names of the rules that ask for them."""
+        """The substitute actions, by the names of their rules."""
 
 
 @runtime_checkable
@@ -329,8 +329,8 @@ class Calling(Protocol):
     """A judge of an agent that calls tools."""
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks its rules against all tools, each with its arguments.
+        """Checks its rules against all tools and their arguments.
 
         Raises:
-            InvalidInput: A rule is about what none of them is or is given.
+            InvalidInput: A rule refers to a tool or argument that does not exist.
         """

@@ -1,4 +1,4 @@
-"""Drift: whether runs still come out as in training, and guarantees are still kept.
+"""Drift: whether runs still behave as in training, and guarantees are still kept.
 
 The examined quantities are those that users care about: violations, false alarms,
 missed violations, whether predicted risks came true, and how high they rose. Each run
@@ -72,12 +72,12 @@ class Examined:
     Args:
         law: The law.
         what: What is examined.
-        share: The share of the level on it.
-        reference: What it is compared with, for people.
+        share: The part of the level that is spent on it.
+        reference: The reference that it is compared with, as text.
         by: The evidence.
         reads: The examined quantity of a run.
-        runs: How many runs have counted.
-        happened: In how many of them it happened, where that is a question.
+        runs: The number of runs that counted.
+        happened: The number of these in which it happened, if it is an event.
     """
 
     law: str
@@ -90,7 +90,7 @@ class Examined:
     happened: int = 0
 
     def observe(self, run: Outcome) -> None:
-        """Takes in one more run."""
+        """Adds one more run."""
         value = self.reads(run)
         if value is not None:
             self.by.observe(value)
@@ -121,7 +121,7 @@ class Drift:
     """Examines one run after the other.
 
     Args:
-        policy: What the guard does, and what training showed of it.
+        policy: The guard's policy, with its figures from training.
         laws: The names of the laws that are watched.
     """
 
@@ -152,7 +152,7 @@ class Drift:
         self.note = ""
 
     def observe(self, outcomes: Outcomes) -> None:
-        """Takes in one more run."""
+        """Adds one more run."""
         self.runs += 1
         for each in self.examined:
             if each.law in outcomes:
@@ -169,7 +169,7 @@ class Drift:
         return most.came
 
     def sentences(self) -> Iterator[str]:
-        """How much evidence there is, for people."""
+        """The amount of evidence, as text."""
         if self.note:
             yield f"After {self.found_at} runs {self.note}."
         elif self.examined:
@@ -193,7 +193,7 @@ class Drift:
 
 
 def _compared(policy: Policy, law: str, what: str) -> tuple[str, Rate | Ranks] | None:
-    """What to compare it with, for people and for bets; None if nothing is known."""
+    """The reference to compare it with, as text and for bets; None if unknown."""
     ordinary, promise = policy.ordinary.get(law), policy.promises.get(law)
     if what in ("calibration", "highest risk"):
         if ordinary is None:
@@ -205,7 +205,7 @@ def _compared(policy: Policy, law: str, what: str) -> tuple[str, Rate | Ranks] |
 
 
 def _reference(promise: Promise, what: str) -> Reference | None:
-    """How often something may happen; None if it may always."""
+    """The allowed rate of an event; None if there is no limit."""
     runs = promise.clean + promise.violating
     match what:
         case "violations":

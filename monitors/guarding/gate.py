@@ -1,4 +1,5 @@
-"""The gate: whether a frame may be taken in, and whether it is still worth judging.
+"""The gate: decides whether a frame is valid, and whether it is recent enough to be
+judged.
 
 It starts closed. It opens for a frame that is newer than the last, complete and within
 its ranges, and for that frame only. Everything else is a fault, which the guard answers
@@ -24,9 +25,9 @@ class Limits:
 
     Args:
         max_age_s: The maximum age of a frame or of its inputs.
-        frozen_after_s: Identical frames for this long are a fault; None: never.
-        leap_s: How much further than the guard's clock a frame's time may go on from
-            one frame to the next.
+        frozen_after_s: Identical frames for this long are a fault; None means never.
+        leap_s: How much more than the guard's clock a frame's time may advance between
+            two frames.
     """
 
     max_age_s: float
@@ -35,7 +36,7 @@ class Limits:
 
 
 class Gate:
-    """Admits frames one by one.
+    """Checks frames one by one.
 
     Args:
         needs: The signals that every frame must carry.
@@ -65,7 +66,7 @@ class Gate:
         self._still_since_s = math.nan
 
     def admit(self, frame: Frame, now_s: float) -> str | None:
-        """Why a frame cannot be taken in, or None.
+        """Why a frame cannot be read, or None.
 
         Args:
             frame: The frame.
@@ -82,7 +83,7 @@ class Gate:
         return self.content(frame)
 
     def stale(self, frame: Frame) -> str | None:
-        """Why a frame just admitted shows nothing of the present, or None."""
+        """Why a frame that was just admitted is outdated, or None."""
         # The clocks' offset is not known; the least lag seen so far stands for it.
         late_s = self._lag_s - self._least_lag_s
         if late_s > self._limits.max_age_s:
@@ -151,7 +152,7 @@ class Gate:
 
 
 def _is_age(name: str, vocabulary: Vocabulary | None) -> bool:
-    """Whether a signal is the age of an input, not of something in the world."""
+    """Whether a signal is the age of an input."""
     inputs = {} if vocabulary is None else vocabulary.inputs
     declared = {f"{name}_age" for names in inputs.values() for name in names}
     return name in declared if declared else name.endswith("_age")

@@ -62,12 +62,12 @@ UNTOLD = CANNOT_JUDGE + "not told to all: "
 class Guard:
     """Reviews the frames of one episode after another.
 
-    It is a context manager: once its `with` block is left, no action passes.
+    It is a context manager: after its `with` block, no action passes.
 
     Args:
         watch: The model with its laws and risks; see `load_watch`.
-        policy: What to do at which risk.
-        provides: The signals that the source carries in every frame; None: those
+        policy: The interventions and their thresholds.
+        provides: The signals that the source provides in every frame; None means those
             that the model needs.
         clock: Seconds that never go back. Embedded worlds pass simulated time.
         listeners: Called with every review, in order. If one of them fails, those after
@@ -122,7 +122,7 @@ class Guard:
         self.reset(listeners)
 
     def reset(self, listeners: Sequence[Listener] | None = None) -> None:
-        """Begins a new run: nothing is known, and nothing passes yet.
+        """Begins a new run: the state is unknown, and nothing passes yet.
 
         Args:
             listeners: Replace the previous listeners, if given.
@@ -170,8 +170,8 @@ class Guard:
             frame: What is observed now. Anything that is not a frame is judged as an
                 empty one.
             proposal: The decision.
-            foreseen: The frame that it would lead to, for a policy that judges actions
-                before they are done: then a proposal without one does not pass.
+            foreseen: The predicted next frame, for a policy that judges actions before
+                they are done; without it a proposal does not pass.
         """
         ended, self._ended = self._ended, BROKEN_OFF  # unless this comes to its end
         readings: list[float] = []
@@ -221,7 +221,7 @@ class Guard:
     def filter(self, control: Any, frame: Frame, stop: Any = None) -> Any:
         """The control itself while the guard lets it pass, else `stop`.
 
-        A filter can only pass or stop: whatever is more than an alert stops.
+        A filter can only pass or stop: anything more severe than an alert stops.
         """
         return stop if interferes(self.review(frame), self.policy) else control
 
@@ -241,7 +241,7 @@ class Guard:
         return now_s
 
     def _late(self, readings: Sequence[float], stages: Sequence[Stage]) -> str | None:
-        """Which stage took too long, or seems to have ended before it began."""
+        """The stage that took too long, or whose clock readings are inconsistent."""
         for stage, (began_s, now_s) in zip(
             stages, itertools.pairwise(readings), strict=True
         ):
@@ -352,8 +352,8 @@ class Guard:
         return self._held
 
     def _decide(self, frame: Frame, ahead: bool) -> Decision:
-        """The intervention that the laws call for, unless only actions are judged; or
-        the held one.
+        """The intervention that the laws demand, unless only actions are judged; or the
+        held one.
         """
         watch, calling = self.watch, self._calling
         law, kind = calling.worst(watch, ahead)
@@ -369,10 +369,9 @@ class Guard:
         return self._decision(frame, kind, reason, watch, law, held)
 
     def _decide_ahead(self, frame: Frame, foreseen: Frame | None) -> Decision:
-        """The intervention that the laws call for in the state after the proposed
-        action.
+        """The intervention that the laws demand in the state after the proposed action.
 
-        Nothing of it is held: the next proposal leads elsewhere.
+        It is not held, because the next proposal may lead elsewhere.
         """
         if foreseen is None or (fault := self._gate.content(foreseen)):
             why = UNFORESEEN if foreseen is None else f"{UNFIT}{fault}"

@@ -78,7 +78,7 @@ class Listener:
         """An intervention begins: tell people."""
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """The outcome of a decision is settled."""
+        """The outcome of a decision is final."""
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None
@@ -89,7 +89,7 @@ class Listener:
         """The run is over.
 
         Args:
-            facts: `ended` says why; the rest is what the run's JSON says, if anything.
+            facts: `ended` gives the reason; the rest is the run's JSON, if any.
         """
 
 

@@ -43,8 +43,8 @@ def merge_equivalent(
     """The class of each state: states that reach the target by the same words.
 
     Refinement starts from the distances to the target, by any letters and by one letter
-    repeated. Equivalent states share them, and they distinguish long countdowns at once
-    instead of one step per round.
+    repeated. Equivalent states have equal distances, and distances separate long
+    countdowns at once instead of one step per round.
     """
     single = range(min(step.shape[1], _REPEATED_LETTERS))
     distances = [steps_to(step[:, [letter]], target) for letter in single]
@@ -59,7 +59,7 @@ def merge_equivalent(
 
 
 def _number_rows(rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The same number for equal rows, exactly, a column at a time."""
+    """Gives equal rows the same number, one column at a time."""
     wide = rows.astype(np.int64)
     width = int(wide.max()) + 1
     numbers = wide[:, 0]

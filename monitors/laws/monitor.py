@@ -1,8 +1,8 @@
 """Monitors: a law's automaton run over frames as they come, or over whole traces.
 
-A violation is final for the verdict on a trace. The monitor then re-arms: it starts
-afresh on the frame after, so that later violations are seen and counted too. A guard
-instead keeps the law's memory of the past: what it let pass still counts.
+A violation is final for the verdict on a trace. The monitor then restarts on the next
+frame, so that later violations are counted too. A guard instead keeps the law's memory
+of the past.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ MAX_TABLE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a monitor says after a frame.
+    """A monitor's verdict after a frame.
 
     Args:
         status: `ok`, `pending`, or `violated` at the frame that breaks the law.
         state: The automaton's state.
-        left: Steps until a pending obligation can go unmet at the earliest.
+        left: The minimum number of steps until a pending obligation can be broken.
     """
 
     status: Status
@@ -133,7 +133,7 @@ class Monitor:
 
 
 class _State(dict[int, "_After"]):
-    """A state of an automaton, with its successors, filled in as letters occur."""
+    """A state of an automaton; its successors are added as letters occur."""
 
     __slots__ = ("number", "_states")
 
@@ -150,7 +150,7 @@ _After = tuple[_State, Verdict, bool, tuple[int, int]]
 
 
 class _States:
-    """The states of an automaton, each of which finds the next by itself."""
+    """The states of an automaton, linked to their successors."""
 
     def __init__(self, automaton: Automaton) -> None:
         self._automaton = automaton
@@ -159,7 +159,7 @@ class _States:
         self.by_number = [_State(number, self) for number in range(automaton.n)]
 
     def after(self, number: int, letter: int) -> _After:
-        """What follows a letter in a state."""
+        """The state after a letter."""
         column = self._columns.get(letter)
         if column is None:
             raise _impossible(self._automaton)
@@ -178,7 +178,8 @@ class _States:
         return found
 
     def began(self, seen: Sequence[tuple[int, int]]) -> int:
-        """Where a broken obligation arose: the first frame after which relief helps.
+        """The frame at which a broken obligation arose: the first after which relief
+        prevents the violation.
 
         Args:
             seen: The state after each frame and the letter's column; the violation
@@ -214,9 +215,9 @@ class Scan:
     """A law over a whole trace.
 
     Args:
-        violations: All of them, re-armed in between.
+        violations: All violations, with a restart after each.
         status: The verdict on the trace: its first violation is final.
-        left: Steps until the obligation can go unmet at the earliest, if it ends
+        left: The minimum number of steps until the obligation can be broken, if it ends
             pending.
     """
 
@@ -236,7 +237,7 @@ def scan(automaton: Automaton, letters: NDArray[Any]) -> Scan:
 
 
 def _lookup(automaton: Automaton, per_column: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """A Boolean a letter, from a Boolean a column."""
+    """Maps one Boolean per column to one per letter."""
     table = np.zeros(1 << len(automaton.propositions), bool)
     table[list(automaton.letters)] = per_column
     return table
@@ -304,7 +305,7 @@ class FollowedLaw:
     """One law over the frames of one episode after another.
 
     Args:
-        law: A law that has no parts.
+        law: A law without parts.
         frame_period_s: The time between two frames.
     """
 
@@ -343,7 +344,7 @@ class FollowedLaw:
         return [*verdicts, self._read(letter, frame.time_s)]
 
     def wait(self) -> Verdict:
-        """One more tick, in which everything stays as it was last seen."""
+        """One more tick with the last known state."""
         return self._read(self._letter, self.times_s[-1] + self._period_s)
 
     def _read(self, letter: int, time_s: float) -> Verdict:

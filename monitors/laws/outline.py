@@ -60,7 +60,7 @@ def legend(automaton: Automaton) -> tuple[tuple[str, str], ...]:
 
 
 def outline(automaton: Automaton) -> Outline:
-    """Folds countdowns, and puts the letters of every step into words."""
+    """Folds countdowns, and describes the letters of every step as conditions."""
     chains = _chains(automaton)
     if len(chains) > MAX_NODES:
         return _summary(automaton)
@@ -84,7 +84,7 @@ def outline(automaton: Automaton) -> Outline:
 
 
 def _summary(automaton: Automaton) -> Outline:
-    """Only whether an obligation is pending, for an automaton too large to show."""
+    """Shows only whether an obligation is pending, for a large automaton."""
     groups: dict[str, list[int]] = {}
     for state in range(automaton.n):
         kind = "waiting" if automaton.pending[state] else "at rest"
@@ -185,7 +185,7 @@ def _when(automaton: Automaton, columns: Iterable[int]) -> str:
 
 
 def condition(chosen: set[int], possible: Sequence[int], bits: int) -> str:
-    """The chosen letters as a condition that no other possible letter meets."""
+    """A condition that holds for the chosen letters and no other possible letter."""
     if chosen.issuperset(possible):
         return "always"
     cubes: list[tuple[int, int]] = []
@@ -342,7 +342,7 @@ class _Row:
 
 
 def _rise(span: int) -> int:
-    """The height of an arc over that many states."""
+    """The height of an arc that spans this many states."""
     return 34 + 26 * abs(span) + (40 if span > 1 else 0)
 
 

@@ -1,15 +1,16 @@
-"""What is pending in the states of a law's automaton, read from its transitions alone.
+"""The pending obligations in the states of a law's automaton, derived from its
+transitions alone.
 
-So laws that mean the same have the same obligations, however they are written. A state
+Equivalent laws therefore have the same obligations, however they are written. A state
 is *relieved* by a state that differs from it for a bounded time only: whatever follows,
 both soon come to the same state, or one of them is broken. It is the most lenient of
 these that is no more lenient than the law is in the beginning. What a state forbids
 beyond its relieved state is pending. What both forbid is the mode that the law is in:
-after `a`, `always (a -> always not bad)` is in another mode, and nothing is pending. It
-is the same law as `always (once a -> not bad)`.
+after `a`, `always (a -> always not bad)` is in another mode, and nothing is pending.
+This is the same law as `always (once a -> not bad)`.
 
-A pending obligation goes unmet where the law breaks before it is settled, and what is
-pending had to do with it: the relieved state is not broken by the same frame.
+A pending obligation is broken if the law breaks before it is settled, and the relieved
+state is not broken by the same frame.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def relieved_states(step: _Table, initial: int, violated: int, guess: _Table) ->
         step: The transitions of a minimal automaton.
         initial: Its first state.
         violated: Its broken state, or -1.
-        guess: What relieves each state of an automaton too large to compare all pairs.
+        guess: The relieving state of each state, for an automaton too large to compare
+            all pairs.
     """
     n = len(step)
     if violated < 0:
@@ -64,7 +66,7 @@ def _at_first(
 ) -> int:
     """The state in which nothing has happened.
 
-    That is the initial one, unless it asks something of the first frame alone.
+    This is the initial state, unless it demands something of the first frame only.
     """
     again = bool((columns[:, alive] == initial).any())
     if again or within[alive, initial].all():
@@ -108,8 +110,8 @@ def completion(
     """What happens to pending obligations: a table, and each state's first row.
 
     A row is a state with the relieved one beside it, both reading on. If there are too
-    many of these, only the state is followed, and what arises while an obligation is
-    pending counts as pending too.
+    many of these, only the state is tracked, and an obligation that arises while
+    another is pending counts as pending too.
     """
     columns, back = np.unique(step, axis=1, return_inverse=True)
     found = _pairs(columns, violated, relieved)
@@ -188,7 +190,9 @@ def _alone(
 def _longest_pending(
     step: _Table, violated: int, relieved: _Table
 ) -> NDArray[np.float64]:
-    """For how many frames at most something stays pending; infinite in a cycle."""
+    """The maximum number of frames for which something stays pending; infinite in a
+    cycle.
+    """
     going = (step != step[relieved]) & (step != violated)
     # Longest paths, backwards from the states that are settled by any frame.
     waiting = going.sum(axis=1)
@@ -210,7 +214,7 @@ def _longest_pending(
 
 
 def _soonest(step: _Table, violated: int, relieved: _Table) -> NDArray[np.float64]:
-    """Frames to the soonest violation that relief would prevent."""
+    """The number of frames to the soonest violation that relief would prevent."""
     own = np.arange(len(step))[:, None]
     prevented = np.where(step[relieved] != violated, step, own)
     distance = steps_to(prevented, np.arange(len(step)) == violated)

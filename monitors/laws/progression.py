@@ -1,4 +1,4 @@
-"""Formulas in the form that progression works on.
+"""Formulas in the normal form that progression needs.
 
 Negations are pushed down to propositions, times are counted in steps, maximal
 propositional parts become numbered propositions, and past operators become numbered
@@ -95,7 +95,7 @@ class Normal:
 
     @property
     def memory_bit(self) -> int:
-        """The first bit after the propositions: where memories put their output."""
+        """The first bit after the propositions, used by the memories' outputs."""
         return len(self.propositions)
 
     def add(self, node: Node) -> int:
@@ -107,11 +107,11 @@ class Normal:
 
 
 def normalise(formula: Formula, period_s: float | None) -> Normal:
-    """Splits a law into what must hold always and what must hold at the start.
+    """Splits a law into invariants and conditions on the start.
 
     Raises:
-        InvalidExpression: The law could never be observed to be broken, or needs the
-            future inside the past.
+        InvalidExpression: No violation of the law could ever be observed, or it needs
+            the future inside the past.
     """
     if period_s is not None and not 0 < period_s < math.inf:
         raise InvalidExpression(
@@ -130,7 +130,7 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
 
 
 def _conjuncts(formula: Formula) -> list[Formula]:
-    """The parts that must all hold, however the law was written.
+    """The parts that must all hold, independent of how the law was written.
 
     `always (a and b)`, `always a and always b` and `not (eventually not a or
     eventually not b)` are the same two invariants.
@@ -175,7 +175,7 @@ def _collect(formula: Formula, normal: Normal) -> None:
 
 
 def _proposition(formula: Expression, normal: Normal) -> None:
-    """Numbers a propositional formula; a `not` before it is looked through."""
+    """Numbers a propositional formula; a leading `not` is skipped."""
     while isinstance(formula, Not):
         formula = formula.operand
     key = repr(formula)
@@ -342,7 +342,7 @@ def _simplified(clauses: Iterable[Clause]) -> Owed:
 
 
 def both(one: Owed, other: Owed) -> Owed:
-    """The obligation to meet both."""
+    """The conjunction of two obligations."""
     if not one or one is BROKEN:
         return other if not one else BROKEN
     if not other or other is BROKEN:
@@ -351,7 +351,7 @@ def both(one: Owed, other: Owed) -> Owed:
 
 
 def either(one: Owed, other: Owed) -> Owed:
-    """The obligation to meet either."""
+    """The disjunction of two obligations."""
     if not one or not other:
         return NOTHING
     if one is BROKEN:
@@ -385,7 +385,9 @@ class Progression:
         return _simplified(left)
 
     def arising(self, node: int, letter: int) -> Owed:
-        """The obligations from the next frame on, for a node that must hold now."""
+        """The obligations from the next frame on that follow from a node that must hold
+        now.
+        """
         key = (node, letter)
         if key not in self._of_node:
             self._of_node[key] = self._node(node, letter)

@@ -62,7 +62,7 @@ class ProgramFile:
 
     @property
     def digest(self) -> str:
-        """The hash of all but the signatures."""
+        """The hash of everything except the signatures."""
         content = {k: v for k, v in self.as_dict().items() if k != "signatures"}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -74,7 +74,7 @@ class ProgramFile:
         return tuple(each.by for each in self.signatures if each.digest == digest)
 
     def signed(self, by: str) -> ProgramFile:
-        """The same with one more signature; signatures of earlier content are dropped.
+        """The file with one more signature; signatures of earlier content are dropped.
 
         Raises:
             InvalidInput: That is no name.
@@ -128,7 +128,7 @@ def load_program(path: Path) -> ProgramFile:
 
 
 def program_of(content: object, source: str) -> ProgramFile:
-    """The guard program that a file's content describes."""
+    """Parses a guard program from a file's content."""
     file = validated(_File, content, source)
     signatures = tuple(Signature(each.by, each.digest) for each in file.signatures)
     return ProgramFile(
@@ -138,7 +138,7 @@ def program_of(content: object, source: str) -> ProgramFile:
 
 
 def require_signature(program: ProgramFile, source: str) -> None:
-    """Raises unless the program's present content is signed.
+    """Raises an error unless the program's present content is signed.
 
     Raises:
         NotSigned: It is unsigned, or was changed after it was signed.
@@ -162,7 +162,7 @@ def write_program(path: Path, program: ProgramFile) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines stand as they are."""
+    """Multi-line texts are kept unchanged."""
 
 
 def _lines(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -63,8 +63,7 @@ class WrittenRule:
         triggers: Its events; any of them triggers it.
         checks: Its conditions; all of them must hold.
         enforcements: Its actions, in order.
-        prepared: Computations to do beforehand, which only AgentSpec's early versions
-            had.
+        prepared: Preliminary computations, which only AgentSpec's early versions had.
         text: All of it.
     """
 
@@ -152,7 +151,7 @@ def _triggers(text: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines, where one that opens a bracket goes on to where it is closed."""
+    """The logical lines: one that opens a bracket continues until it is closed."""
     pending = ""
     for line in text.split("\n"):
         pending = f"{pending} {line.strip()}".strip()
@@ -208,9 +207,9 @@ class Imported:
     """The result of importing files.
 
     Args:
-        rules: The rules, those that cannot run among them.
-        files: How many files were read.
-        runnable: How many rules can run.
+        rules: The rules, including those that cannot run.
+        files: The number of files read.
+        runnable: The number of rules that can run.
         needs: Rules with an unknown predicate.
         unread: Parts of the files that could not be read: file, line and problem.
     """
@@ -281,9 +280,9 @@ def import_rules(
     Args:
         files: Their paths; empty files are ignored.
         libraries: The predicates of each domain, a user's own among them.
-        domain: The domain of all rules; None: the domain that each rule's trigger
+        domain: The domain of all rules; None means the domain that each rule's trigger
             implies.
-        exact: Keep to AgentSpec's own matching: see `forewarn.rules/1`.
+        exact: Use AgentSpec's own matching: see `forewarn.rules/1`.
     """
     rules: list[Rule] = []
     unread: list[tuple[str, int, str]] = []
@@ -379,7 +378,7 @@ def _underscored(word: str) -> str:
 
 
 def _condition(check: str, library: Library, exact: bool) -> tuple[str, str]:
-    """The condition, and the predicate that it lacks if it lacks one."""
+    """The condition, and the predicate that is missing, if any."""
     text = check.strip().rstrip(";").strip()
     negated = False
     while text.startswith(("!", "not ")):
@@ -412,7 +411,7 @@ def _atom(text: str, library: Library) -> str | None:
 
 
 def _checked(condition: str, library: Library) -> str | None:
-    """The condition, if the library has all that it needs."""
+    """The condition, if the library has all predicates that it needs."""
     try:
         parse_condition(condition, library)
     except InvalidInput:

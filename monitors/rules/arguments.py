@@ -90,7 +90,7 @@ class Arguments:
                 yield from self._texts(tool, name, part, role)
 
     def about(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments, the thing or else the receptacle under the name `object`."""
+        """The arguments, with the thing (or else the receptacle) named `object`."""
         if "object" in given:
             return given
         roles: tuple[Role, ...] = ("object", "receptacle")
@@ -110,10 +110,10 @@ class Arguments:
 
 
 def arguments_of(content: Mapping[str, Sequence[str]]) -> Arguments:
-    """The mapping of a file: of each role, the arguments that are it.
+    """A file's mapping from each role to the arguments with that role.
 
     Raises:
-        InvalidInput: There is no such role, or an argument has two.
+        InvalidInput: A role does not exist, or an argument has two.
     """
     named: dict[str, Role] = {}
     for role, names in content.items():

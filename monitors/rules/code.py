@@ -1,7 +1,7 @@
 """Predicates of agents that run Python, over the parsed program.
 
-Those about what a program calls are in `code_calls`; here are those about how it
-handles secrets and people, and the library of all.
+Predicates about a program's calls are in `code_calls`; here are those about how it
+handles secrets and people, and the complete library.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def _twice(keys: Sequence[ast.expr | None]) -> bool:
 
 
 def _no_default(program: Program) -> bool:
-    """A chain of equal-to on one name, or a match, that has no last else."""
+    """A chain of equality tests on one name, or a match, without a final else."""
     for node in program.nodes:
         if isinstance(node, ast.If) and _open_chain(node) >= 2:
             return True
@@ -291,7 +291,7 @@ FAULTS: Table = {
 
 
 def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
-    """All that an action would run, as one program; a shell's command is a call.
+    """Everything that an action would run, as one program; a shell command is a call.
 
     Text that is not Python is taken for a command, unless it is SQL.
     """
@@ -326,7 +326,7 @@ _USUAL = Arguments()
 
 
 class Session:
-    """What is known from a code agent's cells so far.
+    """The state of a code agent's session after the cells so far.
 
     Args:
         arguments: The roles of its tools' arguments.

@@ -117,7 +117,7 @@ def _runs_unknown(program: Program) -> bool:
 
 
 def _evaluates_import(program: Program) -> bool:
-    """Text is evaluated that reaches for modules or the shell."""
+    """Text is evaluated that accesses modules or the shell."""
     reaching = re.compile(r"__import__|\bimport\b|os\.|subprocess|open\(|system\(")
     calls = program.called("eval", "exec", "compile")
     return any(reaching.search(text) for call in calls for text in call.texts)
@@ -411,7 +411,7 @@ def _is_safe(host: str) -> bool:
 
 
 def _amplifies(program: Program) -> bool:
-    """What is multiplied a thousandfold, and sent."""
+    """Data that is multiplied a thousandfold and sent."""
     large = any(
         isinstance(node, ast.Constant)
         and isinstance(node.value, int)
@@ -456,7 +456,7 @@ def _sends_environment(program: Program) -> bool:
 
 
 def _redirects(program: Program) -> bool:
-    """A shell that is tied to a socket."""
+    """A shell that is connected to a socket."""
     if code_shell.ties_shell(steps(program)):
         return True
     sockets = "socket" in program.imports()

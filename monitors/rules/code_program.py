@@ -33,9 +33,9 @@ class Call:
     Args:
         name: The full name of the called function: `os.path.join`,
             `socket.socket.send`; a method of an unknown object is `?.method`.
-        texts: Its arguments, as far as they are known texts.
-        arguments: The same, of each position.
-        keywords: The same, of each keyword.
+        texts: Its arguments that are known texts.
+        arguments: The possible texts of each positional argument.
+        keywords: The possible texts of each keyword argument.
         node: The call itself.
     """
 
@@ -82,7 +82,7 @@ class Program:
     Attributes:
         readable: Whether it can be parsed.
         too_long: Whether it is too long to analyse.
-        steps: The shell commands in it, once they have been asked for.
+        steps: The shell commands in it, parsed on first use.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class Program:
                 yield node
 
     def called(self, *names: str) -> Iterator[Call]:
-        """The calls of these names, or of any method so called for `?.method`."""
+        """The calls of these names; `?.method` matches a method of any object."""
         wanted = frozenset(names)
         for call in self.calls:
             if call.name in wanted or f"?.{call.method}" in wanted:
@@ -236,7 +236,7 @@ class Program:
         return NONE
 
     def _returned(self, node: ast.Call) -> Texts:
-        """The texts that a call may return, of those that only pass a text on."""
+        """The texts that a call may return, for functions that only pass a text on."""
         name = self._name(node.func)
         if name == "os.path.join":
             return _joined("/", *map(self._value, node.args))
@@ -311,7 +311,7 @@ _MAGIC = re.compile(
 
 
 def without_magic(text: str) -> tuple[str, list[str]]:
-    """A notebook's cell without its magic, and the commands that the magic runs."""
+    """A notebook cell without magic commands, and the shell commands that they run."""
     if "!" not in text and "%" not in text:
         return text, []
     commands = [found[1] for found in _MAGIC.finditer(text)]
@@ -345,7 +345,7 @@ def _constants(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
 
 
 def plain_path(text: str) -> str:
-    """A normalized path: one that climbs out of its folder begins at the root."""
+    """A normalized path; one that leaves its folder begins at the root."""
     path = posixpath.normpath(text.replace("\\", "/"))
     while path.startswith("../"):
         path = path[2:] if not path.startswith("../../") else path[3:]
@@ -385,7 +385,7 @@ def is_system(path: str) -> bool:
 
 
 def host_of(text: str) -> str | None:
-    """The host that a text addresses as a URL; None if it is none."""
+    """The host of a text that is a URL; None otherwise."""
     found = re.match(r"(?:https?|ftps?|wss?)://(?:[^/@\s]*@)?([^/:?#\s]+)", text)
     return found[1].casefold() if found else None
 

@@ -45,7 +45,7 @@ def _is_run(step: ShellCommand) -> bool:
 
 
 def _given(step: ShellCommand) -> list[ShellCommand]:
-    """Input that a step gets from others: by a pipe, or within its words."""
+    """A step's input from other steps: by a pipe, or within its words."""
     return [*step.before(), *step.inside]
 
 
@@ -91,7 +91,7 @@ def sends_environment(steps: list[ShellCommand]) -> bool:
 
 
 def ties_shell(steps: list[ShellCommand]) -> bool:
-    """A shell that is tied to a connection."""
+    """A shell that is connected to the network."""
     for step in steps:
         if any("/dev/tcp/" in each for each in (*step.writes, *step.reads)):
             return True
@@ -138,7 +138,7 @@ def changed_by(steps: list[ShellCommand]) -> Iterator[str]:
 
 
 def schedules(steps: list[ShellCommand]) -> bool:
-    """Something is scheduled to run later."""
+    """A command is scheduled to run later."""
     return any(
         (step.name == "crontab" and "-l" not in step.options)
         or step.name in ("at", "batch")
@@ -206,7 +206,9 @@ def changes_rights(steps: list[ShellCommand]) -> bool:
 
 
 def _opens_up(given: list[str]) -> bool:
-    """Whether then everyone may write or run as the owner, or a system file changes."""
+    """Whether afterwards everyone may write or run it as the owner, or a system file
+    changes.
+    """
     wide = any(_WIDE_MODE.match(mode) for mode in given[:1])
     return wide or any(map(is_system, given[1:]))
 

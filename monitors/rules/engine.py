@@ -151,7 +151,9 @@ class Engine:
         return fired
 
     def _so(self, name: str) -> bool:
-        """Whether a predicate held, of a rule that did not need to know them all."""
+        """Whether a predicate held; a rule may not have evaluated all of its
+        predicates.
+        """
         try:
             return self.situation.so(name)
         except SignalFault:

@@ -69,16 +69,16 @@ class Household:
     """The state of things, as far as a robot's own acts determine it.
 
     Attributes:
-        held: What is in the hand; "" for nothing.
-        found: What the robot last went to.
+        held: The thing in the hand; "" for nothing.
+        found: The thing that the robot last went to.
         dirty: What is dirty.
-        liquid: What things are filled with.
+        liquid: The contents of things.
         on: What is switched on.
         open: What is open.
-        wet: What something was poured over.
-        place: What each thing was put in or on.
-        seen: What the robot went to or picked so far.
-        switched: How often each thing was switched on.
+        wet: The thing that something was poured over.
+        place: The place that each thing was put in or on.
+        seen: The things that the robot went to or picked up so far.
+        switched: The number of times that each thing was switched on.
     """
 
     __slots__ = (
@@ -110,7 +110,7 @@ class Household:
             follow(self, thing, event)
 
     def _see(self, fact: str, value: Value) -> None:
-        """What a frame says of the things that predicates ask about."""
+        """The facts in a frame about things that predicates read."""
         if fact == "holding":
             self.held = plain(str(value or ""))
             return
@@ -177,7 +177,7 @@ class Household:
         self.liquid.pop(self.held, None)
 
     def inside(self, place: str) -> Iterator[str]:
-        """What was put in or on a place."""
+        """The things that were put in or on a place."""
         return (thing for thing, where in self.place.items() if where == place)
 
 
@@ -219,7 +219,7 @@ def liquid_of(event: Event) -> str:
 
 
 def target_of(event: Event, state: Household) -> str:
-    """What something is poured on, put into or dropped over."""
+    """The target on which something is poured, put or dropped."""
     return thing_of(event) or state.found
 
 

@@ -97,7 +97,7 @@ class Written(Protocol):
 
     @property
     def remembers(self) -> bool:
-        """Whether it speaks of the past, and so has to hear of every event."""
+        """Whether it refers to the past, and so must read every event."""
 
     @property
     def test(self) -> Test:
@@ -191,7 +191,7 @@ _NOTHING = Event("tick")
 
 
 class Situation:
-    """The present moment of a run, as predicates see it.
+    """The present moment of a run, as seen by predicates.
 
     Each predicate is evaluated when it is first needed, and once.
     """
@@ -224,7 +224,7 @@ class Situation:
         return written.test
 
     def enter(self, event: Event) -> None:
-        """An event is now; the one before it is history."""
+        """Advances to the next event; the one before it becomes history."""
         if self.event is not _NOTHING:
             self.history.append(self.event)
         self.state.read(event)

@@ -1,4 +1,4 @@
-"""How well rules tell unsafe runs from safe ones."""
+"""How well rules distinguish unsafe runs from safe ones."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Score:
     never fire gain nothing.
 
     Args:
-        traces: How many traces there are, labelled or not.
+        traces: The number of traces, labelled or not.
         hits: Unsafe traces called unsafe.
         misses: Unsafe traces that no rule fires in.
         false_alarms: Safe traces called unsafe.
         quiet: Safe traces that no rule fires in.
-        fired: In how many traces each rule fires, labelled or not.
+        fired: The number of traces in which each rule fires, labelled or not.
         called: The traces called unsafe, by id.
         unknown: The signals that a rule needed and a trace lacks, so the rule did not
             fire.

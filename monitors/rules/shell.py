@@ -62,7 +62,7 @@ class ShellCommand:
         return " ".join(word for word in self.words[1:] if word.startswith("-"))
 
     def before(self) -> Iterator[ShellCommand]:
-        """The steps whose output it is given, the nearest first."""
+        """The steps whose output it receives, the nearest first."""
         step = self.source
         while step is not None:
             yield step
@@ -78,7 +78,7 @@ class _Token:
 
 
 def steps_of(text: str, depth: int = 0) -> list[ShellCommand]:
-    """The commands in a text, those inside of others after these."""
+    """The commands in a text; nested ones come after the outer ones."""
     if depth > MAX_DEPTH:
         return []
     found: list[ShellCommand] = []

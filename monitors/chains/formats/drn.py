@@ -183,7 +183,7 @@ def write_drn(chain: Chain, out: TextIO) -> None:
 
 
 def _comments(chain: Chain) -> list[str]:
-    """Each state's comment: its variables as Storm writes them, or else its name."""
+    """Each state's comment: its variables in Storm's form, or else its name."""
     names = [printable(name) for name in chain.states]
     if not chain.variables:
         return names

@@ -1,4 +1,4 @@
-"""The PRISM language: read by Storm in a process of its own, and written exactly.
+"""The PRISM language: read by Storm in a separate process, and written exactly.
 
 A module with a single variable has one state for each value of its range, also for
 values that cannot be reached, and the state's name is the value. With several
@@ -284,7 +284,9 @@ def write_prism(chain: Chain, out: TextIO) -> None:
 def _where(
     variables: list[str], values: list[list[str]], members: frozenset[int]
 ) -> str:
-    """The states of a label: by one variable if that suffices, else one by one."""
+    """The states of a label: as a condition on one variable if that suffices, else one
+    by one.
+    """
     for column, name in enumerate(variables):
         inside = {values[i][column] for i in members}
         outside = {row[column] for i, row in enumerate(values) if i not in members}
@@ -328,7 +330,7 @@ def _assigned(names: list[str], row: list[str], between: str, form: str) -> str:
 
 
 def identifiers(labels: Iterable[str]) -> list[str]:
-    """The labels as names that the language allows, each still its own."""
+    """The labels as names that the language allows, all distinct."""
     found: list[str] = []
     for label in labels:
         name = re.sub(r"\W", "_", label, flags=re.ASCII) or "_"

@@ -1,4 +1,4 @@
-"""Rows read from text, and what several readers share."""
+"""Rows read from text, and functions shared by several readers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def probability(text: str, source: str, place: str) -> Fraction:
-    """A probability as written, refused where it is none."""
+    """A probability as written; raises an error if it is not one."""
     try:
         value = rational(text)
     except InvalidInput as error:
@@ -87,9 +87,9 @@ def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | flo
 def from_valuations(
     valuations: Sequence[Valuation],
 ) -> tuple[list[str], dict[str, NDArray[np.int64]]]:
-    """State names and variables of states that differ in their variables.
+    """The names and variables of states that are distinguished by their variables.
 
-    With one variable its value is the name.
+    With a single variable, its value is the name.
     """
     texts = [
         [
@@ -110,7 +110,7 @@ def from_valuations(
 
 
 def valuation_texts(chain: Chain) -> list[list[str]]:
-    """Every state's values; Booleans as words if the state's name has them as words."""
+    """Every state's values; Booleans as words if the state's name uses words."""
     columns = [values.tolist() for values in chain.variables.values()]
     found: list[list[str]] = []
     for name, *values in zip(chain.states, *columns, strict=True):
@@ -146,7 +146,7 @@ def assembled(
 ) -> Chain:
     """The chain of rows and labels as other tools write them.
 
-    A state labelled `deadlock` has only the loop that those tools added.
+    A state labelled `deadlock` has only the self-loop that those tools added.
     """
     initial = sorted(labels.get("init", ()))
     if len(initial) > 1:

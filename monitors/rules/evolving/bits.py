@@ -1,6 +1,6 @@
 """Labelled runs as bits: where predicates hold, and which runs rules call unsafe.
 
-All sets are Python's integers. A set of runs has one bit a run. A set of events
+All sets are Python integers. A set of runs has one bit per run. A set of events
 consists of stacked layers: bit `layer * runs + run` is the run's event in that layer,
 so halving the layers a few times gives the runs that have such an event.
 """
@@ -51,7 +51,7 @@ class Occasion(NamedTuple):
     """An event, as bits.
 
     Args:
-        kinds: The kinds that it is of.
+        kinds: The kinds that it belongs to.
         held: The predicates that hold.
         unknown: The unknown ones: neither they nor their opposites hold.
     """
@@ -69,7 +69,7 @@ class Matrix:
         predicates: Their names.
         kinds: The names of the kinds of events.
         runs: How many there are.
-        layers: How many distinct events a run has at most: a power of two.
+        layers: The maximum number of distinct events in a run: a power of two.
         columns: The events on which each predicate holds.
         moments: The events of each kind.
         unsafe: The runs that are.
@@ -100,8 +100,8 @@ class Matrix:
     def together(self) -> list[int]:
         """The labelled runs, those of a task together.
 
-        With too few tasks each run is a group of its own: runs marked in one scenario
-        have a single task.
+        With too few tasks each run is its own group, because runs marked in one
+        scenario have a single task.
         """
         of_task: dict[int, int] = {}
         for run in members(self.labelled):
@@ -112,7 +112,7 @@ class Matrix:
         return [of_task[task] for task in sorted(of_task)]
 
     def holds(self, literal: Literal, among: int) -> int:
-        """The events among those on which the literal is true."""
+        """Those of the events on which the literal is true."""
         column = self.columns[literal.predicate]
         if literal.wanted:
             return among & column
@@ -141,7 +141,7 @@ class Matrix:
         return self.having(self.events(clause))
 
     def profiles(self) -> list[int]:
-        """Of each run, the predicates that hold at some event of it."""
+        """For each run, the predicates that hold at some event."""
         everything = 0
         for moment in self.moments:
             everything |= moment
@@ -152,7 +152,7 @@ class Matrix:
         ]
 
     def only(self, runs: int) -> Matrix:
-        """The same, as if there were no other runs."""
+        """The same data, restricted to these runs."""
         events = runs
         layers = 1
         while layers < self.layers:
@@ -202,7 +202,7 @@ def matrix(
         runs: The events of each.
         unsafe: Whether each is unsafe; None: unknown.
         tasks: The task of each; by default all differ.
-        open_kinds: How many of the kinds new rules may be about; by default all.
+        open_kinds: The number of kinds that new rules may use; by default all.
     """
     distinct = [tuple(dict.fromkeys(run)) for run in runs]
     deepest = max(map(len, distinct), default=1)
@@ -241,7 +241,7 @@ class Entry(NamedTuple):
     """A rule of a set.
 
     Args:
-        origin: The number of the rule that it was at the start; `NEW` for none.
+        origin: The number of its original rule; `NEW` if there is none.
         clause: What it says now.
     """
 
@@ -256,8 +256,9 @@ class Standing(NamedTuple):
     """The quality of a set of rules; larger is better, compared field by field.
 
     Args:
-        f1: Of what it calls unsafe.
-        precision: The precision: how much of what it calls unsafe is unsafe.
+        f1: The runs that it classifies as unsafe.
+        precision: The precision: the fraction of runs classified as unsafe that are
+            unsafe.
         resolved: Minus the number of runs that it classifies wrongly.
         short: Minus its rules.
         recall: The recall; it follows from the others.
@@ -311,7 +312,7 @@ class Bench:
 
 
 class Counterexamples(NamedTuple):
-    """Where a set of rules is wrong.
+    """The runs that a set of rules classifies wrongly.
 
     Args:
         misses: Unsafe runs that no rule fires in.
@@ -323,7 +324,7 @@ class Counterexamples(NamedTuple):
 
 
 def mine(bench: Bench, entries: Entries) -> Counterexamples:
-    """Where the rules are wrong."""
+    """The runs that the rules classify wrongly."""
     called = bench.called(entries)
     return Counterexamples(bench.matrix.unsafe & ~called, bench.matrix.safe & called)
 

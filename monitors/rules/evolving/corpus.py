@@ -43,10 +43,10 @@ class _Atom:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Labelled traces as rules see them.
+    """Labelled traces as seen by rules.
 
     Args:
-        rules: The rules at first; those that are off stay as they are.
+        rules: The initial rules; those that are off stay unchanged.
         traces: The traces, those without a label too.
         library: The predicates.
         matrix: The bits of the traces.
@@ -78,7 +78,7 @@ class Corpus:
         return found
 
     def written(self, entries: Entries) -> RuleSet:
-        """The rules with these clauses in the place of those that they had."""
+        """The rules with their clauses replaced by these."""
         mine = list(zip(entries, self.of(entries), strict=True))
         kept = {self.asked[e.origin]: rule for e, rule in mine if e.origin != NEW}
         off = {
@@ -144,7 +144,7 @@ def _name(when: str, unless: Sequence[str]) -> str:
 
 
 def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> Corpus:
-    """The bits of labelled traces, with what these rules ask of them."""
+    """The bits of labelled traces, with the predicates of these rules."""
     several = tuple(traces)
     asked = tuple(
         number

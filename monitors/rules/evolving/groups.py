@@ -1,5 +1,4 @@
-"""And-groups: small sets of predicates that may hold together, and the runs in which
-they do.
+"""And-groups: small sets of predicates, and the runs in which they hold together.
 
 All are computed once, level by level of length. Of two groups with the same runs, the
 simpler is kept.
@@ -29,7 +28,7 @@ class Groups:
     The simplest come first.
 
     Args:
-        predicates: How many there are to build from.
+        predicates: The number of literals to build from.
         kinds: Of each group, the kind of events.
         literals: Of each, its literals in a row, -1 after the last; a predicate that is
             not wanted has its number raised by the number of predicates.
@@ -46,7 +45,7 @@ class Groups:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many literals each has."""
+        """The number of literals of each."""
         sizes: NDArray[np.int64] = (self.literals >= 0).sum(axis=1)
         return sizes
 
@@ -73,7 +72,7 @@ class Groups:
         return int.from_bytes(self.sets[number].tobytes(), "little")
 
     def counts(self, among: int) -> NDArray[np.int64]:
-        """In how many of these runs each holds."""
+        """The number of these runs in which each holds."""
         width = self.sets.shape[1]
         return ones(self.sets & _words(among, width * 64, (1, width)))
 
@@ -166,6 +165,6 @@ def _words(found: int, runs: int, shape: tuple[int, int]) -> Words:
 
 
 def ones(sets: Words) -> NDArray[np.int64]:
-    """How many members each set has."""
+    """The number of members of each set."""
     found: NDArray[np.int64] = np.bitwise_count(sets).sum(axis=1, dtype=np.int64)
     return found

@@ -1,8 +1,8 @@
 """Evolution: edits of rules, one after the other, as long as each gains enough.
 
-A step tries every single edit, and covers: several new rules at once, each as precise
-as asked for. The best by `Standing` is taken. The required gain of an edit is chosen by
-cross-validation over tasks.
+A step tries every single edit, and covers: several new rules at once, each with a
+minimum precision. The best by `Standing` is taken. The required gain of an edit is
+chosen by cross-validation over tasks.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Limits:
     """How rules evolve.
 
     Args:
-        worth: The number of labelled runs that an edit must right beyond those that it
-            wrongs.
+        worth: The number by which an edit must correct more labelled runs than it
+            breaks.
         literals: The most literals of a new rule.
         target: Evolution stops at this F1.
         budget: Evolution stops after this number of steps.
@@ -112,7 +112,7 @@ class AcceptedChange:
     Args:
         edits: The change.
         standing: The quality of the rules after it.
-        candidates: How many sets of rules were tried for it.
+        candidates: The number of sets of rules that were tried for it.
     """
 
     edits: tuple[Edit, ...]
@@ -318,7 +318,7 @@ def cautious(
     number of changed verdicts.
 
     Args:
-        matrix: The labelled runs; no other is looked at.
+        matrix: The labelled runs; no others are used.
         start: The rules at first.
         groups: The and-groups of the matrix.
         seed: Shuffles the tasks.

@@ -1,0 +1,47 @@
+"""Tables of figures on the pages are those that their files of results render."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+if not (ROOT / "docs").is_dir():
+    pytest.skip("the pages are not here: not a checkout", allow_module_level=True)
+from docs import tables  # noqa: E402
+
+NAMES = sorted(path.stem for path in tables.RESULTS.glob("*.json"))
+
+
+@pytest.mark.parametrize("page", list(tables.pages()), ids=lambda path: path.stem)
+def test_a_page_shows_the_stored_results(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert tables.rendered(text) == text, "run: python docs/tables.py"
+
+
+def test_all_results_are_shown_once() -> None:
+    shown = [
+        found[2]
+        for page in tables.pages()
+        for found in tables.MARKED.finditer(page.read_text("utf-8"))
+    ]
+    assert sorted(shown) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_name_a_command_that_exists(name: str) -> None:
+    found = tables.results(name)
+    program, script = found["command"].split()[:2]
+    assert program in ("python", "forewarn")
+    assert program == "forewarn" or (ROOT / script).is_file()
+    assert found["measured"]
+    assert all(len(row) == len(found["columns"]) for row in found["rows"])
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["| a | b c |\n|---|---|\n| 1 | 2 |\n", "of 3 runs:\n\na     b c\n1     2\n"],
+)
+def test_a_printed_table_is_read(output: str) -> None:
+    assert tables.printed(output) == [["a", "b c"], ["1", "2"]]

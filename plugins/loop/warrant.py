@@ -65,6 +65,7 @@ class Warrant:
         self._read: tuple[int, int] | None = None
         self._rates = fresh(self.certificate)
         self._revoked = ""
+        self._unwritten: list[Outcome] = []
         self._load()
 
     @classmethod
@@ -102,15 +103,22 @@ class Warrant:
         }
 
     def count(self, outcome: Outcome) -> None:
-        """Counts a run; evidence that cannot be written is kept in this process."""
+        """Counts a run; what cannot be written counts in this process, and is written
+        with the next run that can be.
+        """
+        counted = False
         try:
             with self._alone():
                 self._load()
                 self._observe(outcome)
+                counted = True
                 self._write()
+                self._unwritten.clear()
         except (OSError, InvalidInput) as error:
             logging.getLogger(LOGGER).warning("evidence is not kept: %s", error)
-            self._observe(outcome)
+            if not counted:
+                self._observe(outcome)
+            self._unwritten.append(outcome)
 
     def _observe(self, outcome: Outcome) -> None:
         for name, against in outcome.items():
@@ -156,6 +164,8 @@ class Warrant:
             for name, content in file.rates.items()
         }
         self._revoked, self._read = file.revoked, stamp
+        for outcome in self._unwritten:
+            self._observe(outcome)
         self._check()
 
     def _write(self) -> None:

@@ -171,6 +171,23 @@ def test_evidence_that_cannot_be_read_for_a_moment_revokes_for_no_longer(
     assert not warranty.revoked() and not Warrant(guard).revoked()
 
 
+def test_evidence_that_could_not_be_written_outlasts_that_of_another_process(
+    guard: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = Warrant(guard), Warrant(guard)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warrant, "write_json", full)
+        one.count({REASON: True})
+    other.count({REASON: False})
+    assert one.told()["evidence"][REASON]["happened"] == 1
+    one.count({REASON: False})
+    assert counts(guard)[REASON] == (1, 3)
+
+
 def test_a_lock_that_another_process_holds_holds_up_no_run(
     guard: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,8 +91,8 @@ def spawned(world: Any, count: int) -> list[Any]:
     for point in points[:: max(1, len(points) // count)][:count]:
         car = world.spawn_actor(model, point)
         cars.append(car)
-        car.apply_control(carla.VehicleControl(steer=0.3))
-        car.enable_constant_velocity(carla.Vector3D(8.0, 0.0, 0.0))
+        control = carla.VehicleAckermannControl(steer=0.3, speed=8.0, acceleration=4.0)
+        car.apply_ackermann_control(control)
     return cars
 
 

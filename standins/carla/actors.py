@@ -11,7 +11,6 @@ import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any, Final
 
 from forewarn import ForewarnError
@@ -21,12 +20,12 @@ VERSION = "0.9.16"
 WORLD_STREAM = 1
 NO_TOKEN = b""
 
-COLLISION, DEPTH, GNSS, IMU, OBSTACLE, RADAR = 0, 1, 4, 5, 7, 9
-SEMANTIC_LIDAR, LIDAR, RGB, SEMANTIC, INSTANCE, OBSERVER = 10, 11, 13, 14, 15, 17
+COLLISION, DEPTH, GNSS, IMU = 0, 1, 4, 5
+SEMANTIC_LIDAR, LIDAR, RGB, SEMANTIC, OBSERVER = 10, 11, 13, 14, 17
 """Which sensor a frame is from: its place in CARLA's list of sensors."""
 
-MAP_CHANGES, LIGHTS_CHANGED = 1, 2
-"""What a snapshot can say has happened to the world."""
+MAP_CHANGES = 1
+"""A snapshot says by it that the world is another one."""
 
 _FURTHEST = 1e7
 
@@ -228,7 +227,6 @@ class Vehicle(Actor):
             until a control comes.
         speed: Along its heading, negative backwards.
         steer_deg: How far its wheels are turned.
-        constant: The velocity, in its own frame, that it is held at.
         physical: Whether it moves by itself.
         light: The traffic light whose stop line it is before.
         looked_at: Its position when lights were last searched.
@@ -241,19 +239,12 @@ class Vehicle(Actor):
     ackermann: list[float] | None = None
     speed: float = 0.0
     steer_deg: float = 0.0
-    constant: Vector | None = None
     physical: bool = True
     solid: bool = True
     speed_limit: float = 50.0
     light: TrafficLight | None = None
     lamps: int = 0
-    failure: int = 0
     autopilot: bool = False
-    physics: list[Any] = field(default_factory=list)
-    ackermann_settings: list[float] = field(
-        default_factory=lambda: [0.15, 0.0, 0.25, 0.01, 0.0, 0.01]
-    )
-    push: float = 0.0
     wheelbase: float = 2.9
     looked_at: tuple[float, float] | None = None
     road: int = -1
@@ -270,7 +261,7 @@ class Vehicle(Actor):
             *self.spin, *self.acceleration, throttle, steer, brake, hand_brake,
             reverse, manual, gear, self.speed_limit,
             GREEN if light is None else light.colour, light is not None,
-            0 if light is None else light.number, self.failure,
+            0 if light is None else light.number, 0,
         )  # fmt: skip
 
 
@@ -281,7 +272,6 @@ class Walker(Actor):
     Args:
         direction: Where a client has it walk.
         pace: How fast.
-        placed_s: When a client put it there last.
         name: The traffic's name for it.
     """
 
@@ -290,7 +280,6 @@ class Walker(Actor):
     jump: bool = False
     physical: bool = True
     solid: bool = True
-    placed_s: float = -math.inf
     name: str = ""
 
     def state(self) -> bytes:
@@ -346,14 +335,12 @@ class Sensor(Actor):
         stream: The stream of its data; 0 for a sensor that the client computes.
         period_s: The least time between two frames.
         angle: How far it has turned, if it turns.
-        luck: Where its noise comes from.
     """
 
     stream: int = 0
     period_s: float = 0.0
     next_s: float = 0.0
     angle: float = 0.0
-    luck: Random | None = None
 
 
 def along(actor: Actor, speed: float) -> Vector:

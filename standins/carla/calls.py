@@ -1,37 +1,25 @@
 """The calls that clients can make, by name.
 
-`answers` marks one that returns something, `does` one that returns nothing, and `takes`
-one of the latter that is accepted but has no effect in this world.
+`answers` marks one that returns something, `does` one that returns nothing.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from forewarn import ForewarnError
 from forewarn.standins.carla import actors, blueprints
-from forewarn.standins.carla.actors import (
-    ROAD,
-    Actor,
-    Refusal,
-    Vehicle,
-    Walker,
-    number,
-    pose,
-    transform,
-    vector,
-)
-from forewarn.standins.carla.motion import ray, solid
+from forewarn.standins.carla.actors import Refusal, number, transform
+from forewarn.standins.carla.logs import part_of
 
 if TYPE_CHECKING:
     from forewarn.standins.carla.recordings import Recordings
     from forewarn.standins.carla.world import World
 
 
-Manner = Literal["answers", "does", "takes"]
+Manner = Literal["answers", "does"]
 
 
 class Host(Protocol):
@@ -92,10 +80,6 @@ def does(name: str) -> Callable[[Handler], Handler]:
     return _marked(name, "does")
 
 
-def takes(name: str) -> Callable[[Handler], Handler]:
-    return _marked(name, "takes")
-
-
 def _marked(name: str, kind: Manner) -> Callable[[Handler], Handler]:
     def keep(handler: Handler) -> Handler:
         CALLS[name] = Call(name, kind, handler)
@@ -105,7 +89,6 @@ def _marked(name: str, kind: Manner) -> Callable[[Handler], Handler]:
 
 
 _MOST_STEP_S = 10.0
-_WALKING = "Nav"
 _OTHER_SETTINGS = (bool, float, int, float, bool, float, float, bool)
 
 
@@ -193,21 +176,7 @@ def load_text(host: Host, text: str, parameters: list[Any]) -> None:
 
 @answers("get_required_files")
 def required_files(host: Host, folder: str, *_: Any) -> list[str]:
-    roads = host.world.roads
-    return [roads.mesh_name] if folder == _WALKING and roads.mesh else []
-
-
-@answers("request_file")
-def request_file(host: Host, name: str) -> bytes:
-    roads = host.world.roads
-    if name != roads.mesh_name:
-        raise Refusal(f"there is no file {name!r:.80}")
-    return roads.mesh
-
-
-@answers("get_navigation_mesh")
-def navigation_mesh(host: Host) -> bytes:
-    return host.world.roads.mesh
+    return []  # of meshes and textures, which are not simulated
 
 
 # -- weather and blueprints -----------------------------------------------------------
@@ -223,16 +192,6 @@ def set_weather(host: Host, wanted: list[Any]) -> None:
     if len(wanted) != len(host.world.weather):
         raise Refusal("this is no weather of CARLA 0.9.16")
     host.world.weather = [number(value) for value in wanted]
-
-
-@answers("get_imui_gravity")
-def imu_gravity(host: Host) -> float:
-    return host.world.sensors.gravity
-
-
-@does("set_imui_gravity")
-def set_imu_gravity(host: Host, value: float) -> None:
-    host.world.sensors.gravity = number(value)
 
 
 @answers("get_actor_definitions")
@@ -275,147 +234,17 @@ def restart(host: Host, seed: int) -> None:
     host.restart(int(seed))
 
 
-# -- scenery --------------------------------------------------------------------------
+@answers("query_lights_state")
+def street_lights(host: Host, *_: Any) -> list[Any]:
+    return []
 
 
-for _name in (
-    "get_environment_objects", "get_names_of_all_objects", "query_lights_state",
-):  # fmt: skip
-    answers(_name)(lambda host, *_: [])
-
-
-@answers("get_all_level_BBs")
-def level_boxes(host: Host, label: int) -> list[Any]:
-    wanted = [
-        actor
-        for actor in host.world.actors.values()
-        if actor.tags and label in (255, actor.tags[0]) and not actor.kind[0] == "s"
-    ]
-    boxes = []
-    for actor in wanted:
-        x, y, z, *turn = actor.at
-        middle = [x, y, z + actor.centre[2]]
-        boxes.append([middle, list(actor.half), turn, actor.number])
-    return boxes
-
-
-@answers("project_point")
-def project(host: Host, start: Any, direction: Any, reach: float) -> list[Any]:
-    x, y, z = vector(start)
-    dx, dy, dz = vector(direction)
-    length = math.hypot(dx, dy, dz)
-    if length == 0.0 or dz >= 0.0 or z < 0.0:
-        return [False, [[0.0, 0.0, 0.0], 0]]
-    way = z * length / -dz
-    if way > number(reach):
-        return [False, [[0.0, 0.0, 0.0], 0]]
-    share = way / length
-    return [True, [[x + dx * share, y + dy * share, 0.0], ROAD]]
-
-
-@answers("cast_ray")
-def cast_ray(host: Host, start: Any, end: Any) -> list[Any]:
-    x, y, z = vector(start)
-    dx, dy, dz = (b - a for a, b in zip((x, y, z), vector(end), strict=True))
-    flat = math.hypot(dx, dy)
-    met: list[tuple[float, int]] = []
-    for actor in host.world.actors.values() if flat else ():
-        if not solid(actor):
-            continue
-        way = ray((x, y), (dx / flat, dy / flat), actor)
-        if way is not None and way <= flat and _at_height(actor, z + dz * way / flat):
-            met.append((way / flat, actor.tags[0] if actor.tags else 0))
-    if dz and 0.0 <= -z / dz <= 1.0:
-        met.append((-z / dz, ROAD))
-    return [
-        [[x + dx * share, y + dy * share, z + dz * share], label]
-        for share, label in sorted(met)
-    ]
-
-
-def _at_height(actor: Actor, z: float) -> bool:
-    low = actor.at[2]
-    return low <= z <= low + 2.0 * actor.half[2]
-
-
-# -- what sensors of this world do not have -------------------------------------------
-
-
-@does("enable_gbuffers")
-def enable_buffers(host: Host, which: int, enabled: bool) -> None:
-    if enabled:
-        raise Refusal("there are no G-buffers: the stand-in renders nothing")
-
-
-@answers("are_gbuffers_enabled")
-def buffers(host: Host, which: int) -> bool:
-    return False
-
-
-@answers("get_gbuffer_token")
-def buffer_token(host: Host, which: int, buffer: int) -> list[bytes]:
-    raise Refusal("there are no G-buffers: the stand-in renders nothing")
-
-
-@answers("is_sensor_enabled_for_ros")
-def ros(host: Host, stream: int) -> bool:
-    return False
-
-
-_ANY = -1
-
-_OF_NOBODY: Mapping[str, int] = {
-    "load_map_layer": 1, "unload_map_layer": 1, "enable_environment_objects": 2,
-    "apply_color_texture_to_objects": _ANY,
-    "apply_float_color_texture_to_objects": _ANY, "update_lights_state": _ANY,
-    "update_day_night_cycle": _ANY, "enable_sensor_for_ros": 1,
-    "disable_sensor_for_ros": 1, "draw_debug_shape": 1, "clear_debug_shape": 0,
-    "clear_debug_string": 0, "set_annotations_traverse_translucency": 1,
-}  # fmt: skip
-"""How many arguments each has."""
-
-_OF: Mapping[type[Actor], Mapping[str, int]] = {
-    Actor: {
-        "set_ignored_vehicles": 2, "show_vehicle_debug_telemetry": 2,
-        "set_actor_enable_gravity": 2, "add_actor_angular_impulse": 2,
-        "add_actor_torque": 2, "send": 2,
-    },
-    Vehicle: {
-        "open_vehicle_door": 2, "close_vehicle_door": 2,
-        "set_wheel_steer_direction": 3, "set_wheel_pitch_angle": 3,
-        "enable_carsim": _ANY, "use_carsim_road": _ANY, "enable_chrono_physics": _ANY,
-        "restore_physx_physics": 1,
-    },
-    Walker: {
-        "set_bones_transform": 2, "blend_pose": 2, "get_pose_from_animation": 1,
-    },
-}  # fmt: skip
-"""The same of those about an actor of a kind, which is their first."""
-
-
-def _taking(count: int, kind: type[Actor] | None = None) -> Handler:
-    def take(host: Host, *given: Any) -> None:
-        if count not in (_ANY, len(given)):
-            raise Refusal(f"there are {len(given)} arguments, not {count}")
-        if kind is not None and not isinstance(host.world.actor(*given[:1]), kind):
-            raise Refusal(f"actor {given[0]} is no {kind.__name__.lower()}")
-
-    return take
-
-
-for _name, _count in _OF_NOBODY.items():
-    takes(_name)(_taking(_count))
-for _kind, _calls in _OF.items():
-    for _name, _count in _calls.items():
-        takes(_name)(_taking(_count, _kind))
-
-
-_BEHIND = [[-10.0, 0.0, 5.0], [-25.0, 0.0, 0.0]]
+# -- recordings -----------------------------------------------------------------------
 
 
 @answers("start_recorder")
-def start(host: Host, name: str, more: bool = False) -> str:
-    return str(host.recordings.record(host.world, name, bool(more)))
+def start(host: Host, name: str, *_: Any) -> str:
+    return str(host.recordings.record(host.world, name))
 
 
 @does("stop_recorder")
@@ -441,15 +270,7 @@ def info(host: Host, name: str, everything: bool = False) -> str:
 
 
 @answers("replay_file")
-def replay(
-    host: Host,
-    name: str,
-    begin_s: float,
-    lasts_s: float,
-    follow: int,
-    sensors: bool = False,
-    offset: Any = None,
-) -> str:
+def replay(host: Host, name: str, begin_s: float, lasts_s: float, *_: Any) -> str:
     recordings = host.recordings
     recordings.leave(host.world)
     told = [f"Replaying File: {recordings.path(name)}"]
@@ -458,8 +279,7 @@ def replay(
     except FileNotFoundError:
         return f"{told[0]}\n{_missing(host, name)}"
     try:
-        at = pose(_BEHIND if offset is None else offset)
-        part = recordings.part(log, begin_s, lasts_s, follow, at)
+        begin_s, end_s = part_of(log, number(begin_s), number(lasts_s))
         bare = log.map.rpartition("/")[2]
         if bare != host.world.roads.name:
             if not bare:
@@ -467,19 +287,14 @@ def replay(
             host.load(bare, keep_settings=False)
             told.append(f"Loading map {log.map}")
             told.append("Replayer will start after map is loaded...")
-        recordings.play(host.world, log, part)
+        recordings.play(host.world, log, begin_s, end_s)
     except BaseException:
         log.close()
         raise
     told += [
         f"Total time recorded: {log.duration_s:g}",
-        f"Replaying from {part.begin_s:g} s - {part.end_s:g} s ({log.duration_s:g} s)"
-        f" at {part.factor:.1f}x",
+        f"Replaying from {begin_s:g} s - {end_s:g} s ({log.duration_s:g} s) at 1.0x",
     ]
-    if part.ignore_hero:
-        told.append("Ignoring Hero vehicle")
-    if part.ignore_spectator:
-        told.append("Ignoring Spectator camera")
     return "\n".join([*told, ""])
 
 
@@ -490,14 +305,11 @@ def stop_replayer(host: Host, keep: bool = False) -> None:
 
 @does("set_replayer_time_factor")
 def pace(host: Host, factor: float) -> None:
-    host.recordings.hurry(factor)
+    if factor != 1.0:
+        raise Refusal("a log is played only as fast as it was recorded")
 
 
 @does("set_replayer_ignore_hero")
 def ignore_hero(host: Host, ignored: bool) -> None:
-    host.recordings.habits.ignore_hero = bool(ignored)
-
-
-@does("set_replayer_ignore_spectator")
-def ignore_spectator(host: Host, ignored: bool) -> None:
-    host.recordings.habits.ignore_spectator = bool(ignored)
+    if ignored:
+        raise Refusal("a log is played with all its vehicles")

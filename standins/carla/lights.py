@@ -111,45 +111,6 @@ class Group:
         for light in self.lights.values():
             light.frozen = frozen
 
-    def last(self, light: TrafficLight, shown: int, seconds: float) -> None:
-        """Sets the duration of the phases in which the light shows a colour."""
-        if shown == GREEN:
-            light.green_s = seconds
-        elif shown == YELLOW:
-            light.yellow_s = seconds
-        else:
-            light.red_s = seconds
-        for index, member in self.lights.items():
-            if member is light:
-                for run in self.runs(index, shown):
-                    share = max(0.1, seconds) / sum(phase.duration_s for phase in run)
-                    for phase in run:
-                        phase.duration_s *= share
-
-    def runs(self, index: int, shown: int) -> list[list[Phase]]:
-        """The phases in a row through which a link shows a colour.
-
-        The all-red phase: red that protects no other stream.
-        """
-        found: list[list[Phase]] = []
-        began = len(self.phases)
-        for n, phase in enumerate(self.phases):
-            letters = phase.letters if shown == RED else phase.letters[index]
-            if any(colour(letter) != shown for letter in letters):
-                began = len(self.phases)
-            elif began < n:
-                found[-1].append(phase)
-            else:
-                began = n
-                found.append([phase])
-        if (
-            len(found) > 1
-            and began < len(self.phases)
-            and found[0][0] is self.phases[0]
-        ):
-            found[0] = found.pop() + found[0]  # on through the programme's end
-        return found
-
     def letters(self) -> str:
         """What the links show now, in SUMO's letters."""
         letters = list(self.phases[self.at].letters)
@@ -211,17 +172,11 @@ def _in_turn(lights: Mapping[str, TrafficLight], signals: Sequence[Signal]) -> G
 
 
 def _times(group: Group, index: int, light: TrafficLight) -> None:
-    """Sets a light's maximum colour durations."""
-    light.green_s, light.yellow_s, light.red_s = (
-        max(
-            (
-                sum(phase.duration_s for phase in run)
-                for run in group.runs(index, shown)
-            ),
-            default=0.0,
-        )
-        for shown in (GREEN, YELLOW, RED)
-    )
+    """Sets for how long a light shows each colour in a round of its programme."""
+    shown = dict.fromkeys((GREEN, YELLOW, RED, OFF), 0.0)
+    for phase in group.phases:
+        shown[colour(phase.letters[index])] += phase.duration_s
+    light.green_s, light.yellow_s, light.red_s, _ = shown.values()
 
 
 def _programmes(net: Path) -> dict[str, list[Phase]]:

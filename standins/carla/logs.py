@@ -21,8 +21,7 @@ from forewarn.standins.carla.actors import Pose, Refusal, number
 LARGEST: Final = 512 << 20
 """Bytes of a log: some hours of a busy town."""
 
-START, END, ADDED, REMOVED, POSITIONS, LIGHTS, PEDALS, WALKS = 0, 1, 2, 3, 6, 7, 8, 9
-LAMPS, BOXES = 10, 13
+START, END, ADDED, REMOVED, POSITIONS, LIGHTS, PEDALS, LAMPS = 0, 1, 2, 3, 6, 7, 8, 10
 
 OTHER, VEHICLE, WALKER, TRAFFIC_LIGHT, TRAFFIC_SIGN, SENSOR = range(6)
 """The kinds of actors."""
@@ -45,9 +44,7 @@ _RECORDS: Final[Mapping[int, struct.Struct]] = {
         POSITIONS: "<I6f",  # actor, place, rotation
         LIGHTS: "<I?fB",  # actor, frozen, how long it has shown, colour
         PEDALS: "<I3f?i",  # actor, steer, throttle, brake, hand brake, gear
-        WALKS: "<If",  # actor, speed
         LAMPS: "<II",  # actor, bits
-        BOXES: "<I6f",  # actor, middle, half its size
     }.items()
 }
 
@@ -262,6 +259,13 @@ class Log:
         if not math.isfinite(elapsed) or elapsed < self.duration_s:
             raise self._torn(f"time goes from {self.duration_s:g} to {elapsed:g} s")
         self.frames, self.duration_s = self.frames + 1, elapsed
+
+
+def part_of(log: Log, begin_s: float, lasts_s: float) -> tuple[float, float]:
+    """From when to when to play: a negative beginning counts from the log's end."""
+    if begin_s < 0.0:
+        begin_s = max(0.0, log.duration_s + begin_s)
+    return begin_s, begin_s + lasts_s if lasts_s > 0.0 else log.duration_s
 
 
 # -- writing --------------------------------------------------------------------------

@@ -38,16 +38,10 @@ MAX_STEER_DEG = 70.0
 _STEERING = ((0.0, 1.0), (5.6, 0.9), (16.7, 0.8), (33.3, 0.7))
 """How much of the steering wheel's turn reaches the wheels, by speed in m/s."""
 
-_STANDS_S = 0.3
-"""How long a walker whom a client's crowd moves may miss its next place."""
-
 
 def move(car: Vehicle, dt: float) -> None:
     """Moves a car by its control for `dt` seconds."""
     speed = car.speed
-    if car.constant is not None:
-        _slide(car, dt)
-        return
     after, way = _longitudinal(car, speed, dt)
     steer = _steer(car, speed, dt)
     was = car.velocity
@@ -61,7 +55,7 @@ def move(car: Vehicle, dt: float) -> None:
     car.acceleration = (v[0] - was[0]) / dt, (v[1] - was[1]) / dt, 0.0
 
 
-def walk(walker: Walker, now_s: float, dt: float) -> bool:
+def walk(walker: Walker, dt: float) -> bool:
     """Moves a walker by its control for `dt` seconds; False if nothing changed."""
     was = walker.velocity
     if walker.pace and walker.physical:
@@ -73,7 +67,7 @@ def walk(walker: Walker, now_s: float, dt: float) -> bool:
         walker.at = at[0] + vx * dt, at[1] + vy * dt, at[2], at[3], yaw, at[5]
         walker.velocity = (vx, vy, 0.0)
         return True
-    if any(was) and now_s > walker.placed_s + _STANDS_S:
+    if any(was):
         walker.velocity = (0.0, 0.0, 0.0)
         return True
     return False
@@ -86,8 +80,6 @@ def rests(car: Vehicle) -> bool:
         car.speed == 0.0
         and control[0] == 0.0
         and car.ackermann is None
-        and car.constant is None
-        and car.push == 0.0
         and car.velocity == (0.0, 0.0, 0.0)
         and car.acceleration == (0.0, 0.0, 0.0)
         and car.steer_deg == 0.0
@@ -100,7 +92,7 @@ def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
     if car.ackermann is not None:
         return _ackermann(car, speed, dt)
     throttle, _, brake, hand_brake, reverse, manual, gear = car.control
-    if not throttle and not brake and not hand_brake and not car.push and not speed:
+    if not throttle and not brake and not hand_brake and not speed:
         return 0.0, 0.0
     backwards = reverse or (manual and gear < 0)
     thrust = 0.0 if manual and gear == 0 else THRUST * min(1.0, max(0.0, throttle))
@@ -108,9 +100,7 @@ def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
     held = BRAKE * min(1.0, max(0.0, brake)) + (HAND_BRAKE if hand_brake else 0.0)
     if not thrust and not held:
         held = ROLLING
-    push = thrust + car.push
-    car.push = 0.0
-    after = speed + push * dt
+    after = speed + thrust * dt
     if held:
         # Brakes stop; they do not turn round.
         slower = held * dt
@@ -193,23 +183,6 @@ def _roll(car: Vehicle, after: float, way: float, steer: float, dt: float) -> No
     car.velocity = after * math.cos(end + slip), after * math.sin(end + slip), 0.0
 
 
-def _slide(car: Vehicle, dt: float) -> None:
-    """Held at a constant velocity of its own frame."""
-    assert car.constant is not None  # noqa: S101
-    ahead, right, _ = car.constant
-    heading = math.radians(car.at[4])
-    steer = _steer(car, ahead, dt)
-    if right == 0.0 and ahead:
-        _roll(car, ahead, ahead * dt, steer, dt)
-    else:
-        vx = ahead * math.cos(heading) - right * math.sin(heading)
-        vy = ahead * math.sin(heading) + right * math.cos(heading)
-        car.at = car.at[0] + vx * dt, car.at[1] + vy * dt, *car.at[2:]
-        car.velocity = vx, vy, 0.0
-    car.speed = ahead
-    car.acceleration = (0.0, 0.0, 0.0)
-
-
 _GEARS = ((4.3, 0.5, 0.65), (2.2, 0.5, 0.65), (1.4, 0.5, 0.65), (1.0, 0.5, 0.65))
 
 
@@ -232,22 +205,6 @@ def physics_of(blueprint: Blueprint) -> list[Any]:
         True, 0.5, 10.0, 4.0, [list(gear) for gear in _GEARS], blueprint.mass, 0.3,
         [0.0, 0.0, 0.0], [[0.0, 1.0], [20.0, 0.9], [60.0, 0.8], [120.0, 0.7]], wheels,
         True,
-    ]  # fmt: skip
-
-
-def telemetry_of(car: Vehicle) -> list[Any]:
-    """Speed, pedals and wheels, as CARLA 0.9.16 lists them; tyres do not slip."""
-    throttle, steer, brake = car.control[:3]
-    speed = math.hypot(*car.velocity[:2])
-    radius = 0.35
-    load = car.physics[11] * 9.81 / max(1, len(car.physics[15])) if car.physics else 0.0
-    wheel = [3.5, 0.0, 0.0, speed / radius, load, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    count = len(car.physics[15]) if car.physics else 4
-    rpm = min(5800.0, 800.0 + 120.0 * speed)
-    gear = -1 if car.speed < 0 else 0 if car.speed == 0 else 1 + int(speed / 9.0)
-    return [
-        speed, steer, throttle, brake, rpm, min(4, gear), 0.3,
-        [list(wheel) for _ in range(count)],
     ]  # fmt: skip
 
 
@@ -345,29 +302,3 @@ def _overlap(a: Actor, b: Actor) -> bool:
         if abs(dy * c - dx * s) > wa + lb * sine + wb * cosine:
             return False
     return True
-
-
-def ray(
-    origin: tuple[float, float], direction: tuple[float, float], body: Actor,
-    widened: float = 0.0,
-) -> float | None:  # fmt: skip
-    """How far a ray on the ground goes until it meets a body."""
-    turn = math.radians(body.at[4])
-    c, s = math.cos(turn), math.sin(turn)
-    dx, dy = origin[0] - body.at[0], origin[1] - body.at[1]
-    ox, oy = dx * c + dy * s, dy * c - dx * s
-    rx = direction[0] * c + direction[1] * s
-    ry = direction[1] * c - direction[0] * s
-    near, far = 0.0, math.inf
-    for place, slope, half in (
-        (ox, rx, body.half[0] + widened),
-        (oy, ry, body.half[1] + widened),
-    ):
-        if abs(slope) < 1e-12:
-            if abs(place) > half:
-                return None
-            continue
-        first, second = (-half - place) / slope, (half - place) / slope
-        near = max(near, min(first, second))
-        far = min(far, max(first, second))
-    return near if near <= far else None

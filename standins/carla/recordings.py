@@ -11,7 +11,6 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -27,12 +26,10 @@ from forewarn.standins.carla.actors import (
     TrafficSign,
     Vehicle,
     Walker,
-    compose,
     number,
     turned,
 )
 from forewarn.standins.carla.logs import Added, Frame, Log
-from forewarn.standins.carla.motion import physics_of
 
 if TYPE_CHECKING:
     from forewarn.standins.carla.world import World
@@ -42,16 +39,6 @@ MOST_BYTES: Final = 2 << 30
 """Of all files in the folder, before a recording begins."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,119}")
-_FASTEST = 1000.0
-
-
-@dataclass(slots=True)
-class Habits:
-    """The clients' settings for replays."""
-
-    factor: float = 1.0
-    ignore_hero: bool = False
-    ignore_spectator: bool = True
 
 
 class Recordings:
@@ -63,7 +50,6 @@ class Recordings:
     """
 
     def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
-        self.habits = Habits()
         self._say = say
         self._own: tempfile.TemporaryDirectory[str] | None = None
         self._given = None if folder is None else folder.absolute()
@@ -107,7 +93,7 @@ class Recordings:
 
     # -- recording --------------------------------------------------------------------
 
-    def record(self, world: World, name: str, more: bool) -> Path:
+    def record(self, world: World, name: str) -> Path:
         """Begins a recording; an active recording or replay ends."""
         path = self.path(name)
         self.leave(world)
@@ -128,7 +114,7 @@ class Recordings:
             self._say(f"{path.name} has {logs.LARGEST >> 20} MiB: the recording ends")
             self.stop(world)
 
-        self._recorder = Recorder(world, file, more, full)
+        self._recorder = Recorder(world, file, full)
         world.noted = self._recorder.take
         return path
 
@@ -141,24 +127,10 @@ class Recordings:
 
     # -- replaying --------------------------------------------------------------------
 
-    def part(
-        self, log: Log, begin_s: float, lasts_s: float, follow: int, offset: Pose
-    ) -> Part:
-        """A client's replay request: a negative time counts from the log's end."""
-        begin_s, lasts_s = number(begin_s), number(lasts_s)
-        if begin_s < 0.0:
-            begin_s = max(0.0, log.duration_s + begin_s)
-        end_s = begin_s + lasts_s if lasts_s > 0.0 else log.duration_s
-        habits = self.habits
-        return Part(
-            begin_s, end_s, habits.factor, habits.ignore_hero, habits.ignore_spectator,
-            int(follow), offset,
-        )  # fmt: skip
-
-    def play(self, world: World, log: Log, part: Part) -> None:
+    def play(self, world: World, log: Log, begin_s: float, end_s: float) -> None:
         """Begins to play a log, which is closed in the end."""
         self.leave(world)
-        self._replay = Replay(world, log, part, self._say)
+        self._replay = Replay(world, log, begin_s, end_s, self._say)
         world.moved = self._replay.step
 
     def end_replay(self, world: World, keep: bool) -> None:
@@ -167,13 +139,6 @@ class Recordings:
         if replay is not None:
             world.moved = None
             replay.stop(keep)
-
-    def hurry(self, factor: float) -> None:
-        """Sets the speed factor of replays from now on."""
-        factor = number(factor)
-        if not 0.0 < factor <= _FASTEST:
-            raise Refusal(f"a log cannot be played {factor:g} times as fast")
-        self.habits.factor = factor
 
     # -- the end ----------------------------------------------------------------------
 
@@ -201,15 +166,11 @@ class Recorder:
     Args:
         world: What is recorded.
         file: Open for writing, and empty; it is closed in the end.
-        more: Whether bodies are wanted too.
         full: Called once the log has reached its size limit; nothing more is written.
     """
 
-    def __init__(
-        self, world: World, file: BinaryIO, more: bool, full: Callable[[], None]
-    ) -> None:
-        self._world, self._file = world, file
-        self._more, self._full = more, full
+    def __init__(self, world: World, file: BinaryIO, full: Callable[[], None]) -> None:
+        self._world, self._file, self._full = world, file, full
         self._known: set[int] = set()
         self._frames, self._elapsed_s = 0, 0.0
         self._last = bytearray()
@@ -254,21 +215,11 @@ class Recorder:
         gone = sorted(self._known - actors.keys())
         yield logs.added_packet(_added(actor) for actor in fresh)
         yield logs.packet(logs.REMOVED, ((n,) for n in gone))
-        if self._more:
-            yield logs.packet(
-                logs.BOXES,
-                (
-                    (a.number, *(100.0 * v for v in (*a.centre, *a.half)))
-                    for a in fresh
-                    if not isinstance(a, TrafficLight | TrafficSign)
-                ),
-            )
         self._known = set(actors)
 
     def _state(self) -> Iterator[bytes]:
         actors = list(self._world.actors.values())
         cars = [actor for actor in actors if isinstance(actor, Vehicle)]
-        walkers = [actor for actor in actors if isinstance(actor, Walker)]
         fixed = TrafficLight | TrafficSign | Sensor
         yield logs.packet(
             logs.POSITIONS,
@@ -283,7 +234,6 @@ class Recorder:
             ),
         )
         yield logs.packet(logs.PEDALS, (_pedals(car) for car in cars))
-        yield logs.packet(logs.WALKS, ((w.number, w.pace) for w in walkers))
         yield logs.packet(logs.LAMPS, ((car.number, car.lamps) for car in cars))
 
 
@@ -302,27 +252,7 @@ def _pedals(car: Vehicle) -> tuple[Any, ...]:
 
 
 _SAME_PLACE_M = 1.0
-_LARGEST_M = 50.0
-_HERO = "hero"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The part of a log to play, and how.
-
-    Args:
-        factor: How much faster than it was.
-        follow: The log's number of the actor that the spectator follows; 0 for none.
-        offset: Where the spectator is, seen from there.
-    """
-
-    begin_s: float
-    end_s: float
-    factor: float = 1.0
-    ignore_hero: bool = False
-    ignore_spectator: bool = True
-    follow: int = 0
-    offset: Pose = (0.0,) * 6
+_UNPLAYED = ("spectator", "sensor.", "controller.")
 
 
 class Replay:
@@ -335,16 +265,21 @@ class Replay:
     """
 
     def __init__(
-        self, world: World, log: Log, part: Part, say: Callable[[str], None]
+        self,
+        world: World,
+        log: Log,
+        begin_s: float,
+        end_s: float,
+        say: Callable[[str], None],
     ) -> None:
-        self._world, self._log, self._part, self._say = world, log, part, say
+        self._world, self._log, self._say = world, log, say
         self._frames = iter(log)
         self._numbers: dict[int, int] = {}
         self._made: list[int] = []
         self._now = self._next = Frame(0, 0.0, 0.0)
         self._here: dict[int, Pose] = {}
         self._there: dict[int, Pose] = {}
-        self._time_s = part.begin_s
+        self._time_s, self._end_s = begin_s, end_s
         self.runs = True
         world.empty_roads()
         for group in world.groups:
@@ -358,10 +293,9 @@ class Replay:
         """Advances by a tick."""
         if not self.runs:
             return
-        end_s = self._part.end_s
-        self._time_s = min(end_s, self._time_s + dt * self._part.factor)
+        self._time_s = min(self._end_s, self._time_s + dt)
         self._guarded(self._show)
-        if self._time_s >= end_s:
+        if self._time_s >= self._end_s:
             self.stop(keep=True)
 
     def stop(self, keep: bool) -> None:
@@ -411,10 +345,6 @@ class Replay:
             if actor is not None:
                 self._put(actor, _between(at, self._there.get(which, at), share))
         self._states(self._now)
-        followed = self._actor(self._part.follow)
-        if followed is not None:
-            at = compose(followed.at, self._part.offset)
-            self._world.place(self._world.spectator, at)
 
     def _put(self, actor: Actor, at: Pose) -> None:
         if isinstance(actor, Vehicle):
@@ -438,10 +368,6 @@ class Replay:
                 pedals = [number(value) for value in (throttle, steer, brake)]
                 shown = max(-10, min(20, gear))
                 car.control = [*pedals, hand, gear < 0, False, shown]
-        for which, pace in frame.records(logs.WALKS):
-            walker = self._actor(which)
-            if isinstance(walker, Walker):
-                walker.pace = number(pace)
         for which, lamps in frame.records(logs.LAMPS):
             car = self._actor(which)
             if isinstance(car, Vehicle):
@@ -450,10 +376,9 @@ class Replay:
     # -- who comes and goes -----------------------------------------------------------
 
     def _events(self, frame: Frame) -> None:
-        boxes = {which: box for which, *box in frame.records(logs.BOXES)}
         for added in frame.added():
             try:
-                self._come(added, boxes.get(added.number))
+                self._come(added)
             except ForewarnError as problem:
                 self._say(f"not replayed: {added.name:.80}: {problem}")
         for (which,) in frame.records(logs.REMOVED):
@@ -461,22 +386,16 @@ class Replay:
             if gone is not None and gone in self._made:
                 self._world.destroy(gone)
 
-    def _come(self, added: Added, box: list[float] | None) -> None:
-        role = dict((name, value) for _, name, value in added.attributes)
-        hero = added.kind == logs.VEHICLE and role.get("role_name") == _HERO
-        if hero and self._part.ignore_hero:
-            return
+    def _come(self, added: Added) -> None:
         actor: Actor | None
-        if added.name == "spectator":
-            actor = None if self._part.ignore_spectator else self._world.spectator
-        elif added.name.startswith("traffic."):
-            actor = self._light_at(added.at)
-        elif added.name.startswith(("sensor.", "controller.")):
+        if added.name.startswith(_UNPLAYED):
             return
+        if added.name.startswith("traffic."):
+            actor = self._light_at(added.at)
         else:
             actor = self._world.actors.get(added.number)
             if actor is None or actor.kind != added.name:
-                actor = self._make(added, box)
+                actor = self._make(added)
         if actor is None:
             return
         self._numbers[added.number] = actor.number
@@ -494,25 +413,9 @@ class Replay:
                 return light
         return None
 
-    def _make(self, added: Added, box: list[float] | None) -> Actor:
-        blueprint = blueprints.find(added.name)
-        half, centre = blueprint.half, (0.0, 0.0, blueprint.half[2])
-        if box is not None:
-            x, y, z, *extent = (number(value) / 100.0 for value in box)
-            if all(0.0 < value < _LARGEST_M for value in extent):
-                half, centre = (extent[0], extent[1], extent[2]), (x, y, z)
-        make: type[Actor] = Vehicle if blueprint.wheels else Actor
-        if added.name.startswith("walker."):
-            make = Walker
+    def _make(self, added: Added) -> Actor:
         given = {name: value[:200] for _, name, value in added.attributes}
-        actor = make(
-            0, added.name, added.at, blueprint.given(given), half, centre,
-            bytes([blueprint.tag]) if blueprint.tag else b"",
-            blueprint=blueprint.number,
-        )  # fmt: skip
-        if isinstance(actor, Vehicle):
-            actor.physics = physics_of(blueprint)
-            actor.wheelbase = 1.2 * half[0]
+        actor = blueprints.actor_of(added.name, added.at, given)
         self._world.spawn(actor, added.number)
         self._made.append(actor.number)
         return actor

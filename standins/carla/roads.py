@@ -10,10 +10,8 @@ import copy
 import math
 import re
 import xml.etree.ElementTree as ET
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -85,20 +83,6 @@ class Roads:
         self.spawn_points = _spawn_points(self.map, _loops(self.text))
         self.signals = tuple(_signals(self.map, TRAFFIC_LIGHT))
         self.signs = tuple(_signals(self.map, *SIGNS))
-
-    @cached_property
-    def mesh(self) -> bytes:
-        """Where pedestrians can walk; empty if nowhere."""
-        from forewarn.standins.carla import navigation
-
-        return navigation.mesh(self)
-
-    @property
-    def mesh_name(self) -> str:
-        """The name of the mesh's file, different for different content, because clients
-        cache it.
-        """
-        return f"forewarn/{zlib.crc32(self.mesh):08x}/{self.name}.bin"
 
     def waypoint(self, x: float, y: float) -> Any:
         """The nearest place on a lane for cars, as the client's library has it."""

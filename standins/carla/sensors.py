@@ -7,12 +7,10 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from forewarn.standins.carla import actors
-from forewarn.standins.carla.actors import Actor, Sensor, Vehicle, Walker, forward
-from forewarn.standins.carla.motion import ray, solid
+from forewarn.standins.carla.actors import Actor, Sensor, Vehicle
 from forewarn.standins.carla.wire import packed
 
 if TYPE_CHECKING:
@@ -21,14 +19,14 @@ if TYPE_CHECKING:
 
 
 FIRST_STREAM = 1000
-_RAYS = ("sensor.camera.", "sensor.lidar.", "sensor.other.radar")
+_RAYS = ("sensor.camera.", "sensor.lidar.")
 GRAVITY = 9.81
 
 
 class Sight(Protocol):
-    """Computes one sensor's data: the body of a frame, or none."""
+    """Computes one sensor's data: the body of a frame."""
 
-    def __call__(self, sensor: Sensor, dt: float) -> bytes | None: ...
+    def __call__(self, sensor: Sensor) -> bytes: ...
 
 
 class Sensors:
@@ -36,7 +34,6 @@ class Sensors:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.gravity = GRAVITY
         self._rests_until_s = 0.0
         self._ground: Ground | None = None
         self._threads = ThreadPoolExecutor(os.cpu_count(), "rays")
@@ -45,7 +42,6 @@ class Sensors:
         self._see: dict[str, tuple[int, Sight]] = {
             "sensor.other.gnss": (actors.GNSS, self._gnss),
             "sensor.other.imu": (actors.IMU, self._imu),
-            "sensor.other.obstacle": (actors.OBSTACLE, self._obstacle),
         }
 
     def add(self, sensor: Sensor) -> None:
@@ -91,9 +87,7 @@ class Sensors:
                 casting.append(sensor)
             elif sensor.kind in self._see:
                 number, sight = self._see[sensor.kind]
-                body = sight(sensor, dt)
-                if body is not None:
-                    self._send(sensor, number, body)
+                self._send(sensor, number, sight(sensor))
         if casting:
             began_s = time.monotonic()
             for sensor, number, body in self._cast(casting, dt):
@@ -126,82 +120,32 @@ class Sensors:
         """Sensor data from rays. All share the scene, and numpy releases the
         interpreter lock.
         """
-        from forewarn.standins.carla.sights import SIGHTS, velocities
+        from forewarn.standins.carla.sights import SIGHTS
         from forewarn.standins.carla.surroundings import Ground, Surroundings
 
         world = self._world
         if self._ground is None:
             self._ground = Ground(world.roads)
         scene = Surroundings(self._ground, world.actors.values())
-        moves = velocities(world.actors)
 
         def seen(sensor: Sensor) -> tuple[Sensor, int, bytes]:
             number, sight = SIGHTS[sensor.kind]
-            return sensor, number, sight(sensor, scene, dt, moves)
+            return sensor, number, sight(sensor, scene, dt)
 
         return self._threads.map(seen, sensors)
 
     # -- kinds ------------------------------------------------------------------------
 
-    def _gnss(self, sensor: Sensor, dt: float) -> bytes:
-        luck = self._luck(sensor)
+    def _gnss(self, sensor: Sensor) -> bytes:
         x, y, z = sensor.at[:3]
-        latitude, longitude, altitude = self._world.roads.geolocation(x, y, z)
-        return packed(
-            [
-                latitude + _noise(sensor, luck, "lat"),
-                longitude + _noise(sensor, luck, "lon"),
-                altitude + _noise(sensor, luck, "alt"),
-            ]
-        )
+        return packed(list(self._world.roads.geolocation(x, y, z)))
 
-    def _imu(self, sensor: Sensor, dt: float) -> bytes:
-        luck = self._luck(sensor)
-        parent = self._world.actors.get(sensor.parent)
-        carrier: Actor = sensor if parent is None else parent
+    def _imu(self, sensor: Sensor) -> bytes:
+        carrier = self._world.actors.get(sensor.parent, sensor)
         ax, ay, _ = carrier.acceleration
         yaw = math.radians(sensor.at[4])
         ahead = ax * math.cos(yaw) + ay * math.sin(yaw)
         right = ay * math.cos(yaw) - ax * math.sin(yaw)
-        felt = [ahead, right, self.gravity]
         turns = [math.radians(rate) for rate in carrier.spin]
-        for i, axis in enumerate("xyz"):
-            spread = float(sensor.attribute(f"noise_accel_stddev_{axis}", "0"))
-            felt[i] += luck.gauss(0.0, spread) if spread else 0.0
-            spread = float(sensor.attribute(f"noise_gyro_stddev_{axis}", "0"))
-            turns[i] += float(sensor.attribute(f"noise_gyro_bias_{axis}", "0"))
-            turns[i] += luck.gauss(0.0, spread) if spread else 0.0
         compass = (yaw + math.pi / 2.0) % (2.0 * math.pi)
-        return packed([felt, turns, compass])
-
-    def _obstacle(self, sensor: Sensor, dt: float) -> bytes | None:
-        reach = float(sensor.attribute("distance", "5"))
-        radius = float(sensor.attribute("hit_radius", "0.5"))
-        moving = sensor.attribute("only_dynamics", "False").lower() == "true"
-        x, y = forward(sensor.at[4])
-        found: tuple[float, Actor] | None = None
-        for other in self._world.actors.values():
-            if other.number == sensor.parent or not solid(other):
-                continue
-            if moving and not isinstance(other, Vehicle | Walker):
-                continue
-            way = ray(sensor.at[:2], (x, y), other, radius)
-            if way is not None and way <= reach and (not found or way < found[0]):
-                found = way, other
-        if found is None:
-            return None
-        itself = self._world.actors.get(sensor.parent, sensor)
-        return packed([itself.described(), found[1].described(), found[0]])
-
-    def _luck(self, sensor: Sensor) -> Random:
-        if sensor.luck is None:
-            given = sensor.attribute("noise_seed", "0")
-            name = f"{self._world.seed} {sensor.kind} {sensor.number} {given}"
-            sensor.luck = Random(name)  # noqa: S311
-        return sensor.luck
-
-
-def _noise(sensor: Sensor, luck: Random, axis: str) -> float:
-    bias = float(sensor.attribute(f"noise_{axis}_bias", "0"))
-    spread = float(sensor.attribute(f"noise_{axis}_stddev", "0"))
-    return bias + (luck.gauss(0.0, spread) if spread else 0.0)
+        return packed([[ahead, right, GRAVITY], turns, compass])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.standins.carla import actors
-from forewarn.standins.carla.actors import Actor, Pose, Refusal, Sensor, Vector
+from forewarn.standins.carla.actors import Pose, Refusal, Sensor
 from forewarn.standins.carla.surroundings import (
     FURTHEST_M,
     PALETTE,
@@ -25,9 +25,6 @@ from forewarn.standins.carla.surroundings import (
     Surroundings,
     rotation,
 )
-
-Carriers = Mapping[int, Vector]
-"""How fast each actor moves."""
 
 _IMAGE = struct.Struct("<IIf")
 _DEEPEST_M = 1000.0
@@ -221,9 +218,7 @@ def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
 def camera(draw: Draw) -> Sight:
     """A kind of camera, which here means any sensor that casts rays."""
 
-    def sight(
-        sensor: Sensor, around: Surroundings, dt: float, moves: Carriers
-    ) -> bytes:
+    def sight(sensor: Sensor, around: Surroundings, dt: float) -> bytes:
         picture = look(sensor, around)
         return picture.lens.head() + draw(picture)
 
@@ -250,15 +245,6 @@ def semantic(picture: Picture) -> bytes:
     return bytes(table.astype("<u4")[picture.code].tobytes())
 
 
-def instance(picture: Picture) -> bytes:
-    """The label in red; the actor's number in green and blue, the low byte first."""
-    label = picture.table(lambda body: body.label)
-    number = picture.table(lambda body: body.number & 0xFFFF)
-    number[:_LABELS] = 0
-    table = label << 16 | (number & 255) << 8 | number >> 8 | 255 << 24
-    return bytes(table.astype("<u4")[picture.code].tobytes())
-
-
 def _colours(picture: Picture) -> NDArray[np.uint32]:
     """Blue, green, red and opaque for each code, as one number."""
     rows = np.zeros((_LABELS + _FACES * len(picture.bodies), 4), np.uint8)
@@ -276,7 +262,6 @@ CAMERAS: Mapping[str, tuple[int, Draw]] = {
     "sensor.camera.rgb": (actors.RGB, rgb),
     "sensor.camera.depth": (actors.DEPTH, depth),
     "sensor.camera.semantic_segmentation": (actors.SEMANTIC, semantic),
-    "sensor.camera.instance_segmentation": (actors.INSTANCE, instance),
 }
 
 
@@ -298,7 +283,7 @@ def check(sensor: Sensor) -> None:
             raise Refusal(f"a lidar of {channels} channels is not known here")
 
 
-def lidar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
+def lidar(sensor: Sensor, around: Surroundings, dt: float) -> bytes:
     rays, hits, counts, angle = _sweep(sensor, around, dt)
     far = hits.far[:, None]
     loss = float(sensor.attribute("atmosphere_attenuation_rate", "0.004"))
@@ -307,9 +292,7 @@ def lidar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -
     return _cloud_header(angle, counts) + body
 
 
-def semantic_lidar(
-    sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers
-) -> bytes:
+def semantic_lidar(sensor: Sensor, around: Surroundings, dt: float) -> bytes:
     rays, hits, counts, angle = _sweep(sensor, around, dt)
     row = np.dtype(
         [("at", "<f4", 3), ("cosine", "<f4"), ("number", "<u4"), ("label", "<u4")]
@@ -320,38 +303,12 @@ def semantic_lidar(
     return _cloud_header(angle, counts) + rows.tobytes()
 
 
-def radar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
-    """Rays spread evenly over the field of view."""
-    reach = float(sensor.attribute("range", "100"))
-    wide = math.radians(float(sensor.attribute("horizontal_fov", "30")))
-    high = math.radians(float(sensor.attribute("vertical_fov", "30")))
-    count = int(
-        min(MOST_POINTS, dt * float(sensor.attribute("points_per_second", "0")))
-    )
-    steps = np.arange(count)
-    # Two irrational steps fill the field without drawing from chance.
-    azimuth = wide * ((steps * 0.7548776662 + 0.5) % 1.0 - 0.5)
-    altitude = high * ((steps * 0.5698402910 + 0.5) % 1.0 - 0.5)
-    rays = _directions(azimuth, altitude)
-    hits = around.cast(sensor.at, rays, sensor.parent)
-    seen = (hits.far <= reach) & (hits.label != SKY)
-    own = np.array(carriers.get(sensor.parent, _STILL), np.float64)
-    theirs = [carriers.get(number, _STILL) for number in hits.number[seen].tolist()]
-    world = rays[seen] @ rotation(*sensor.at[3:]).T
-    moves = np.array(theirs, np.float64).reshape(-1, 3) - own
-    speed = np.einsum("ij,ij->i", moves, world)
-    rows = [speed, azimuth[seen], altitude[seen], hits.far[seen]]
-    return np.stack(rows, axis=-1).astype("<f4").tobytes()
-
-
-Sight = Callable[[Sensor, Surroundings, float, Carriers], bytes]
+Sight = Callable[[Sensor, Surroundings, float], bytes]
 SIGHTS: Mapping[str, tuple[int, Sight]] = {
     **{name: (kind, camera(draw)) for name, (kind, draw) in CAMERAS.items()},
     "sensor.lidar.ray_cast": (actors.LIDAR, lidar),
     "sensor.lidar.ray_cast_semantic": (actors.SEMANTIC_LIDAR, semantic_lidar),
-    "sensor.other.radar": (actors.RADAR, radar),
 }
-_STILL: actors.Vector = (0.0, 0.0, 0.0)
 
 
 def _directions(azimuth: Floats, altitude: Floats) -> Floats:
@@ -389,7 +346,3 @@ def _sweep(
 
 def _cloud_header(angle: float, counts: list[int]) -> bytes:
     return struct.pack(f"<fI{len(counts)}I", angle, len(counts), *counts)
-
-
-def velocities(actors: Mapping[int, Actor]) -> Carriers:
-    return {number: actor.velocity for number, actor in actors.items()}

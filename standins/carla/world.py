@@ -25,7 +25,6 @@ from forewarn.standins.carla.motion import (
     hold_back,
     move,
     overlapping,
-    physics_of,
     rests,
     touching,
     walk,
@@ -217,8 +216,6 @@ class World:
             self._mount(actor)
         else:
             actor.at = x, y, z, pitch, turned(yaw), roll
-        if isinstance(actor, Walker):
-            actor.placed_s = self.time_s
         self.mark(actor)
 
     def make_room(self, actor: Actor) -> None:
@@ -263,7 +260,7 @@ class World:
                 if guest.physical and not rests(guest):
                     move(guest, dt)
                     self._changed.add(guest.number)
-            elif walk(guest, self.time_s, dt):
+            elif walk(guest, dt):
                 self._changed.add(guest.number)
         self.traffic.step(dt, tuple(self.guests.values()))
         self._meet_traffic()
@@ -308,16 +305,11 @@ class World:
             self._forget(number)
 
     def _welcome(self, mover: Mover) -> Actor:
-        blueprint = blueprints.find(mover.kind)
-        attributes = blueprint.given({"role_name": "traffic"})
-        make = Vehicle if blueprint.wheels else Walker
-        return self.add(
-            make(
-                0, mover.kind, mover.at, attributes, mover.half,
-                (0.0, 0.0, mover.half[2]), bytes([blueprint.tag]),
-                blueprint=blueprint.number, ours=True,
-            )
-        )  # fmt: skip
+        actor = blueprints.actor_of(
+            mover.kind, mover.at, {"role_name": "traffic"}, mover.half
+        )
+        actor.ours = True
+        return self.add(actor)
 
     def _follow(self, actor: Actor, mover: Mover) -> None:
         dt = self.delta_s
@@ -387,13 +379,9 @@ class World:
 
     def _put_hero(self, mover: Mover) -> Vehicle:
         """The car that a scenario has ready for a client to drive."""
-        blueprint = blueprints.find(mover.kind)
-        car = Vehicle(
-            0, mover.kind, mover.at, blueprint.given({"role_name": HERO}),
-            mover.half, (0.0, 0.0, mover.half[2]), bytes([blueprint.tag]),
-            blueprint=blueprint.number, speed=mover.speed, name=mover.name,
-            physics=physics_of(blueprint), wheelbase=1.2 * mover.half[0],
-        )  # fmt: skip
+        car = blueprints.actor_of(mover.kind, mover.at, {"role_name": HERO}, mover.half)
+        assert isinstance(car, Vehicle)  # noqa: S101
+        car.speed, car.name = mover.speed, mover.name
         car.velocity = along(car, car.speed)
         self.add(car)
         return car

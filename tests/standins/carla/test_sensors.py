@@ -71,7 +71,7 @@ tell(int(pixels(images[2])[0, 0][2]))
     assert (label, sky) == (14, 11)
 
 
-def test_lidar_radar_and_obstacles_agree_on_the_distance(standin: Standin) -> None:
+def test_lidars_agree_on_the_distance(standin: Standin) -> None:
     told = standin.script(
         PLACE
         + """
@@ -79,30 +79,19 @@ car, other = put(-60, 1.6), put(-45, 1.6)
 lidar = attach("sensor.lidar.ray_cast", car, range=50, rotation_frequency=20,
                upper_fov=0, lower_fov=0, channels=1, points_per_second=72000)
 tags = attach("sensor.lidar.ray_cast_semantic", car, range=50, rotation_frequency=20)
-radar = attach("sensor.other.radar", car, horizontal_fov=5, vertical_fov=2)
-obstacle = attach("sensor.other.obstacle", car, distance=30, hit_radius=0.1)
-world.tick()
-other.set_target_velocity(carla.Vector3D(-4, 0, 0))
-cloud, tagged, radar_data, hit = frames(lidar, tags, radar, obstacle)
+cloud, tagged = frames(lidar, tags)
 points = np.frombuffer(cloud.raw_data, np.float32).reshape(-1, 4)
 ahead = points[(abs(points[:, 1]) < 0.5) & (points[:, 0] > 0)]
 tell(float(ahead[:, 0].min()))
-tell(min(d.depth for d in radar_data))
-tell([d.velocity for d in radar_data if d.depth < 20][0])
-tell([hit.distance, hit.other_actor.id == other.id])
 gap = other.get_location().x - other.bounding_box.extent.x - car.get_location().x - 2.5
 tell(gap)
 tell(sorted({d.object_tag for d in tagged}))
 tell(other.id in {d.object_idx for d in tagged})
 """
     )
-    cloud, radar, closing, (hit, same), gap, tags, seen = told
+    cloud, gap, tags, seen = told
     assert cloud == pytest.approx(gap, abs=0.1)
-    assert radar == pytest.approx(gap, abs=0.1)
-    assert hit == pytest.approx(gap, abs=0.2)
-    assert closing == pytest.approx(-4.0, abs=0.1)
-    assert same and seen
-    assert 14 in tags and 1 in tags
+    assert seen and 14 in tags and 1 in tags
 
 
 def test_the_imu_feels_what_the_car_does(standin: Standin) -> None:
@@ -121,18 +110,13 @@ car.apply_control(carla.VehicleControl(throttle=0.5, steer=0.2))
 (turning,) = frames(imu, ticks=5)
 tell([turning.accelerometer.y > 0.1, turning.gyroscope.z > 0.01])
 tell(turning.compass)
-noisy = attach("sensor.other.gnss", car, noise_lat_stddev=0.001, noise_seed=3)
-(one,) = frames(noisy)
-(other,) = frames(noisy)
-tell(one.latitude != other.latitude)
 """
     )
-    felt, place, turning, compass, noise = told
+    felt, place, turning, compass = told
     assert felt == pytest.approx([2.0, 0.0, 9.81], abs=1e-3)
     assert place == pytest.approx([0.0, 0.0], abs=1e-9)
     assert turning == [True, True]
     assert 1.57 < compass < 2.2
-    assert noise
 
 
 def test_collisions_are_told_once_to_each_side(standin: Standin) -> None:
@@ -264,24 +248,6 @@ for _ in range(5):
 """
     )
     assert told == [True] * 5
-
-
-def test_an_instance_camera_tells_who_is_seen(standin: Standin) -> None:
-    told = standin.script(
-        PLACE
-        + """
-car, other = put(-60, 1.6), put(-40, 1.6)
-size = dict(image_size_x=160, image_size_y=120, fov=60)
-camera = attach("sensor.camera.instance_segmentation", car, z=1.2, **size)
-world.tick()
-(instance,) = frames(camera, ticks=2)
-flat = np.frombuffer(instance.raw_data, np.uint8).reshape(120, 160, 4).astype(int)
-blue, green, red, _ = flat[60, 80]
-tell([int(red), int(green + 256 * blue) == other.id])
-tell([int(v) for v in flat[0, 0]])
-"""
-    )
-    assert told == [[14, True], [0, 0, 11, 255]]
 
 
 def test_a_map_answers_to_the_name_of_one_of_carlas_towns(serve: Serve) -> None:

@@ -65,25 +65,7 @@ tell(car.get_velocity().length())
     assert told == pytest.approx([2.5, 5.0, 2.5], abs=1e-4)
 
 
-def test_a_turn_is_bounded_by_the_sideways_acceleration(standin: Standin) -> None:
-    told = standin.script(
-        FRESH
-        + """
-car = put(-200, 1.6)
-for speed, steer in ((3.0, 0.5), (20.0, 1.0)):
-    car.enable_constant_velocity(carla.Vector3D(speed, 0, 0))
-    car.apply_control(carla.VehicleControl(steer=steer))
-    ticks(3)
-    spin = car.get_angular_velocity().z
-    tell([spin, spin * 3.14159265 / 180 * car.get_velocity().length()])
-"""
-    )
-    (slow, _), (fast, sideways) = told
-    assert slow > 30 and fast > 0, "positive yaw is to the right"
-    assert sideways == pytest.approx(8.0, abs=0.1)
-
-
-def test_walkers_walk_and_crowds_put_them(standin: Standin) -> None:
+def test_walkers_walk(standin: Standin) -> None:
     told = standin.script(
         FRESH
         + """
@@ -96,17 +78,13 @@ tell([walker.get_location().y - start.y, walker.get_velocity().length()])
 walker.apply_control(carla.WalkerControl(speed=0.0))
 ticks(2)
 tell(walker.get_velocity().length())
-at = carla.Transform(carla.Location(3, 4, 0.93), carla.Rotation(yaw=90))
-client.apply_batch_sync([carla.command.ApplyWalkerState(walker, at, 1.2)], True)
-tell([walker.get_location().x, walker.get_velocity().y])
 """
     )
     assert told[0] == pytest.approx([1.5, 1.5], abs=1e-4)
     assert told[1] == 0.0
-    assert told[2] == pytest.approx([3.0, 1.2], abs=1e-4)
 
 
-def test_lights_follow_their_times_and_who_sets_them(standin: Standin) -> None:
+def test_lights_follow_their_programme_and_who_sets_them(standin: Standin) -> None:
     told = standin.script(
         FRESH
         + """
@@ -116,11 +94,9 @@ world.tick()
 green = [l for l in lights if l.state == carla.TrafficLightState.Green]
 one = green[0]
 tell([len(green), one.get_green_time(), one.get_yellow_time()])
-one.set_green_time(1.0)
-one.set_yellow_time(0.5)
 world.reset_all_traffic_lights()
 shown = []
-for _ in range(60):
+for _ in range(680):
     world.tick()
     if not shown or shown[-1][0] != str(one.state):
         shown.append([str(one.state), 0])
@@ -138,7 +114,7 @@ tell(one.is_frozen())
     (green, green_s, yellow_s), shown, (state, frozen), still = told
     assert 0 < green < 16 and green_s == 30.0 and yellow_s == 3.0
     assert [name for name, _ in shown] == ["Green", "Yellow", "Red"]
-    assert shown[0][1] in (19, 20, 21) and shown[1][1] == 10
+    assert shown[0][1] in (599, 600, 601) and shown[1][1] == 60
     assert (state, frozen, still) == ("Green", True, False)
 
 
@@ -151,7 +127,8 @@ landmark = road_map.get_waypoint(car.get_location()) and road_map.get_waypoint(
     carla.Location(-60, 1.6, 0)).get_landmarks_of_type(100.0, "1000001")[0]
 light = world.get_traffic_light(landmark)
 seen = []
-car.enable_constant_velocity(carla.Vector3D(10, 0, 0))
+car.set_target_velocity(carla.Vector3D(10, 0, 0))
+car.apply_ackermann_control(carla.VehicleAckermannControl(speed=10))
 for _ in range(120):
     world.tick()
     front = car.get_location().x + car.bounding_box.extent.x
@@ -280,52 +257,6 @@ tell(world.get_settings().synchronous_mode)
 """
     )
     assert told == [1, True]
-
-
-def test_crowds_walk_on_sidewalks_and_across(standin: Standin) -> None:
-    told = standin.script(
-        FRESH
-        + """
-world.set_pedestrians_seed(3)
-walkers = []
-while len(walkers) < 8:
-    place = world.get_random_location_from_navigation()
-    at = carla.Transform(place)
-    walker = world.try_spawn_actor(library.find("walker.pedestrian.0003"), at)
-    if walker:
-        walkers.append(walker)
-ai = library.find("controller.ai.walker")
-controllers = [world.spawn_actor(ai, carla.Transform(), w) for w in walkers]
-world.tick()
-starts = [w.get_location() for w in walkers]
-for controller in controllers:
-    controller.start()
-    controller.go_to_location(carla.Location(-60, -8, 0))
-    controller.set_max_speed(1.6)
-ticks(400)
-ways = [w.get_location().distance(s) for w, s in zip(walkers, starts)]
-tell(ways)
-off = []
-for walker in walkers:
-    place = walker.get_location()
-    lane = road_map.get_waypoint(place, lane_type=carla.LaneType.Sidewalk)
-    off.append(place.distance_2d(lane.transform.location) - lane.lane_width / 2)
-tell(off)
-tell(road_map.name)
-for controller in controllers:
-    controller.stop()
-"""
-    )
-    ways, off, _ = told
-    assert sum(way > 15 for way in ways) >= 6, "20 s at up to 1.6 m/s"
-    assert sum(away < 1.0 for away in off) >= 5, "some cross just now"
-
-
-def test_a_map_without_sidewalks_has_nowhere_to_walk(serve: Serve) -> None:
-    told = serve("--map", "highway", "--kinematic").script(
-        "tell(world.get_random_location_from_navigation() is None)"
-    )
-    assert told == [True]
 
 
 def test_a_map_of_ones_own_and_what_is_no_map(serve: Serve) -> None:

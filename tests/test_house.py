@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import forewarn
-from forewarn.cli.doctor import PIECES
+from forewarn.cli.doctor import PURPOSES, packages_of
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(forewarn.__file__).parent
@@ -215,4 +215,4 @@ def test_doctor_knows_every_extra() -> None:
         if name not in ("all", "dev", "docs", "test", "test-core")
     }
     extras["core"] = {re.split(r"[^\w.-]", d)[0] for d in project["dependencies"]}
-    assert {piece.name: set(piece.packages) for piece in PIECES} == extras
+    assert {name: set(packages_of(name)) for name in PURPOSES} == extras

@@ -125,10 +125,6 @@ class Around:
             raise click.UsageError(f"--body {text!r:.60} is not a plausible car size")
         return {"front_m": front, "back_m": back, "width_m": width}
 
-    FILE = click.Path(dir_okay=False, path_type=Path)
-    QUEUED = 10_000
-    """So many messages may wait to be written before more of them are lost."""
-
 
 def drive(
     scenario: str, seed: int, cyber: FakeCyber, edition: Edition, guardian: bool

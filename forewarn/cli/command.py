@@ -45,33 +45,30 @@ def _plainly(message: str, of: click.IntRange | click.FloatRange) -> str:
     return f"{outside} must be {said}." if outside_it else message
 
 
-class Count(click.IntRange):
+class _Plain:
+    """A range of numbers that says in words what is wrong with one."""
+
+    def fail(
+        self,
+        message: str,
+        param: click.Parameter | None = None,
+        ctx: click.Context | None = None,
+    ) -> NoReturn:
+        assert isinstance(self, click.IntRange | click.FloatRange)  # noqa: S101
+        plain = message.replace("is not a valid count", "is not a whole number")
+        raise click.BadParameter(_plainly(plain, self), ctx=ctx, param=param)
+
+
+class Count(_Plain, click.IntRange):
     """A whole number in a range, with its own name in the help."""
 
     name = "count"
 
-    def fail(
-        self,
-        message: str,
-        param: click.Parameter | None = None,
-        ctx: click.Context | None = None,
-    ) -> NoReturn:
-        message = message.replace("is not a valid count", "is not a whole number")
-        super().fail(_plainly(message, self), param, ctx)
 
-
-class Number(click.FloatRange):
+class Number(_Plain, click.FloatRange):
     """A finite number in a range: click's own type accepts nan and inf."""
 
     name = "number"
-
-    def fail(
-        self,
-        message: str,
-        param: click.Parameter | None = None,
-        ctx: click.Context | None = None,
-    ) -> NoReturn:
-        super().fail(_plainly(message, self), param, ctx)
 
     def convert(
         self,

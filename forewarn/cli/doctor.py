@@ -6,8 +6,9 @@ Versions come from the metadata of what is installed; nothing is imported.
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from importlib.metadata import requires
 from typing import Any
 
 from forewarn import __version__
@@ -24,65 +25,45 @@ from forewarn.plugins.support import version_of
 MISSING_PIECE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Something that forewarn can use: an extra, or the core itself."""
+PURPOSES = {
+    "core": "the engine: laws, chains, risk",
+    "storm": "Storm as a second engine for check",
+    "umb": "UMB models, shared with PRISM and Storm",
+    "sumo": "the embedded driving simulator",
+    "carla": "the CARLA simulator's client",
+    "thor": "the AI2-THOR household simulator",
+    "apollo": "Apollo: channels and records",
+    "langchain": "LangChain agents",
+    "llm": "an LLM as the household pilot",
+    "openai-agents": "OpenAI Agents",
+    "mcp": "guarding the tools of MCP servers",
+    "gym": "Gymnasium environments",
+    "highway": "highway-env's roads",
+    "metadrive": "MetaDrive's roads",
+    "virtualhome": "VirtualHome's homes",
+    "fleet": "traces in columns, storage",
+    "programs": "past cases for models that write programs, columns in SQL",
+    "dojo": "AgentDojo's prompt injections, replayed",
+    "otel": "OpenTelemetry spans and metrics",
+    "foxglove": "watching live in Foxglove",
+    "logs": "logs of ROS 2 and MCAP",
+    "mcap": "MCAP logs, for Foxglove and Rerun",
+    "rss": "RSS safe distances",
+    "learn": "predicates found by the machine",
+    "plots": "pandas frames and plots from Python",
+    "ray": "campaigns on many machines",
+}
+"""What each extra of pyproject.toml is for; `core` is forewarn without any."""
 
-    name: str
-    purpose: str
-    packages: tuple[str, ...]
 
-    @property
-    def remedy(self) -> str:
-        wanted = "forewarn" if self.name == "core" else f"forewarn[{self.name}]"
-        return f"pip install '{wanted}'"
-
-
-PIECES = (
-    Piece(
-        "core",
-        "the engine: laws, chains, risk",
-        ("click", "numpy", "pydantic", "pyyaml", "scipy"),
-    ),
-    Piece("storm", "Storm as a second engine for check", ("stormpy", "umbi")),
-    Piece("umb", "UMB models, shared with PRISM and Storm", ("umbi",)),
-    Piece("sumo", "the embedded driving simulator", ("libsumo",)),
-    Piece("carla", "the CARLA simulator's client", ("carla", "msgpack")),
-    Piece("thor", "the AI2-THOR household simulator", ("ai2thor", "msgpack")),
-    Piece(
-        "apollo",
-        "Apollo: channels and records",
-        ("cyber-record", "wheelos-msgs", "protobuf"),
-    ),
-    Piece("langchain", "LangChain agents", ("langchain",)),
-    Piece(
-        "llm",
-        "an LLM as the household pilot",
-        ("langchain", "langchain-openai", "langchain-ollama"),
-    ),
-    Piece("openai-agents", "OpenAI Agents", ("openai-agents",)),
-    Piece("mcp", "guarding the tools of MCP servers", ("mcp",)),
-    Piece("gym", "Gymnasium environments", ("gymnasium",)),
-    Piece("highway", "highway-env's roads", ("highway-env", "gymnasium")),
-    Piece("metadrive", "MetaDrive's roads", ("metadrive-simulator", "gymnasium")),
-    Piece("virtualhome", "VirtualHome's homes", ("virtualhome-eval",)),
-    Piece("fleet", "traces in columns, storage", ("fsspec", "orjson", "pyarrow")),
-    Piece(
-        "programs",
-        "past cases for models that write programs, columns in SQL",
-        ("rapidfuzz", "sqlglot"),
-    ),
-    Piece("dojo", "AgentDojo's prompt injections, replayed", ("agentdojo",)),
-    Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
-    Piece("foxglove", "watching live in Foxglove", ("foxglove-sdk",)),
-    Piece("logs", "logs of ROS 2 and MCAP", ("mcap", "rosbags")),
-    Piece("mcap", "MCAP logs, for Foxglove and Rerun", ("mcap",)),
-    Piece("rss", "RSS safe distances", ("ad-rss",)),
-    Piece("learn", "predicates found by the machine", ("scikit-learn",)),
-    Piece("plots", "pandas frames and plots from Python", ("matplotlib", "pandas")),
-    Piece("ray", "campaigns on many machines", ("ray",)),
-)
-"""The extras of pyproject.toml; a test keeps the two alike."""
+def packages_of(piece: str) -> list[str]:
+    """The packages that an extra needs, or the core, as the metadata lists them."""
+    found: list[str] = []
+    for needed in requires("forewarn") or ():
+        extra = re.search(r"extra == ['\"]([^'\"]+)", needed)
+        if (extra[1] if extra else "core") == piece:
+            found += re.findall(r"^[\w.-]+", needed)
+    return found
 
 
 @command()
@@ -94,8 +75,12 @@ def doctor(
 
     With NAME, check only that piece; the exit status is 3 if it is missing.
     """
-    pieces = PIECES if name is None else (_piece(name),)
-    found = [_examine(piece) for piece in pieces]
+    if name is not None and name not in PURPOSES:
+        raise InvalidInput(
+            f"there is no piece {name!r}",
+            mend=near_miss(name, PURPOSES) or "forewarn doctor lists them",
+        )
+    found = [_examine(each) for each in (PURPOSES if name is None else [name])]
     if name is None or name == "apollo":
         found.append(_cyber())
     if name is None or name == "thor":
@@ -110,25 +95,16 @@ def doctor(
         raise SystemExit(MISSING_PIECE)
 
 
-def _piece(name: str) -> Piece:
-    known = {piece.name: piece for piece in PIECES}
-    if name not in known:
-        raise InvalidInput(
-            f"there is no piece {name!r}",
-            mend=near_miss(name, known) or "forewarn doctor lists them",
-        )
-    return known[name]
-
-
-def _examine(piece: Piece) -> dict[str, Any]:
-    versions = {package: version_of(package) for package in piece.packages}
+def _examine(piece: str) -> dict[str, Any]:
+    versions = {package: version_of(package) for package in packages_of(piece)}
     usable = None not in versions.values()
+    wanted = "forewarn" if piece == "core" else f"forewarn[{piece}]"
     return {
-        "name": piece.name,
-        "purpose": piece.purpose,
+        "name": piece,
+        "purpose": PURPOSES[piece],
         "usable": usable,
         "versions": versions,
-        "remedy": None if usable else piece.remedy,
+        "remedy": None if usable else f"pip install '{wanted}'",
     }
 
 

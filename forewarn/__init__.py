@@ -11,46 +11,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.abstraction import Abstraction, load_abstraction
-    from forewarn.abstractions.errors import (
-        ForewarnError,
-        InvalidInput,
-        MissingDependency,
-    )
-    from forewarn.abstractions.frame import Frame
-    from forewarn.abstractions.readers import read_trace
-    from forewarn.abstractions.readers.stored import read_traces
+    from forewarn.abstractions.abstraction import Abstraction as Abstraction
+    from forewarn.abstractions.abstraction import load_abstraction as load_abstraction
+    from forewarn.abstractions.errors import ForewarnError as ForewarnError
+    from forewarn.abstractions.errors import InvalidInput as InvalidInput
+    from forewarn.abstractions.errors import MissingDependency as MissingDependency
+    from forewarn.abstractions.frame import Frame as Frame
+    from forewarn.abstractions.readers import read_trace as read_trace
+    from forewarn.abstractions.readers.stored import read_traces as read_traces
+    from forewarn.abstractions.vocabularies.vocabulary import Vocabulary as Vocabulary
     from forewarn.abstractions.vocabularies.vocabulary import (
-        Vocabulary,
-        load_vocabulary,
+        load_vocabulary as load_vocabulary,
     )
-    from forewarn.cli.live import watched_live
-    from forewarn.monitors.chains.model import Model, load_model, load_models
-    from forewarn.monitors.guarding.decision import Action, Decision, Risk
-    from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.listening import Listener
-    from forewarn.monitors.guarding.policy import Policy, Step, load_policy
-    from forewarn.monitors.guarding.watch import Watch, load_watch
-    from forewarn.monitors.laws.automaton import compile_law
-    from forewarn.monitors.laws.formula import parse_formula
-    from forewarn.monitors.laws.lawbook import Law, find_laws
-    from forewarn.monitors.laws.monitor import Monitor
-    from forewarn.plugins.agents import AgentGuard
-    from forewarn.plugins.loop.alerts import LogAlerts
-    from forewarn.plugins.loop.approval import Deferred
-    from forewarn.plugins.loop.guarding import Guarding
-    from forewarn.plugins.programs.judging import read_judge
-    from forewarn.scenarios.schema import load_scenario
-    from forewarn.scenarios.shipped import shipped_with
-    from forewarn.scenarios.studies import learn, measure, risks, tune
+    from forewarn.cli.live import watched_live as watched_live
+    from forewarn.monitors.chains.model import Model as Model
+    from forewarn.monitors.chains.model import load_model as load_model
+    from forewarn.monitors.chains.model import load_models as load_models
+    from forewarn.monitors.guarding.decision import Action as Action
+    from forewarn.monitors.guarding.decision import Decision as Decision
+    from forewarn.monitors.guarding.decision import Risk as Risk
+    from forewarn.monitors.guarding.guard import Guard as Guard
+    from forewarn.monitors.guarding.listening import Listener as Listener
+    from forewarn.monitors.guarding.policy import Policy as Policy
+    from forewarn.monitors.guarding.policy import Step as Step
+    from forewarn.monitors.guarding.policy import load_policy as load_policy
+    from forewarn.monitors.guarding.watch import Watch as Watch
+    from forewarn.monitors.guarding.watch import load_watch as load_watch
+    from forewarn.monitors.laws.automaton import compile_law as compile_law
+    from forewarn.monitors.laws.formula import parse_formula as parse_formula
+    from forewarn.monitors.laws.lawbook import Law as Law
+    from forewarn.monitors.laws.lawbook import find_laws as find_laws
+    from forewarn.monitors.laws.monitor import Monitor as Monitor
+    from forewarn.plugins.agents import AgentGuard as AgentGuard
+    from forewarn.plugins.loop.alerts import LogAlerts as LogAlerts
+    from forewarn.plugins.loop.approval import Deferred as Deferred
+    from forewarn.plugins.loop.guarding import Guarding as Guarding
+    from forewarn.plugins.programs.judging import read_judge as read_judge
+    from forewarn.scenarios.schema import load_scenario as load_scenario
+    from forewarn.scenarios.shipped import shipped_with as shipped_with
+    from forewarn.scenarios.studies import learn as learn
+    from forewarn.scenarios.studies import measure as measure
+    from forewarn.scenarios.studies import risks as risks
+    from forewarn.scenarios.studies import tune as tune
 
 __version__ = "0.1.0"
 
 
 def _front(
     package: str, homes: Mapping[str, tuple[str, ...]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose names wait to be used.
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """The names of a package that wait to be used, its `__getattr__` and `__dir__`.
 
     Args:
         package: Its name.
@@ -63,55 +73,10 @@ def _front(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(f"{package}.{home[name]}"), name)
 
-    return load, lambda: sorted(home)
+    return sorted(home), load, lambda: sorted(home)
 
 
-__all__ = [
-    "Abstraction",
-    "Action",
-    "AgentGuard",
-    "Decision",
-    "Deferred",
-    "ForewarnError",
-    "Frame",
-    "Guard",
-    "Guarding",
-    "InvalidInput",
-    "Law",
-    "Listener",
-    "MissingDependency",
-    "LogAlerts",
-    "Model",
-    "Monitor",
-    "Policy",
-    "Risk",
-    "Step",
-    "Vocabulary",
-    "Watch",
-    "__version__",
-    "compile_law",
-    "find_laws",
-    "learn",
-    "load_abstraction",
-    "load_model",
-    "load_models",
-    "load_policy",
-    "load_scenario",
-    "load_vocabulary",
-    "load_watch",
-    "measure",
-    "parse_formula",
-    "read_judge",
-    "read_trace",
-    "read_traces",
-    "risks",
-    "shipped_with",
-    "tune",
-    "watched_live",
-]
-
-
-__getattr__, __dir__ = _front(
+__all__, __getattr__, __dir__ = _front(
     __name__,
     {
         "cli.live": ("watched_live",),

@@ -10,35 +10,21 @@ from typing import TYPE_CHECKING
 from forewarn import _front
 
 if TYPE_CHECKING:
-    from forewarn.plugins.actions import (
-        CAP,
-        Actions,
-        ActionSpec,
-        Argument,
-        number,
-        switch,
-        word,
-    )
-    from forewarn.plugins.contracts import Actuator, Pilot, Source, SteppedWorld, World
-    from forewarn.plugins.loop.loop import EpisodeClock
+    from forewarn.plugins.actions import CAP as CAP
+    from forewarn.plugins.actions import Actions as Actions
+    from forewarn.plugins.actions import ActionSpec as ActionSpec
+    from forewarn.plugins.actions import Argument as Argument
+    from forewarn.plugins.actions import number as number
+    from forewarn.plugins.actions import switch as switch
+    from forewarn.plugins.actions import word as word
+    from forewarn.plugins.contracts import Actuator as Actuator
+    from forewarn.plugins.contracts import Pilot as Pilot
+    from forewarn.plugins.contracts import Source as Source
+    from forewarn.plugins.contracts import SteppedWorld as SteppedWorld
+    from forewarn.plugins.contracts import World as World
+    from forewarn.plugins.loop.loop import EpisodeClock as EpisodeClock
 
-__all__ = [
-    "CAP",
-    "ActionSpec",
-    "Actions",
-    "Actuator",
-    "Argument",
-    "EpisodeClock",
-    "Pilot",
-    "Source",
-    "SteppedWorld",
-    "World",
-    "number",
-    "switch",
-    "word",
-]
-
-__getattr__, __dir__ = _front(
+__all__, __getattr__, __dir__ = _front(
     __name__,
     {
         "actions": (

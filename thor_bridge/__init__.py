@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 from forewarn import _front
 
 if TYPE_CHECKING:
-    from forewarn.thor_bridge.bridge import HouseholdWorld
-    from forewarn.thor_bridge.performing import Robot
+    from forewarn.thor_bridge.bridge import HouseholdWorld as HouseholdWorld
+    from forewarn.thor_bridge.performing import Robot as Robot
 
-__all__ = ["HouseholdWorld", "Robot"]
-
-__getattr__, __dir__ = _front(
+__all__, __getattr__, __dir__ = _front(
     __name__, {"bridge": ("HouseholdWorld",), "performing": ("Robot",)}
 )

@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING
 from forewarn import _front
 
 if TYPE_CHECKING:
-    from forewarn.plugins.carla.act import TrafficManagerActuator, control_of
-    from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
-    from forewarn.plugins.carla.wire import connect, kept_settings
+    from forewarn.plugins.carla.act import (
+        TrafficManagerActuator as TrafficManagerActuator,
+    )
+    from forewarn.plugins.carla.act import control_of as control_of
+    from forewarn.plugins.carla.guarded import PROVIDES as PROVIDES
+    from forewarn.plugins.carla.guarded import GuardedVehicle as GuardedVehicle
+    from forewarn.plugins.carla.wire import connect as connect
+    from forewarn.plugins.carla.wire import kept_settings as kept_settings
 
-__all__ = [
-    "PROVIDES",
-    "GuardedVehicle",
-    "TrafficManagerActuator",
-    "connect",
-    "control_of",
-    "kept_settings",
-]
-
-__getattr__, __dir__ = _front(
+__all__, __getattr__, __dir__ = _front(
     __name__,
     {
         "act": ("TrafficManagerActuator", "control_of"),

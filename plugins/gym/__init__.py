@@ -10,26 +10,15 @@ from typing import TYPE_CHECKING
 from forewarn import _front
 
 if TYPE_CHECKING:
-    from forewarn.plugins.gym.act import EnvActuator
-    from forewarn.plugins.gym.bridge import EnvPilot, EnvWorld
-    from forewarn.plugins.gym.guarded import (
-        Equipment,
-        GuardedEnv,
-        GuardedParallelEnv,
-        GuardedVectorEnv,
-    )
+    from forewarn.plugins.gym.act import EnvActuator as EnvActuator
+    from forewarn.plugins.gym.bridge import EnvPilot as EnvPilot
+    from forewarn.plugins.gym.bridge import EnvWorld as EnvWorld
+    from forewarn.plugins.gym.guarded import Equipment as Equipment
+    from forewarn.plugins.gym.guarded import GuardedEnv as GuardedEnv
+    from forewarn.plugins.gym.guarded import GuardedParallelEnv as GuardedParallelEnv
+    from forewarn.plugins.gym.guarded import GuardedVectorEnv as GuardedVectorEnv
 
-__all__ = [
-    "EnvActuator",
-    "EnvPilot",
-    "EnvWorld",
-    "Equipment",
-    "GuardedEnv",
-    "GuardedParallelEnv",
-    "GuardedVectorEnv",
-]
-
-__getattr__, __dir__ = _front(
+__all__, __getattr__, __dir__ = _front(
     __name__,
     {
         "act": ("EnvActuator",),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from forewarn.standins.carla import actors
 from forewarn.standins.carla.actors import (
@@ -99,10 +98,13 @@ _CHILDREN = range(9, 15)
 
 @cache
 def library() -> Mapping[str, Blueprint]:
-    """All blueprints by name."""
-    kinds = yaml.safe_load(
-        Path(__file__).with_name("blueprints.yaml").read_text(encoding="utf-8")
-    )
+    """All blueprints by name.
+
+    In the file, a vehicle has its base type, wheels, generation, special type, length,
+    width, height and mass; a prop has half of its length, width and height; an
+    attribute has its type and value; a sensor has groups of attributes.
+    """
+    kinds = json.loads(Path(__file__).with_name("blueprints.json").read_bytes())
     every = (
         *_vehicles(kinds["vehicles"]),
         *_walkers(),

@@ -437,10 +437,6 @@ def test_a_guard_beside_another_client_stops_its_car(
         tmp_path / name for name in ("policy", "drive.run.jsonl", "said")
     )
     policy.write_text(POLICY)
-
-    def slows(x: float, speed: float) -> bool:
-        return -45.0 < x + 2.4 < -16.0 and speed < 4.0
-
     with said.open("w") as out:
         client, guard = beside(
             mode, "guard", "--model", shipped_model(), "--policy", str(policy),
@@ -452,14 +448,15 @@ def test_a_guard_beside_another_client_stops_its_car(
     driven = []
     for _ in range(200):
         driven.append(told(client, 5))
-        if slows(*driven[-1]) or driven[-1][0] > 0.0:
+        if driven[-1][0] > 0.0:
             break
     guard.terminate()
     assert guard.wait(20) == 0
     told_of = [json.loads(line) for line in said.read_text().splitlines()]
     assert told_of[0]["vehicle"] == "vehicle.tesla.model3"
     assert told_of[-1]["decisions"].get("stop", 0) > 0
-    assert slows(*driven[-1]), "of the 11 m/s that its driver wants"
+    before_line = [speed for x, speed in driven if -45.0 < x + 2.4 < -16.0]
+    assert min(before_line) < 4.0, "of the 11 that its driver wants"
     verify = [sys.executable, "-m", "forewarn.cli", "verify", str(record)]
     subprocess.run(verify, check=True, capture_output=True)
     kept = record.read_bytes()

@@ -34,8 +34,8 @@ from forewarn.monitors.evaluation.foretold import (
     ordinary_of,
 )
 from forewarn.monitors.evaluation.warned import Climb
-from forewarn.monitors.finding.choice import FOLDS, Chosen, choose_by_law, given
-from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.finding.choice import Chosen, choose_by_law, given
+from forewarn.monitors.finding.corpus import FOLDS, Corpus
 from forewarn.monitors.guarding.certificate import (
     BaseRate,
     Certificate,

@@ -123,7 +123,9 @@ def _compare(of: Fresh, number: int, law: str) -> None:
         f"{of.told.scenario.name}, {law}: learned from {of.learned} runs,"
         f" {violating} of {len(found[GUARD])} held-out runs violate it"
     )
-    table = [("by", "warned of", "ahead", "median", "by 1 s", "false alarms")]
+    table: list[tuple[str, ...]] = [
+        ("by", "warned of", "ahead", "median", "by 1 s", "false alarms")
+    ]
     for way, several in found.items():
         cells = _leads(early(several, horizon_s, ALLOWED))
         table.append((way, *cells, f"at most {ALLOWED:.2f}"))

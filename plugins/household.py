@@ -270,6 +270,9 @@ IDLE = ("wait", *_ENDINGS)
 
 IDLING = tuple(map(ActionSpec, IDLE))
 
+NEXT = "next_action"
+"""The signal and the argument by which a robot says which verb comes next."""
+
 DOINGS = ("step_count", "last_action", "last_action_object", "last_action_succeeded")
 """The signals that say what was done; every household's frame carries them."""
 

@@ -10,7 +10,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Actions, ActionSpec, Argument, number, word
 from forewarn.plugins.contracts import Actuator, Example
-from forewarn.plugins.household import IDLING
+from forewarn.plugins.household import IDLING, NEXT
 from forewarn.thor_bridge.steps import BARE, VERBS
 
 
@@ -19,6 +19,7 @@ def _specs() -> Iterator[ActionSpec]:
         given: dict[str, Argument] = {
             "object": word(required=verb != "put" and verb not in BARE),
             "number": number(1.0),
+            NEXT: word(),
         }
         if verb == "put":
             given["receptacle"] = word()

@@ -19,13 +19,13 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Shape, Source, Thing
-from forewarn.plugins.household import DOINGS, ObjectSenses, SteppedHousehold
+from forewarn.plugins.household import DOINGS, NEXT, ObjectSenses, SteppedHousehold
 from forewarn.thor_bridge.act import ACTIONS
 from forewarn.thor_bridge.household.actions import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.household.world import PROFILES
 from forewarn.thor_bridge.moves import facts_about, objects_in
-from forewarn.thor_bridge.steps import LowLevel, parse_step
+from forewarn.thor_bridge.steps import VERBS, LowLevel, parse_step
 from forewarn.thor_bridge.tasks import (
     EXAMPLE_TASK,
     Variation,
@@ -119,12 +119,14 @@ class _Episodes(SteppedHousehold):
         longest_steps: int,
         *,
         embedded: bool,
+        plan: bool = False,
     ) -> None:
+        self._plan = plan
         self._scene, self._setting = setting.scene, setting
         self._senses = ObjectSenses(setting.watch)
         self._prepare = [parse_step(step) for step in setting.prepare]
         self.longest_steps = longest_steps
-        provides = (*self._senses.predicates, *SIGNALS)
+        provides = (*self._senses.predicates, *SIGNALS, *([NEXT] if plan else []))
         self.source = Source(name, "household", provides, PERIOD_S, embedded)
         self._controller: _Controller | None = None
         self._robot: HighLevel | None = None
@@ -152,6 +154,7 @@ class _Episodes(SteppedHousehold):
                 f" {failed.error or failed.message}"
             )
         self._moved_m = 0.0
+        self._next: Value = None
         super().begin(seed)
 
     def _reset_settings(self, seed: int) -> dict[str, Any]:
@@ -165,6 +168,8 @@ class _Episodes(SteppedHousehold):
         self._moved_m = math.dist(start, self._position())
 
     def do(self, action: Action) -> bool:
+        said = action.arguments.get(NEXT)
+        self._next = said if said in VERBS else None
         return self._ready().do(action).done
 
     def foresee(self, action: Action) -> Frame:
@@ -226,6 +231,7 @@ class _Episodes(SteppedHousehold):
             **self.doings(),
             "agent_distance_moved": self._moved_m,
             "metadata_age": 0.0,
+            **({NEXT: self._next} if self._plan else {}),
         }
 
 
@@ -243,6 +249,7 @@ class HouseholdWorld(_Episodes):
         scenes: A scene file, such as `forewarn thor harvest` writes.
         failures: Whether actions also fail for physical reasons, as the seed has it.
         longest_steps: When time is up.
+        plan: Whether frames carry what the robot says comes next.
     """
 
     def __init__(
@@ -257,12 +264,14 @@ class HouseholdWorld(_Episodes):
         scenes: Path | None = None,
         failures: Profile = "off",
         longest_steps: Steps = 40,
+        plan: bool = False,
     ) -> None:
         super().__init__(
             "household",
             _setting(task, tasks, scene, watch, prepare, vary),
             longest_steps,
             embedded=True,
+            plan=plan,
         )
         self._scenes, self._failures = scenes, failures
 

@@ -24,7 +24,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example
-from forewarn.plugins.household import named
+from forewarn.plugins.household import NEXT, named
 from forewarn.plugins.loop.reflection import BEGIN
 from forewarn.thor_bridge.moves import Model, Move, atoms_of, canonical
 from forewarn.thor_bridge.planning import (
@@ -34,7 +34,7 @@ from forewarn.thor_bridge.planning import (
     condition,
     search,
 )
-from forewarn.thor_bridge.steps import parse_step
+from forewarn.thor_bridge.steps import VERBS, parse_step
 from forewarn.thor_bridge.tasks import EXAMPLE_TASK, Task, find_task, task_book
 
 HABITS = Path(__file__).with_name("habits.yaml")
@@ -113,6 +113,7 @@ class HouseholdPlanner:
         haste: See `Habits`.
         compliance: See `Habits`.
         resignation: See `Habits`.
+        says_next: Whether it says with each action which verb its plan has next.
     """
 
     @staticmethod
@@ -129,7 +130,9 @@ class HouseholdPlanner:
         haste: Share | None = None,
         compliance: Share | None = None,
         resignation: Share | None = None,
+        says_next: bool = False,
     ) -> None:
+        self._says_next = says_next
         given = {
             "carelessness": carelessness,
             "refusal": refusal,
@@ -189,7 +192,11 @@ class HouseholdPlanner:
             self._heed(reflection)
         action = self._next()
         self._proposed = action
-        return action
+        says = self._says_next and action.name in VERBS
+        following = self._following(action) if says else None
+        if following is None:
+            return action
+        return Action(action.name, {**action.arguments, NEXT: following})
 
     # -- seeing
 
@@ -277,6 +284,16 @@ class HouseholdPlanner:
                 self._leave()
             aim.goal = None
         return Action("finish")
+
+    def _following(self, action: Action) -> str | None:
+        """The verb that its plan has after an action; None if it has none."""
+        if self._plan:
+            return self._plan[0][1].action.name
+        steps = self._agenda[0].steps if self._agenda else []
+        ahead = [step.name for step in steps]
+        if ahead[:1] == [action.name]:
+            del ahead[0]
+        return ahead[0] if ahead else None
 
     def _settle(self) -> Action | None:
         """The moves that settle a pending obligation, if there is one."""

@@ -36,6 +36,7 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step
 from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.training import law_abstraction
+from forewarn.plugins.household import NEXT
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.pools import Lost, Pool
@@ -44,6 +45,7 @@ from forewarn.scenarios.schema import Plug, Scenario, load_family
 from forewarn.thor_bridge.pilot import (
     frozen_habits,
 )
+from forewarn.thor_bridge.steps import VERBS
 
 RUNS = 5
 """How often each task is run, as in the paper."""
@@ -69,8 +71,9 @@ class Method:
     Args:
         recipe: `paper`: unbounded risk of the observed state, its point, smoothed over
             all states, and warnings that only advise. `ours`: bounded risk of the state
-            that the action would lead to, its upper bound. `after`: the same of the
-            observed state. `rules`: hand-written ones in the robot's own loop.
+            that the action would lead to. `after`: that of the observed state, of which
+            the verb that the robot says comes next is a part; what is repeated after a
+            warning is skipped. `rules`: hand-written ones in the robot's own loop.
         kind: What is done about it.
         threshold: From which risk on.
         compliance: How often the robot heeds a warning; None: as its habits have it.
@@ -104,6 +107,7 @@ class Method:
             name=self.title, rules={ANY_LAW: (Step(self.kind, self.threshold),)},
             horizon_s=horizon_s, when="before" if self.recipe == "ours" else "after",
             hysteresis=0.0, hold_s=0.0,
+            max_reflections=1 if self.recipe == "after" else 3,
             escalation=("skip", "stop", "cut"),
         )  # fmt: skip
 
@@ -179,10 +183,14 @@ def play_task(job: TaskJob) -> TaskRuns:
     if recipes - {"none", "rules"}:
         traces = list(_unguarded(scenario, job.training))
         models["paper"] = as_the_paper(scenario, traces)
-        models["ours"] = models["after"] = as_we_do(scenario, traces)
+        models["ours"] = as_we_do(scenario, traces)
+    saying = saying_next(scenario)
+    if "after" in recipes:
+        models["after"] = as_we_do(saying, list(_unguarded(saying, job.training)))
     found: dict[Method, tuple[TaskRun, ...]] = {}
     for way in job.ways:
-        runner = _runner(scenario, way, models.get(way.recipe))
+        own = saying if way.recipe == "after" else scenario
+        runner = _runner(own, way, models.get(way.recipe))
         found[way] = tuple(_run(runner, seed) for seed in job.seeds)
     return found
 
@@ -196,6 +204,22 @@ def _scenario(job: TaskJob) -> Scenario:
     scenario: Scenario = _family(job.family).scenario(job.task)
     settings = {**scenario.pilot.settings, **dict(job.settings)}
     return replace(scenario, pilot=Plug(name=scenario.pilot.name, settings=settings))
+
+
+def saying_next(scenario: Scenario) -> Scenario:
+    """The same, with a robot that says which verb comes next, where it is our own."""
+    world, pilot = scenario.world, scenario.pilot
+    if pilot.name not in EMBEDDED or world.name != "household":
+        return scenario
+    content = scenario.abstraction.as_dict()
+    verbs = [f"{NEXT} == {verb}" for verb in VERBS if verb != "find"]
+    content["predicates"] = [*content["predicates"], *verbs]
+    return replace(
+        scenario,
+        world=Plug(name=world.name, settings={**world.settings, "plan": True}),
+        pilot=Plug(name=pilot.name, settings={**pilot.settings, "says_next": True}),
+        abstraction=Abstraction.from_dict(content, scenario.name),
+    )
 
 
 def _runner(scenario: Scenario, way: Method, model: Model | None) -> Runner:

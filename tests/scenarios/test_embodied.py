@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli import main
 from forewarn.cli.measured import family_lines as printed
+from forewarn.plugins.household import NEXT
 from forewarn.scenarios.measuring import embodied
 from forewarn.scenarios.measuring.embodied import (
     CHOSEN,
@@ -25,13 +26,16 @@ from forewarn.scenarios.measuring.embodied import (
     attained,
     bars,
     play_task,
+    saying_next,
     study,
     table,
     ways,
 )
 from forewarn.scenarios.running.pools import Here
+from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import (
     InvalidScenario,
+    Plug,
     is_family,
     load_family,
     load_scenario,
@@ -165,7 +169,27 @@ def test_policies_are_what_the_rows_say() -> None:
     assert Method("paper", "stop", 0.1).policy(2.0).rules["*"][0].inclusive
     ours = Method("ours", "reflect", CHOSEN).policy(2.0)
     assert (ours.when, ours.judge_by, ours.horizon_s) == ("before", "point", 2.0)
-    assert Method("after", "reflect", CHOSEN).policy(2.0).when == "after"
+    after = Method("after", "reflect", CHOSEN).policy(2.0)
+    assert (after.when, after.max_reflections) == ("after", 1)
+    assert ours.max_reflections == 3
+
+
+def test_a_robot_says_which_verb_its_plan_has_next() -> None:
+    plain = load_family("household").scenario("fork-microwave-merged")
+    saying = saying_next(plain)
+    silent, told = embodied._Frames(), embodied._Frames()
+    said = []
+    for seed in range(3):
+        for scenario, ear in ((plain, silent), (saying, told)):
+            Runner(scenario).run(seed, Keep(listeners=(ear,)))
+        spoken = [dict(frame.values) for frame in told.frames]
+        verbs = [values.pop(NEXT) for values in spoken]
+        assert spoken == [frame.values for frame in silent.frames]  # it does the same
+        done = [values["last_action"] for values in spoken]
+        said += [verb == then for verb, then in zip(verbs, done[1:], strict=False)]
+    assert sum(said) > len(said) / 2
+    elsewhere = replace(plain, pilot=Plug(name="another"))
+    assert saying_next(elsewhere) is elsewhere
 
 
 # -- the runs

@@ -224,7 +224,9 @@ def chosen_policy(
     policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
     policy = replace(policy, shadow=policy.shadow or shadow)
     if horizon_s is not None and horizon_s != policy.horizon_s:
-        policy = replace(policy, horizon_s=horizon_s, calibration={}, promises={})
+        policy = replace(
+            policy, horizon_s=horizon_s, calibration={}, promises={}, if_acted={}
+        )
     if when is not None:
         policy = replace(policy, when=when)
     kinds = _kinds(intervene)

@@ -85,6 +85,9 @@ class Compared:
         sweep: Also compare all methods over all thresholds: the trade-off.
         last_moment: Also repeat the violating runs with an intervention at successive
             moments, to find the last moment at which it helps.
+        if_acted: Also repeat runs from the first moment in each band of risk, slowed
+            and stopped, and write the policy with these counts to this file: its
+            decisions quote them.
         paper_table: Also print the table in the paper's form, and what that form hides.
         csv: Also write every row to this CSV file.
         out: Keep the runs in this folder, to continue or to measure again.
@@ -95,6 +98,7 @@ class Compared:
     training: FolderPlace | None = None
     sweep: bool = False
     last_moment: bool = False
+    if_acted: File | None = None
     paper_table: bool = False
     csv: File | None = None
     out: Folder | None = None
@@ -132,6 +136,8 @@ def measure(
     from forewarn.abstractions.files import write_json
     from forewarn.cli.measured import lines, write_csv
     from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.guarding.policy import write_policy
+    from forewarn.scenarios.measuring.branching import branched
     from forewarn.scenarios.measuring.measure import BASELINES, Wish, refuse_trained
     from forewarn.scenarios.measuring.measure import measure as measured
     from forewarn.scenarios.report.sources import MEASUREMENT
@@ -172,6 +178,8 @@ def measure(
     )
     if compared.last_moment and judged.runs is not None:
         raise click.UsageError("--last-moment repeats runs, and those on file are over")
+    if compared.if_acted and judged.runs is not None:
+        raise click.UsageError("--if-acted repeats runs, and those on file are over")
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pool = working.pool()
@@ -184,6 +192,10 @@ def measure(
                 for each in load_models(model):
                     refuse_trained(each, wanted.name, wish.seeds, _OR_ELSE)
             found = measured(wish, pool, folder, counted)
+        if compared.if_acted is not None:
+            bands = branched(wanted, model, policy, wish.seeds, pool)
+            write_policy(compared.if_acted, replace(policy, if_acted=bands))
+            found = replace(found, if_acted=bands)
     if compared.csv is not None:
         write_csv(compared.csv, found)
     if out is not None:

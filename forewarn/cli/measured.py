@@ -117,8 +117,21 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
         yield NOTHING_ENFORCED
     for law, late in facts["last_moment_s"].items():
         yield from late_lines(shown(law), late)
+    yield from branched_lines(facts["if_acted"])
     if out is not None:
         yield f"`forewarn report {out}` shows this on a page."
+
+
+def branched_lines(
+    found: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> Iterator[str]:
+    """What slowing and stopping changed, by bands of the risk."""
+    from forewarn.monitors.evaluation.branched import HEAD, cells, if_acted
+
+    for law, bands in found.items():
+        yield ""
+        yield if_acted(shown(law))
+        yield from table(HEAD, map(cells, bands))
 
 
 def _drift(drift: Drift) -> Iterator[str]:

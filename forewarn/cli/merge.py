@@ -122,6 +122,10 @@ def _payload(
             "runs": sum(each.traces for each in found.added),
             "stopped_by": found.censored,
         },
+        "after_stops": {
+            band: {"runs": runs, "broke": broke}
+            for band, (runs, broke) in found.after_stops.items()
+        },
         "beyond": found.beyond,
         "contributors": contributors(found.model),
         "transitions": found.model.training.get("transitions"),
@@ -150,6 +154,9 @@ def _lines(
             f" {_stops(tally.stopped_by)}, so what follows a high risk is missing from"
             " its counts; count in shadow mode, or --accept takes it all the same"
         )
+    for band, (runs, broke) in found.after_stops.items():
+        where = f"a risk from {band} on" if band else "an unknown risk"
+        yield f"Of {runs} runs stopped at {where}, {broke} broke a law all the same."
     if found.known:
         yield f"{len(found.known)} were in the model already"
     if not found.added:

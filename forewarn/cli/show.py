@@ -44,6 +44,8 @@ class Risked:
         horizon: With --risk: seconds ahead (default 5).
         within: With --risk: steps ahead, in place of seconds.
         delta: With --risk: probability that the true risk lies outside the bounds.
+        policy: Also show what slowing and stopping changed in runs at each risk, from
+            this policy.
     """
 
     risk: bool = False
@@ -52,6 +54,7 @@ class Risked:
     horizon: Positive | None = None
     within: Seed | None = None
     delta: Chance = 0.05
+    policy: File | None = None
 
     def steps(self, period_s: float | None) -> int:
         """The horizon in steps."""
@@ -70,7 +73,10 @@ def show(model: File, /, *, asked: Risked) -> None:
 
     If a file holds several models, each for its own laws, they are printed in order.
     """
+    from forewarn.cli.measured import branched_lines
     from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.evaluation.branched import by_law
+    from forewarn.monitors.guarding.policy import load_policy
     from forewarn.monitors.risk.evidence import (
         laws_of,
     )
@@ -91,7 +97,11 @@ def show(model: File, /, *, asked: Risked) -> None:
         payload, told = _shown(model, found, replace(asked, law=laws))
         payloads.append(payload)
         lines += [*([""] if lines else []), *told]
-    say(payloads[0] if len(models) == 1 else {"models": payloads}, lines)
+    payload = payloads[0] if len(models) == 1 else {"models": payloads}
+    if asked.policy is not None:
+        payload["if_acted"] = by_law(load_policy(asked.policy).if_acted)
+        lines += branched_lines(payload["if_acted"])
+    say(payload, lines)
 
 
 def _shown(

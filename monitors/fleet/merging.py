@@ -22,7 +22,13 @@ from forewarn.monitors.chains.formats.own import MAX_COUNT
 from forewarn.monitors.chains.intervals import binomial_bounds
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.fleet.tallies import FleetTally, InvalidTally, Subject
+from forewarn.monitors.fleet.tallies import (
+    FleetTally,
+    InvalidTally,
+    Stopped,
+    Subject,
+    outcomes_of,
+)
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.evidence import (
     abstraction_of,
@@ -327,6 +333,11 @@ class Merge:
         for each in self.added:
             total.update(each.stopped_by)
         return dict(sorted(total.items()))
+
+    @property
+    def after_stops(self) -> dict[str, Stopped]:
+        """Their outcomes, by the band of the risk at which they were stopped."""
+        return outcomes_of(each.after_stops for each in (*self.added, *self.stopped))
 
 
 def contributors(model: Model) -> dict[str, int]:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
@@ -28,6 +28,7 @@ from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.formats.own import MAX_COUNT
 from forewarn.monitors.chains.learning import MAX_PAIRS, Tally
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.evaluation.branched import EDGES
 
 FORMAT = "forewarn.tally/1"
 SEVERAL = "forewarn.tallies/1"
@@ -92,6 +93,28 @@ class Subject:
             )
 
 
+_Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+
+Stopped = tuple[int, int]
+"""How many runs were stopped, and how many of them broke a law afterwards."""
+
+
+def _part_of_all(stopped: Stopped) -> Stopped:
+    if stopped[1] > stopped[0]:
+        raise ValueError("no more runs than were stopped can break a law then")
+    return stopped
+
+
+def outcomes_of(several: Iterable[Mapping[str, Stopped]]) -> dict[str, Stopped]:
+    """The outcomes after stops, summed by band."""
+    found: dict[str, Stopped] = {}
+    for each in several:
+        for band, (runs, broke) in each.items():
+            before = found.get(band, (0, 0))
+            found[band] = before[0] + runs, before[1] + broke
+    return dict(sorted(found.items()))
+
+
 class _File(Strict):
     format: Literal["forewarn.tally/1"]
     id: str = Field(pattern="^[0-9a-z-]{8,64}$")
@@ -109,6 +132,13 @@ class _File(Strict):
         Annotated[str, Field(max_length=MOST_CHARACTERS)],
         Annotated[int, Field(gt=0, le=MAX_COUNT)],
     ] = Field(default_factory=dict, max_length=MOST_LAWS)
+    # How many were stopped in each band of the risk, and how many of them broke a law.
+    after_stops: dict[
+        Annotated[str, Field(max_length=MOST_CHARACTERS)],
+        Annotated[
+            tuple[_Count, _Count], Field(strict=False), AfterValidator(_part_of_all)
+        ],
+    ] = Field(default_factory=dict, max_length=len(EDGES))
 
 
 class _Several(Strict):
@@ -130,6 +160,9 @@ class FleetTally:
         beyond: Transitions that were not kept, because too many differ.
         stopped_by: Number of traces that an intervention cut off, by its law; empty for
             a fault of the guard's inputs.
+        after_stops: Of the traces stopped at a risk in a band, how many there were and
+            how many broke a law afterwards, by where the band begins; empty if the risk
+            was not known.
     """
 
     id: str
@@ -140,6 +173,7 @@ class FleetTally:
     ends: Ints
     beyond: int = 0
     stopped_by: Mapping[str, int] = field(default_factory=dict)
+    after_stops: Mapping[str, Stopped] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -149,6 +183,7 @@ class FleetTally:
         tally: Tally,
         beyond: int = 0,
         stopped_by: Mapping[str, int] = MappingProxyType({}),
+        after_stops: Mapping[str, Stopped] = MappingProxyType({}),
     ) -> FleetTally:
         """What was counted so far, under an id."""
         states = tuple(sorted(tally.seen))
@@ -171,6 +206,7 @@ class FleetTally:
             _table(pairs(tally.ends), 2),
             beyond,
             dict(sorted(stopped_by.items())),
+            outcomes_of([after_stops]),
         )
 
     @property
@@ -198,7 +234,7 @@ class FleetTally:
         """The content of its file; the same counts give the same bytes."""
         cuts = np.searchsorted(self.steps[:, 0], np.arange(1, len(self.states)))
         rows = np.split(self.steps[:, 1:], cuts) if self.states else []
-        content = {
+        content: dict[str, Any] = {
             "format": FORMAT,
             "id": self.id,
             "abstraction": self.subject.abstraction,
@@ -210,7 +246,11 @@ class FleetTally:
             "starts": self.starts.ravel().tolist(),
             "ends": self.ends.ravel().tolist(),
         }
-        return content | ({"stopped_by": self.stopped_by} if self.stopped_by else {})
+        if self.stopped_by:
+            content["stopped_by"] = self.stopped_by
+        if self.after_stops:
+            content["after_stops"] = {k: [*v] for k, v in self.after_stops.items()}
+        return content
 
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
@@ -230,7 +270,8 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
     ids = "\n".join(each.id for each in ordered)
     own_id = hashlib.sha256(ids.encode()).hexdigest()[:20]
     beyond = sum(each.beyond for each in ordered)
-    return FleetTally.of(own_id, ordered[0].subject, total, beyond, stopped_by)
+    after = outcomes_of(each.after_stops for each in ordered)
+    return FleetTally.of(own_id, ordered[0].subject, total, beyond, stopped_by, after)
 
 
 def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
@@ -299,7 +340,15 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
         raise InvalidTally("its states are not ascending", source=source)
     subject = Subject(file.abstraction, file.period_s, file.laws)
     found = FleetTally(
-        file.id, subject, states, steps, starts, ends, file.beyond, file.stopped_by
+        file.id,
+        subject,
+        states,
+        steps,
+        starts,
+        ends,
+        file.beyond,
+        file.stopped_by,
+        file.after_stops,
     )
     tally = found.tally()
     if tally.ends != bounded(tally).ends:

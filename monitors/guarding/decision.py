@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.evaluation.branched import Band
 
 Kind = Literal[
     "proceed",  # the action passes as it was proposed
@@ -175,6 +176,8 @@ class Decision:
             the risk of the law before the action. None if it is about the frame.
         risks: The risk of every law, by name, in the state that the decision is about;
             laws whose risk is unknown are left out. Not part of the JSON.
+        if_acted: What slowing and stopping changed in runs that came to this risk, if
+            the policy has it. It decides nothing.
     """
 
     kind: Kind
@@ -191,6 +194,7 @@ class Decision:
     notes: tuple[str, ...] = ()
     now: Risk | None = None
     risks: Mapping[str, Risk] = field(default_factory=dict, hash=False)
+    if_acted: Band | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The decision as JSON has it: empty fields left out."""
@@ -208,6 +212,8 @@ class Decision:
             content["action"] = asdict(self.action)
         if self.now is not None:
             content["now"] = self.now.as_dict()
+        if self.if_acted is not None:
+            content["if_acted"] = self.if_acted.as_dict()
         for name in ("evidence", "violated", "notes"):
             if value := getattr(self, name):
                 content[name] = list(value)

@@ -17,6 +17,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError, InvalidModel, said
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.evaluation.branched import band_of
 from forewarn.monitors.guarding.calling import Calling, Held
 from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import (
@@ -439,6 +440,10 @@ class Guard:
             notes,
             now,
             watch.risks,
+            # What was branched are states as they are, without an intervention.
+            band_of(self.policy.if_acted.get(law.name, ()), law.point)
+            if kind != "proceed" and held is None and now is None
+            else None,
         )
 
     def _fallback(

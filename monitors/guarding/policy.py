@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from pydantic import Field, model_validator
 from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.serial import Strict, to_json, validated
+from forewarn.monitors.evaluation.branched import EDGES, Band
 from forewarn.monitors.evaluation.evidence import MAX_RUNS, Histogram, Ordinary
 from forewarn.monitors.evaluation.figures import Promise
 from forewarn.monitors.evaluation.guarantee import Guarantee
@@ -103,6 +105,8 @@ class Policy:
         ordinary: The highest risks of a law in training runs, and how they compared
             with the outcomes; drift is measured against this.
         kept: The guarantee for guarded runs, if it was certified.
+        if_acted: What slowing and stopping changed, by law and band of the risk; each
+            decision to intervene quotes it.
         when: `after`: the state that was observed is judged, as in the paper.
             `before`: the state that the proposed action would lead to. `both`.
         judge_by: Compare the thresholds with the point, with the upper end of where
@@ -138,6 +142,7 @@ class Policy:
     promises: Mapping[str, Promise] = field(default_factory=dict)
     ordinary: Mapping[str, Ordinary] = field(default_factory=dict)
     kept: Guarantee | None = None
+    if_acted: Mapping[str, tuple[Band, ...]] = field(default_factory=dict)
     when: When = "after"
     judge_by: JudgeBy = "point"
     delta: float = 0.05
@@ -217,7 +222,7 @@ class Policy:
     def digest(self) -> str:
         """A digest of everything in it that decides what a guard does."""
         content = self.as_dict()
-        for told in ("name", "promises", "ordinary", "kept", "shadow"):
+        for told in ("name", "promises", "ordinary", "kept", "if_acted", "shadow"):
             content.pop(told, None)
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -245,6 +250,12 @@ class Policy:
             del content["kept"]
         else:
             content["kept"] = self.kept.as_dict()
+        content["if_acted"] = {
+            law: [to_json(band) for band in bands]
+            for law, bands in self.if_acted.items()
+        }
+        if not self.if_acted:
+            del content["if_acted"]
         content["escalation"] = list(self.escalation)
         content["deadline_s"] = dict(self.deadline_s)
         content["rules"] = [
@@ -273,6 +284,11 @@ class Policy:
             }
         if file.kept is not None:
             values["kept"] = Guarantee(**file.kept.model_dump())
+        if "if_acted" in values:
+            values["if_acted"] = {
+                law: tuple(Band(**band.model_dump()) for band in bands)
+                for law, bands in file.if_acted.items()
+            }
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
         if "escalation" in values:
@@ -337,6 +353,22 @@ class _Guarantee(Strict):
     policy: str
 
 
+class _Band(Strict):
+    risk: tuple[float, float] = Field(strict=False)
+    runs: int = Field(gt=0, le=MAX_RUNS)
+    proceed: int = Field(ge=0)
+    slow: int = Field(ge=0)
+    stop: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _fits(self) -> _Band:
+        if self.risk not in itertools.pairwise(EDGES):
+            raise ValueError(f"bands are between {', '.join(map(str, EDGES))}")
+        if max(self.proceed, self.slow, self.stop) > self.runs:
+            raise ValueError("no more runs than there are can break a law")
+        return self
+
+
 _Point = Annotated[tuple[float, float], Field(strict=False)]
 
 _OMITTED: Any = None
@@ -352,6 +384,9 @@ class _PolicyFile(Strict):
     promises: dict[str, _Promise] = _OMITTED
     ordinary: dict[str, _Ordinary] = _OMITTED
     kept: _Guarantee | None = _OMITTED
+    if_acted: dict[str, Annotated[list[_Band], Field(max_length=len(EDGES) - 1)]] = (
+        _OMITTED
+    )
     when: When = _OMITTED
     judge_by: JudgeBy = _OMITTED
     delta: float = Field(_OMITTED, gt=0, lt=1)

@@ -12,20 +12,24 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.learning import LiveTally, Tally
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.evaluation.branched import EDGES, number_of
 from forewarn.monitors.fleet.tallies import (
     FleetTally,
+    Stopped,
     Subject,
     bounded,
+    outcomes_of,
     read_tallies,
     write_tallies,
 )
-from forewarn.monitors.guarding.decision import Turn
+from forewarn.monitors.guarding.decision import Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.loop.alerts import LOGGER
@@ -38,11 +42,13 @@ class Counted(NamedTuple):
         tally: The transitions.
         beyond: The number of those not kept.
         stopped_by: How many runs an intervention cut off, by law.
+        after_stops: How many at a risk in each band, and how many broke a law then.
     """
 
     tally: Tally
     beyond: int
     stopped_by: Mapping[str, int]
+    after_stops: Mapping[str, Stopped] = MappingProxyType({})
 
 
 EVERY = 6_000
@@ -76,12 +82,16 @@ class TallyFile:
                 kept = self._kept() if self.path.exists() else []
                 own_id = kept[0].id if kept else self._new_id()
                 there = {
-                    each.subject: Counted(each.tally(), each.beyond, each.stopped_by)
+                    each.subject: Counted(
+                        each.tally(), each.beyond, each.stopped_by, each.after_stops
+                    )
                     for each in kept
                 }
                 tallies = [
-                    FleetTally.of(own_id, subject, bounded(tally), beyond, stopped_by)
-                    for subject, (tally, beyond, stopped_by) in _added(
+                    FleetTally.of(
+                        own_id, subject, bounded(tally), beyond, stopped_by, after
+                    )
+                    for subject, (tally, beyond, stopped_by, after) in _added(
                         there, waiting
                     ).items()
                 ]
@@ -110,11 +120,13 @@ def _added(
     found: dict[Subject, Counted] = {}
     for subject in dict.fromkeys([*one, *other]):
         total, beyond, stops = Tally(), 0, Counter[str]()
-        for part in (each[subject] for each in (one, other) if subject in each):
+        parts = [each[subject] for each in (one, other) if subject in each]
+        for part in parts:
             total.add(part.tally)
             beyond += part.beyond
             stops.update(part.stopped_by)
-        found[subject] = Counted(total, beyond, stops)
+        after = outcomes_of(part.after_stops for part in parts)
+        found[subject] = Counted(total, beyond, stops, after)
     return found
 
 
@@ -135,39 +147,44 @@ class Tallying(Listener):
                 (Subject.of(part.model), live, part.abstraction.state_name)
             )
         self._frames = 0
-        self._stopped_by = ""
-        self._cut_off = False
+        self._stop: Decision | None = None
+        self._broke = False
 
     def began(self, run: Run) -> None:
         """Counts the models' states from now on."""
-        self._stopped_by, self._cut_off = "", False
+        self._stop, self._broke = None, False
         for part, (_, live, _) in zip(self._parts, self._live, strict=True):
             part.tally = live
 
-    def decided(self, *_: object) -> None:
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """A frame was read; writes the counts at intervals."""
+        self._broke |= self._stop is not None and bool(decision.violated)
         self._frames += 1
         if self._frames % EVERY == 0:
             self._hand_over(ended=False)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
         """The first intervention of a run ends its counting."""
-        if not (turn.passes or self._cut_off):
-            self._stopped_by, self._cut_off = turn.decision.law, True
+        if self._stop is None and not turn.passes:
+            self._stop = turn.decision
 
     def ended(self, facts: Mapping[str, Any]) -> None:
         """Writes the counts; a failed run has no end."""
-        stops = {self._stopped_by: 1} if self._cut_off else {}
-        self._hand_over(ended=facts.get("error") is None, stops=stops)
+        self._hand_over(ended=facts.get("error") is None, stop=self._stop)
         for part in self._parts:
             part.tally = None
 
-    def _hand_over(self, ended: bool, stops: Mapping[str, int] | None = None) -> None:
+    def _hand_over(self, ended: bool, stop: Decision | None = None) -> None:
+        stops: dict[str, int] = {}
+        after: dict[str, Stopped] = {}
+        if stop is not None:
+            at = "" if stop.risk is None else f"{EDGES[number_of(stop.risk.point)]:g}"
+            stops, after = {stop.law: 1}, {at: (1, int(self._broke))}
         counted: dict[Subject, Counted] = {}
         for subject, live, name in self._live:
             tally = live.take(name, ended)
             if tally.frames or tally.ends or stops:
-                counted[subject] = Counted(tally, live.beyond, stops or {})
+                counted[subject] = Counted(tally, live.beyond, stops, after)
                 live.beyond = 0
         if counted:
             self._file.add(counted)

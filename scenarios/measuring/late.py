@@ -129,7 +129,7 @@ def last_moments(
 
 def last_moment(job: Violation) -> Moment:
     """The last moment of one violation."""
-    again = _Again.of(job.plan, os.getpid())
+    again = Again.of(job.plan, os.getpid())
     broken, law = job.broken, job.broken.law
     if job.checked:
         again.check(job)
@@ -169,8 +169,8 @@ class _Timed:
         return None
 
 
-class _Again:
-    """Repeats the runs of a scenario, with one intervention."""
+class Again:
+    """Repeats the runs of a scenario, with one intervention at a given moment."""
 
     def __init__(self, planned: Plan) -> None:
         self._timed = timed = _Timed()
@@ -186,13 +186,13 @@ class _Again:
 
     @staticmethod
     @lru_cache(maxsize=1)
-    def of(planned: Plan, process: int) -> _Again:
+    def of(planned: Plan, process: int) -> Again:
         """It, made once a process."""
-        return _Again(planned)
+        return Again(planned)
 
     def check(self, job: Violation) -> None:
         """Raises if the repeated run differs from the original."""
-        broken = self._run(self._alone, job, job.broken.time_s)
+        broken = self._run(self._alone, job.seed, self._end(job, job.broken.time_s))
         if job.broken not in broken:
             raise InvalidInput(
                 f"the run with seed {job.seed} comes out differently now: the world of"
@@ -202,19 +202,42 @@ class _Again:
 
     def helps(self, job: Violation, begins_s: float) -> bool:
         """Whether no law is broken after the intervention began."""
-        timed, broken_s = self._timed, job.broken.time_s
-        timed.kind, timed.begins_s = job.kind, begins_s
+        broken_s = job.broken.time_s
         # What is reflected on is one proposal.
-        timed.until_s = begins_s if job.kind == "reflect" else broken_s + BEYOND_S
-        after = self._run(self._guarded, job, broken_s + WATCHED_S)
+        until_s = begins_s if job.kind == "reflect" else broken_s + BEYOND_S
+        end = self._end(job, broken_s + WATCHED_S)
+        after = self.intervened(job.seed, job.kind, begins_s, until_s, end)
         return not any(each.time_s > begins_s + SLACK_S for each in after)
 
-    def _run(self, runner: Runner, job: Violation, until_s: float) -> Sequence[Broken]:
+    def intervened(
+        self,
+        seed: int,
+        kind: Kind,
+        begins_s: float,
+        until_s: float,
+        end: End | None = None,
+    ) -> Sequence[Broken]:
+        """The violations of a run with one intervention.
+
+        Args:
+            seed: The run's seed.
+            kind: The intervention.
+            begins_s: When it begins.
+            until_s: When it ends.
+            end: When the run ends; None: as the scenario says.
+        """
+        timed = self._timed
+        timed.kind, timed.begins_s, timed.until_s = kind, begins_s, until_s
+        return self._run(self._guarded, seed, end)
+
+    def _end(self, job: Violation, until_s: float) -> End:
         most_s = min(until_s + SLACK_S, self.scenario.end.max_time_s)
-        end = End(max_time_s=most_s, on_violation="stop" if job.alone else "continue")
-        episode = runner.run(job.seed, Keep(end=end))
+        return End(max_time_s=most_s, on_violation="stop" if job.alone else "continue")
+
+    def _run(self, runner: Runner, seed: int, end: End | None) -> Sequence[Broken]:
+        episode = runner.run(seed, Keep(end=end))
         if episode.failed:
-            raise InvalidInput(f"seed {job.seed} failed: {episode.error}")
+            raise InvalidInput(f"seed {seed} failed: {episode.error}")
         return episode.violations
 
 

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.evaluation.branched import Band, by_law
 from forewarn.monitors.evaluation.figures import Promise, bootstrap, rate
 from forewarn.monitors.evaluation.foretold import Reliability, reliability
 from forewarn.monitors.evaluation.warned import (
@@ -134,6 +135,8 @@ class Measurement(Plotted):
         acts: Whether it does more than alert, of any law.
         late: Of each law the last moment at which an intervention still helps; empty if
             that was not asked for.
+        if_acted: Of each law what slowing and stopping changed, by bands of the risk;
+            empty if that was not asked for.
     """
 
     scenario: str
@@ -151,6 +154,7 @@ class Measurement(Plotted):
     only_alerts: tuple[str, ...] = ()
     acts: bool = True
     late: tuple[Late, ...] = ()
+    if_acted: Mapping[str, Sequence[Band]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         failed = [episode for episode in self.episodes if episode.failed]
@@ -175,6 +179,7 @@ class Measurement(Plotted):
             "only_alerts": list(self.only_alerts),
             "acts": self.acts,
             "last_moment_s": {each.law: each.as_dict() for each in self.late},
+            "if_acted": by_law(self.if_acted),
             "trade_off": {way: dict(laws) for way, laws in self.curves.items()},
             "paper_table": [each.as_dict() for each in self.paper],
             "episodes": len(self.episodes),

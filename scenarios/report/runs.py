@@ -15,6 +15,7 @@ from forewarn.abstractions.vocabularies.vocabulary import (
     Vocabulary,
     load_vocabulary,
 )
+from forewarn.monitors.evaluation.branched import sentence
 from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.guarding.decision import KIND_WORDS, RANK, Kind, Risk
 from forewarn.monitors.guarding.drift import NO_LONGER
@@ -244,7 +245,9 @@ def _alarm(words: str, decision: Mapping[str, Any]) -> str:
     if decision["risk"] is None:
         return f"{words}: {decision['reason'] or 'its inputs are at fault'}."
     risk = decision["risk"]["point"]
-    return f"{words}: risk {risk:.2f} of breaking {decision['law']}."
+    said = f"{words}: risk {risk:.2f} of breaking {decision['law']}."
+    band = decision.get("if_acted")
+    return said if band is None else f"{said} {sentence(band)}"
 
 
 SLOW_S = 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from forewarn.monitors.evaluation.branched import HEAD, cells, if_acted
 from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.evaluation.foretold import ReliabilityBin
 from forewarn.monitors.evaluation.warned import warned_early
@@ -147,6 +148,7 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
             for law, late in facts.get("last_moment_s", {}).items()
             for sentence in late_lines(law, late)
         ),
+        *(_branched(law, b) for law, b in facts.get("if_acted", {}).items()),
         tag(
             "details",
             tag("summary", "The figures, with their intervals"),
@@ -174,6 +176,11 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
         ),
         _drift(facts["drift"]) if facts.get("drift") else None,
     )  # fmt: skip
+
+
+def _branched(law: str, bands: Sequence[Mapping[str, Any]]) -> Markup:
+    """What slowing and stopping changed, by bands of the risk."""
+    return joined(tag("p", if_acted(law)), table(HEAD, map(cells, bands)))
 
 
 def _drift(facts: Mapping[str, Any]) -> Markup:

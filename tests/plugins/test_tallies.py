@@ -114,7 +114,21 @@ def test_nothing_after_an_intervention_is_counted(tmp_path: Path) -> None:
     del expected.ends[OVER]
     assert counted(path) == expected
     (law,) = driven.loop.guard.watch.laws
-    assert read_tallies(path)[0].stopped_by == {law.name: 1}
+    (kept,) = read_tallies(path)
+    assert kept.stopped_by == {law.name: 1}
+    assert kept.after_stops == {"0.8": (1, 0)}
+
+
+def test_outcomes_after_a_stop_are_counted_by_the_band_of_its_risk(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "car.tally.json"
+    driven = Driven(TallyFile(path, [model()]), 0.3)
+    for states in ((SLOW, FAST, OVER, OVER), (SLOW, FAST, SLOW)):
+        driven.begin()
+        driven.show(*states)
+    driven.loop.close("the drive was over")
+    assert read_tallies(path)[0].after_stops == {"0.4": (2, 1)}
 
 
 def test_an_episode_that_broke_off_has_no_end(tmp_path: Path) -> None:

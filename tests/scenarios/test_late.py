@@ -14,10 +14,10 @@ from forewarn.plugins.contracts import Source
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.measuring.late import (
     LEADS_S,
+    Again,
     Late,
     Moment,
     Violation,
-    _Again,
     kind_of,
     last_moment,
     last_moments,
@@ -52,7 +52,7 @@ def test_it_is_the_first_moment_that_helps_from_the_violation_backwards(
     assert broken is not None and found.lead_s is not None
     assert (found.seed, found.time_s) == (run.seed, broken.time_s)
     job = Violation(plan(ROAD), run.seed, broken, "stop", broken == run.violations[0])
-    again = _Again.of(job.plan, os.getpid())
+    again = Again.of(job.plan, os.getpid())
     leads = [lead for lead in LEADS_S if lead <= found.lead_s]
     assert found.runs >= len(leads)
     helped = [again.helps(job, round(broken.time_s - lead, 6)) for lead in leads]

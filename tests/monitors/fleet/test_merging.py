@@ -150,9 +150,12 @@ def test_a_guard_that_stopped_for_the_models_own_law_does_not_feed_its_threshold
 ):
     (law,) = laws_named(BASE)
     runs = of(NAMES[:2], NAMES[:1])
-    own = FleetTally.of("own-stops", SUBJECT, runs, stopped_by={law.name: 1})
-    others = FleetTally.of("other-law", SUBJECT, runs, stopped_by={"other": 2, "": 1})
-    assert parse_tally(own.as_dict()).stopped_by == {law.name: 1}
+    own = FleetTally.of("own-stops", SUBJECT, runs, stopped_by={law.name: 1},
+                        after_stops={"0.4": (1, 1)})  # fmt: skip
+    others = FleetTally.of("other-law", SUBJECT, runs, stopped_by={"other": 2, "": 1},
+                           after_stops={"0.4": (2, 0), "": (1, 0)})  # fmt: skip
+    read = parse_tally(own.as_dict())
+    assert read.stopped_by == {law.name: 1} and read.after_stops == {"0.4": (1, 1)}
     both = [("a file", own), ("a file", others)]
     found = merge(BASE, both)
     assert [each.id for each in found.stopped] == ["own-stops"]
@@ -162,6 +165,9 @@ def test_a_guard_that_stopped_for_the_models_own_law_does_not_feed_its_threshold
     assert not accepted.stopped
     assert accepted.censored == {"": 1, law.name: 1, "other": 2}
     assert summed([own, others]).stopped_by == accepted.censored
+    assert found.after_stops == accepted.after_stops == {"": (1, 0), "0.4": (3, 1)}
+    with pytest.raises(InvalidTally, match="after_stops"):
+        parse_tally({**own.as_dict(), "after_stops": {"0.4": [1, 2]}})
 
 
 def test_whoever_saw_another_world_is_refused_unless_accepted() -> None:

@@ -17,7 +17,7 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model, load_model, load_models
-from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Run
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -186,8 +186,9 @@ def test_each_model_counts_its_own_transitions(tmp_path: Path) -> None:
     watch.reset()
     tallying.began(Run("a drive", Source("a car"), watch))
     for step, state in enumerate(RUN):
-        watch.read(frame(step, state, throttle=0.0))
-        tallying.decided()
+        seen = frame(step, state, throttle=0.0)
+        watch.read(seen)
+        tallying.decided(watch, seen, Decision("proceed", step, seen.time_s))
     tallying.ended({"ended": "it was over"})
     told = read_tallies(tmp_path / "car.tally.json")
     assert [each.subject for each in told] == list(

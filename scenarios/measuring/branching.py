@@ -1,0 +1,130 @@
+"""Runs repeated from their first moment in each band of risk, slowed or stopped.
+
+Moments after a violation are left out. A branch ends a few seconds after the
+intervention. Counted are the obligations that arose before its end and went unmet, with
+and without it. Each run counts once in a band, so that the runs of a band are
+independent.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.evaluation.branched import EDGES, Band, number_of
+from forewarn.monitors.evaluation.warned import SLACK_S, Broken
+from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.listening import Listener
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.scenarios.measuring.late import WATCHED_S, Again, refuse_unrepeatable
+from forewarn.scenarios.running.plan import Plan, plan, runner_of, scenario_of
+from forewarn.scenarios.running.pools import Lost, Pool
+from forewarn.scenarios.running.runner import Keep
+from forewarn.scenarios.schema import End, Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Branching:
+    """A run that is repeated.
+
+    Args:
+        watching: The scenario with the guard, which only watches.
+        alone: The scenario without it.
+        horizon_s: Interventions last so long, and violations of obligations that arise
+            until then are counted.
+        seed: The run's seed.
+    """
+
+    watching: Plan
+    alone: Plan
+    horizon_s: float
+    seed: int
+
+
+Found = Sequence[tuple[str, int, tuple[bool, bool, bool]]]
+"""Of a law and the number of a band: whether a law was broken, as `WAYS` has them."""
+
+
+class _Entered(Listener):
+    """Notes when the risk of each law first was in each band."""
+
+    def __init__(self) -> None:
+        self.at_s: dict[tuple[str, int], float] = {}
+
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        for law in watch.laws:
+            if law.point == law.point:
+                self.at_s.setdefault((law.name, number_of(law.point)), frame.time_s)
+
+
+def branch(job: Branching) -> Found:
+    """The branches of one run."""
+    entered = _Entered()
+    watched = runner_of(job.watching).run(job.seed, Keep(listeners=(entered,)))
+    if watched.failed:
+        raise InvalidInput(f"seed {job.seed} failed: {watched.error}")
+    broken_s = min((each.time_s for each in watched.violations), default=math.inf)
+    again, scenario = Again.of(job.alone, os.getpid()), scenario_of(job.alone)
+    found = []
+    for (law, band), begins_s in entered.at_s.items():
+        if begins_s + SLACK_S >= broken_s:
+            continue  # it is too late for anything
+        until_s = begins_s + job.horizon_s
+        most_s = min(until_s + WATCHED_S, scenario.end.max_time_s)
+        end = End(max_time_s=most_s, on_violation=scenario.end.on_violation)
+        ways = (
+            watched.violations,
+            again.intervened(job.seed, "slow", begins_s, until_s, end),
+            again.intervened(job.seed, "stop", begins_s, until_s, end),
+        )
+        window = begins_s, until_s, most_s
+        alone, slowed, stopped = (_breaks(each, window) for each in ways)
+        found.append((law, band, (alone, slowed, stopped)))
+    return found
+
+
+def _breaks(violations: Iterable[Broken], window: tuple[float, float, float]) -> bool:
+    """Whether one is after the beginning, owed before the end, and seen by then."""
+    begins_s, until_s, most_s = window
+    return any(
+        begins_s + SLACK_S < each.time_s <= most_s + SLACK_S
+        and each.since_s <= until_s + SLACK_S
+        for each in violations
+    )
+
+
+def branched(
+    scenario: Scenario, model: Path, policy: Policy, seeds: Sequence[int], on: Pool
+) -> dict[str, tuple[Band, ...]]:
+    """Of each law the bands of its risk that runs came to.
+
+    Raises:
+        InvalidInput: A run failed, or the world cannot replay a seed.
+    """
+    refuse_unrepeatable(scenario, seeds[0])
+    watching = plan(scenario, model, policy).watching()
+    alone = plan(scenario)
+    todo = [Branching(watching, alone, policy.horizon_s, seed) for seed in seeds]
+    counts: dict[str, dict[int, list[int]]] = {law.name: {} for law in scenario.laws}
+    with closing(on.map(branch, todo)) as done:  # type: ignore[type-var]
+        for job, found in done:
+            if isinstance(found, Lost):
+                raise InvalidInput(f"seed {job.seed}: {found.error}")
+            for law, band, outcomes in found:
+                sums = counts[law].setdefault(band, [0, 0, 0, 0])
+                for k, one in enumerate((True, *outcomes)):
+                    sums[k] += one
+    return {
+        law: tuple(
+            Band((EDGES[k], EDGES[k + 1]), *sums) for k, sums in sorted(bands.items())
+        )
+        for law, bands in counts.items()
+        if bands
+    }

@@ -24,7 +24,6 @@ from forewarn.plugins.loop.alerts import Webhook
 from forewarn.plugins.loop.approval import Answer, Desk
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.lease import Lease, Watchdog
-from forewarn.plugins.remote import server as server_module
 from forewarn.plugins.remote.messages import framed
 from tests.plugins.remote.serving import POLICY, frame, hello, model, serving
 
@@ -117,7 +116,7 @@ def test_a_server_without_a_file_waits_until_there_is_one() -> None:
 
     def work() -> bool:
         with serving() as server, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(server_module.time, "sleep", breathe)
+            patch.setattr(time, "sleep", breathe)
             line = socket.socket()
             line.settimeout(10.0)
             with no_files():

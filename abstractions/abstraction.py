@@ -1,4 +1,4 @@
-"""What an abstraction's file may say."""
+"""The schema of an abstraction file."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _PredicateFile(Strict):
 
     @property
     def lags_s(self) -> list[float]:
-        """One predicate for now, and one for each lag."""
+        """One predicate for the present, and one for each lag."""
         return self.lag_s if isinstance(self.lag_s, list) else [self.lag_s]
 
     @model_validator(mode="before")
@@ -110,7 +110,7 @@ class _Term:
 
 
 def _term(node: Expression) -> _Term | None:
-    """A part that a person can read: of one signal, now or lately, or a condition."""
+    """A readable contribution: one signal, now or recently, or a condition."""
     if isinstance(node, Choice):
         test = compile_test(node.condition)
         name = repr(node.condition)
@@ -144,7 +144,7 @@ def expand_bands(text: str, source: str, place: str) -> list[str]:
     subject, *bounds = (part.strip() for part in match.group(1).split(","))
     if not subject or not bounds:
         raise InvalidAbstraction(
-            "bands need a signal and at least one end",
+            "bands needs a signal and at least one boundary",
             source=source,
             place=place,
             mend="write bands(speed, 0.5, 5, 15, 30)",
@@ -165,7 +165,7 @@ class Predicate:
 
     Args:
         expression: What is said.
-        latch: How it is latched between two ticks of a monitor.
+        latch: How its value is latched between two ticks of a monitor.
         lag_s: The predicate's lag; 0 for now. Before the lag has passed, it refers to
             the first tick.
     """
@@ -180,7 +180,7 @@ class Predicate:
 
 
 class Abstraction:
-    """Predicates compiled once, and what is known about their states.
+    """Compiled predicates, and which states are possible.
 
     Args:
         predicates: At most 62.
@@ -291,7 +291,7 @@ class Abstraction:
         return content
 
     def fingerprint(self) -> str:
-        """A digest of everything that gives its states their meaning."""
+        """A digest of everything that defines the meaning of its states."""
         content = self.as_dict()
         del content["name"]
         nodes = (node for whole in self._expressions for node in whole.walk())
@@ -338,7 +338,7 @@ class Abstraction:
         length: int,
         times_s: NDArray[np.float64] | None = None,
     ) -> NDArray[np.int64]:
-        """Encodes whole columns; see `expression.vector` for how they look.
+        """Encodes whole columns; `expression.vector` describes their form.
 
         Args:
             columns: The signals.
@@ -353,7 +353,7 @@ class Abstraction:
     # -- states -------------------------------------------------------------------
 
     def state_name(self, bits: int) -> str:
-        """The name of a state: one character a predicate, the first first."""
+        """The name of a state: one character per predicate, in order."""
         return format(bits, f"0{len(self.predicates)}b")[::-1]
 
     def bits(self, name: str) -> int:
@@ -361,12 +361,12 @@ class Abstraction:
         if len(name) != len(self.predicates) or set(name) - {"0", "1"}:
             raise InvalidAbstraction(
                 f"{name!r:.80} is not a state of {len(self.predicates)} predicates",
-                mend="a state is named by one 0 or 1 a predicate",
+                mend="a state's name has one 0 or 1 for each predicate",
             )
         return int(name[::-1], 2)
 
     def holding(self, bits: int) -> tuple[str, ...]:
-        """What holds in a state: predicates, and of each score its band."""
+        """What holds in a state: its predicates, and the band of each score."""
         found: list[str] = []
         for i, text in enumerate(self.texts):
             ladder = self._ladders.get(i)
@@ -379,7 +379,7 @@ class Abstraction:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """All that `holding` may say."""
+        """All texts that `holding` may return."""
         found: list[str] = []
         for i, text in enumerate(self.texts):
             ladder = self._ladders.get(i)
@@ -439,7 +439,7 @@ class Abstraction:
         return frozenset(word for ladder in ladders for word in ladder.words)
 
     def contributions(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """The largest contributions to the scores at a frame, the largest first.
+        """The largest contributions to the scores at a frame, in descending order.
 
         Args:
             values: The frame's signals, with the values that a `Reader` computed from
@@ -486,7 +486,7 @@ class Abstraction:
         return self.validity.admits(bits)
 
     def valid_states(self, limit: int = 100_000) -> list[int]:
-        """All states that can occur; refused above the limit."""
+        """All states that can occur; raises an error above the limit."""
         return self.validity.states(limit)
 
     def may_follow(self, before: int, after: int) -> bool:
@@ -512,7 +512,7 @@ class Abstraction:
         vocabulary: Vocabulary | None = None,
         folder: Path | None = None,
     ) -> Abstraction:
-        """The abstraction that a file's content describes.
+        """Parses the content of an abstraction file.
 
         Args:
             content: What was read.
@@ -573,7 +573,7 @@ class Abstraction:
 def load_abstraction(
     path: Path | str, vocabulary: Vocabulary | None = None
 ) -> Abstraction:
-    """Reads an abstraction from its YAML file; its vocabulary may stand beside it."""
+    """Reads an abstraction's YAML file; its vocabulary may be a file beside it."""
     path = Path(path)
     return Abstraction.from_dict(read_yaml(path), str(path), vocabulary, path.parent)
 

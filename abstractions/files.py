@@ -1,4 +1,4 @@
-"""Reading with limits, writing all or nothing."""
+"""Reads files within limits, and writes them completely or not at all."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
-    """The file's bytes, unpacked if gzipped, refused if too large or a pickle."""
+    """The file's bytes, unpacked if gzipped; rejected if too large or a pickle."""
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
@@ -71,7 +71,9 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def _at_most(stream: io.BufferedIOBase, size: int) -> bytes:
-    """Reads this many bytes in pieces; one call would reserve the memory at once."""
+    """Reads this many bytes in pieces, because a single call would allocate all memory
+    at once.
+    """
     data = bytearray()
     while len(data) < size and (chunk := stream.read(min(size - len(data), _CHUNK))):
         data += chunk
@@ -91,7 +93,9 @@ def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of the file's text, one by one: all of them at once may not fit."""
+    """Yields the lines of the file one by one, because all of them may not fit in
+    memory.
+    """
     for line in io.StringIO(read_text(path), newline=None):
         yield line.rstrip("\n")
 
@@ -103,7 +107,7 @@ def _no_constant(name: str) -> NoReturn:
 def _finite(text: str) -> float:
     value = float(text)
     if value - value:
-        raise InvalidInput(f"{text:.40} is too large a number")
+        raise InvalidInput(f"the number {text:.40} is too large")
     return value
 
 
@@ -111,7 +115,7 @@ _LARGE = "a whole number of thousands of digits"
 
 
 def _refuse_odd(value: Any) -> None:
-    """Rejects what cannot be printed: half a UTF-16 character, or a huge number."""
+    """Rejects unprintable values: half a UTF-16 character, or a huge number."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -147,14 +151,14 @@ _decode = json.JSONDecoder(
 
 
 def check_items(text: str, source: str, place: str = "") -> None:
-    """Refuses JSON of too many items before any of them is made."""
+    """Rejects JSON with too many items before any of them is created."""
     if sum(map(text.count, ",[{")) > MAX_ITEMS:
         limit = f"more than the limit of {MAX_ITEMS} items"
         raise TooLarge(limit, source=source, place=place)
 
 
 def parse_json(text: str, source: str, place: str = "") -> Any:
-    """JSON as the standard has it: no NaN, no infinities, no repeated keys."""
+    """Parses JSON strictly by the standard: no NaN, no infinities, no repeated keys."""
     check_items(text, source, place)
     try:
         value = _decode(text)
@@ -184,8 +188,8 @@ def read_json(path: Path) -> Any:
 class _Plain(yaml.SafeLoader):
     """Safe YAML, limited to what JSON can express.
 
-    A repeated key is an error, not a silent overwrite. Aliases, which can unfold a few
-    lines to gigabytes, and tags are not read.
+    A repeated key is an error, not a silent overwrite. Aliases, which can expand a few
+    lines to gigabytes, and tags are rejected.
     """
 
     def fetch_flow_collection_start(self, token: Any) -> None:
@@ -220,7 +224,7 @@ class _Plain(yaml.SafeLoader):
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """YAML by the safe loader, with repeated keys, aliases and tags refused."""
+    """Parses YAML with the safe loader; rejects repeated keys, aliases, tags."""
     if len(text) > MAX_YAML_CHARACTERS:
         limit = f"longer than the limit of {MAX_YAML_CHARACTERS} characters"
         raise TooLarge(limit, source=source)
@@ -254,7 +258,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def inside(folder: Path, name: str, source: str) -> Path:
-    """The path that a file names, which must stay inside that file's folder."""
+    """Resolves a path named in a file; it must stay inside that file's folder."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         raise InvalidInput(
@@ -275,7 +279,9 @@ def inside(folder: Path, name: str, source: str) -> Path:
 
 @contextmanager
 def atomic_text(path: Path) -> Iterator[TextIO]:
-    """A text file that appears whole or not at all; gzipped if it ends in .gz."""
+    """Opens a text file that appears completely or not at all; gzipped if its name ends
+    in .gz.
+    """
     with atomic_bytes(path) as raw:
         packed = path.suffix == ".gz"
         # mtime=0: the same content gives the same bytes.
@@ -290,7 +296,7 @@ _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 @contextmanager
 def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
-    """A binary file that appears whole or not at all, with the folders it needs."""
+    """Writes a binary file completely or not at all; creates its folders."""
     if not isinstance(path, Address) and _is_stream(path):
         with path.open("wb") as raw:
             yield raw
@@ -319,12 +325,12 @@ def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it is a device or a pipe: a file must not take the place of /dev/null."""
+    """Whether it is a device or a pipe: a file must not replace /dev/null."""
     return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Indented JSON with a final newline; refuses NaN and infinities."""
+    """Writes indented JSON with a final newline; rejects NaN and infinities."""
     with atomic_text(path) as out:
         json.dump(value, out, indent=1, allow_nan=False)
         out.write("\n")
@@ -369,7 +375,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             "the gzipped file is cut off or damaged",
             source=str(path),
             place=f"after line {number}",
-            mend="copy it again, or unpack what is whole of it with `gzip -dc`",
+            mend="copy it again, or recover the intact part with `gzip -dc`",
         ) from error
     except OSError as error:
         reason = error.strerror or str(error)
@@ -382,7 +388,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 def _room(path: Path) -> int:
     """The multiple of the fixed limits that this file size and the memory allow.
 
-    A small file keeps the fixed limits, so what it unpacks to stays small as well.
+    A small file keeps the fixed limits, so that its unpacked content stays small as
+    well.
     """
     try:
         size = path.stat().st_size
@@ -405,7 +412,9 @@ def first_line(path: Path) -> str:
     except TooLarge:
         return "{"
     raise InvalidTrace(
-        "the file is empty", source=str(path), mend="write it again: `forewarn collect`"
+        "the file is empty",
+        source=str(path),
+        mend="write it again with `forewarn collect`",
     )
 
 
@@ -457,7 +466,7 @@ def check_frames(path: Path) -> None:
 
 
 def check_count(path: Path, count: int) -> None:
-    """Raises `TooLarge` when a trace has more frames than we hold."""
+    """Raises `TooLarge` when a trace has more frames than the limit."""
     if count > MAX_FRAMES and count > (most := MAX_FRAMES * _room(path)):
         problem = f"more than {most} frames"
         raise TooLarge(problem, source=str(path), mend=_MEND)

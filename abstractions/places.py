@@ -1,9 +1,10 @@
 """Locations of files: on a disk, or in object storage under an address like
 `s3://b/runs`.
 
-Nothing else knows the difference. An address is a path: functions that open, list or
-join paths accept it unchanged. pyarrow's file systems carry it out, and fsspec's where
-pyarrow has none; credentials come from the environment, never from the address.
+No other module needs to distinguish them. An address is a path: functions that open,
+list or join paths accept it unchanged. pyarrow's file systems carry it out, and
+fsspec's where pyarrow has none; credentials come from the environment, never from the
+address.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Address(PosixPath):
         raise InvalidInput(problem, source=str(self), mend="copy it to a disk")
 
     def input_file(self) -> pa.NativeFile:
-        """Its bytes, from any place in it, for pyarrow."""
+        """Random access to its bytes, for pyarrow."""
         if len(self.parts) < 3:
             self.stat()  # says whether it is there: of a bucket nobody else does
         with self._asked() as (system, name):
@@ -95,11 +96,11 @@ class Address(PosixPath):
 
     def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
         if mode != "rb":
-            raise ValueError(f"storage is not opened as {mode}")
+            raise ValueError(f"storage cannot be opened with mode {mode}")
         return io.BufferedReader(_Told(self.input_file(), self), _AHEAD)
 
     def put(self, file: Path) -> None:
-        """Makes it an object of a file's bytes."""
+        """Uploads a file's bytes as the object."""
         with file.open("rb") as raw, self._asked() as (system, name):
             out = _in_time(lambda: system.open_output_stream(name, compression=None))
             while part := raw.read(_AHEAD):
@@ -135,7 +136,7 @@ class Address(PosixPath):
         return self.exists() and stat.S_ISREG(self.stat().st_mode)
 
     def listed(self) -> list[tuple[Address, bool]]:
-        """What is directly below it, and whether each is an object."""
+        """Its direct children, and whether each is an object."""
         from pyarrow.fs import FileSelector
 
         with self._asked() as (system, name):
@@ -168,7 +169,7 @@ class Address(PosixPath):
 
     @contextmanager
     def _asked(self) -> Iterator[tuple[Any, str]]:
-        """The file system and the path in it; its errors become one line."""
+        """The file system and the path in it; its errors become one-line messages."""
         scheme, *rest = self.parts
         try:
             system, root = _system(scheme.removesuffix(":"), rest[0] if rest else "")
@@ -191,10 +192,10 @@ left_waiting: list[str] = []
 
 
 def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
-    """The storage's answer, if it comes in time.
+    """The storage's answer, if it arrives in time.
 
-    A server can list without end, or send a byte a second. The call itself cannot be
-    cancelled, so it continues in a thread that ends with the process.
+    A server may never stop listing, or send one byte a second. The call itself cannot
+    be cancelled, so it continues in a thread that ends with the process.
     """
     answers: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
 
@@ -222,7 +223,7 @@ def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
 
 
 class _Told(io.RawIOBase):
-    """An object's bytes; errors while they come name it."""
+    """The bytes of an object; reading errors name the object."""
 
     def __init__(self, file: pa.NativeFile, address: Address) -> None:
         self._file, self._address = file, address
@@ -275,9 +276,9 @@ def _system(scheme: str, authority: str) -> tuple[Any, str]:
         system, root = fsspec.core.url_to_fs(address)
     except (ValueError, ImportError) as error:
         raise InvalidInput(
-            f"{scheme} is no storage that is known here",
+            f"{scheme} is not a supported storage scheme",
             source=address,
-            mend="s3, gs and abfs are, and what an installed fsspec knows",
+            mend="use s3, gs, abfs, or another scheme of the installed fsspec",
         ) from error
     return fs.PyFileSystem(fs.FSSpecHandler(system)), root.rstrip("/")
 
@@ -302,7 +303,7 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def settle(file: Path, path: Path) -> None:
-    """Moves a file that was written aside to its place, which keeps its own mode."""
+    """Moves a temporary file to its final place, which keeps its own mode."""
     if isinstance(path, Address):
         path.put(file)
         file.unlink()
@@ -319,7 +320,7 @@ def _new_mode() -> int:
 
 
 def version(path: Path) -> tuple[int, int]:
-    """What changes when a file does."""
+    """A fingerprint that changes when the file does."""
     if isinstance(path, Address):
         return _version(path, int(time.monotonic() / _FRESH_S))
     facts = path.stat()
@@ -333,7 +334,7 @@ def _version(path: Address, now: int) -> tuple[int, int]:
 
 
 def opened(path: Path) -> Any:
-    """What pyarrow reads a file from: its path, or an object's bytes."""
+    """The input from which pyarrow reads a file: its path, or an object's bytes."""
     if not isinstance(path, Address):
         return path
     import pyarrow as pa
@@ -342,7 +343,7 @@ def opened(path: Path) -> Any:
 
 
 def mapped(path: Path) -> pa.NativeFile:
-    """A file's bytes that stay where they are until they are used."""
+    """The bytes of a file, read only when they are used."""
     import pyarrow as pa
 
     return opened(path) if isinstance(path, Address) else pa.memory_map(str(path))

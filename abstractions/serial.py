@@ -59,7 +59,7 @@ def validated(
     source: str,
     error: type[InvalidInput] = InvalidInput,
 ) -> _Model:
-    """The data as the model, or the first thing wrong with it.
+    """The data as the model; raises the first error in it.
 
     Args:
         model: The schema.
@@ -74,7 +74,7 @@ def validated(
         raise error(
             f"expected a mapping of keys, found {kind}",
             source=source,
-            mend=f"it begins with a key and a colon, such as `{wanted}: …`",
+            mend=f"begin with a key and a colon, such as `{wanted}: …`",
         )
     _check_format(model, data, source, error)
     try:
@@ -107,7 +107,7 @@ def _check_format(
     kind, other = wanted.partition("/")[0], given.partition("/")[0]
     if other != kind and other.startswith("forewarn."):
         raise error(
-            f"a file of format {given!r:.60} stands where {wanted!r} is needed",
+            f"the file has the format {given!r:.60}, but {wanted!r} is needed",
             source=source,
             place="format",
             mend="name another file",
@@ -152,7 +152,7 @@ _KINDS = {
 
 
 def _said(details: ErrorDetails) -> str:
-    """What pydantic says, with what was found."""
+    """pydantic's message, with the value that was found."""
     given = details["input"]
     if isinstance(given, dict):
         found = "a mapping of keys"

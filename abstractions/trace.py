@@ -1,4 +1,4 @@
-"""Traces: a header that says what the source could know, and its frames.
+"""Traces: a header that describes the source, and its frames.
 
 `forewarn.abstractions.readers.read_trace` reads one from any format that we know;
 `write_trace` and `trace_writer` write `forewarn.trace/1`, which is JSON Lines.
@@ -32,7 +32,7 @@ FORMAT = "forewarn.trace/1"
 
 @dataclass(frozen=True, slots=True)
 class TraceHeader:
-    """What holds for the whole trace.
+    """Facts about the whole trace.
 
     Args:
         vocabulary: The name of the vocabulary, or the path of its file; None where
@@ -55,16 +55,16 @@ class TraceHeader:
     guarded: bool = False
 
     def can_know(self, key: str) -> bool:
-        """Whether a frame may carry that signal."""
+        """Whether a frame may contain that signal."""
         return key in self.provides or key.partition("(")[0] in self.provides
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a trace may record beside the signals of a frame.
+    """What a trace may record in addition to a frame's signals.
 
     The proposal, what was executed and the tool's output are whatever JSON the source
-    wrote. A label of None means that nobody has labelled the trace.
+    wrote. A label of None means that the trace is not labelled.
     """
 
     proposal: Any = None
@@ -103,7 +103,7 @@ class Trace:
             names: The requested signals; by default all that every frame has.
 
         Raises:
-            InvalidTrace: A signal that is wanted is absent from a frame.
+            InvalidTrace: A requested signal is absent from a frame.
         """
         if names is None:
             common = set(self.frames[0].values) if self.frames else set()
@@ -118,7 +118,7 @@ class Trace:
         except KeyError:
             at = next(i for i, f in enumerate(self.frames) if name not in f.values)
             raise InvalidTrace(
-                f"{name} is provided, but absent from this frame",
+                f"{name} is listed in provides, but missing from this frame",
                 place=f"frame {at}",
             ) from None
         return array_of(values, self._is_number(name))
@@ -163,7 +163,7 @@ class TraceWriter:
         check_order(self._last, frame)
         for key, value in frame.values.items():
             if not self._header.can_know(key):
-                raise InvalidTrace(f"the header does not provide {key}")
+                raise InvalidTrace(f"{key} is not listed in the header's provides")
             if not is_value(value):
                 raise SignalFault(f"{key} cannot be written: {value!r:.60}")
         self._last = frame
@@ -193,7 +193,7 @@ class TraceWriter:
 def trace_writer(
     path: Path, header: TraceHeader, vocabulary: Vocabulary | None = None
 ) -> Iterator[TraceWriter]:
-    """A writer, frame by frame; the file appears whole at the end or not at all.
+    """Writes frame by frame; the file appears completely at the end or not at all.
 
     A vocabulary that does not ship is written into the trace itself, so the trace can
     be read anywhere: the given one, or the one at the path in the header.
@@ -245,24 +245,24 @@ def check_order(last: Frame | None, frame: Frame) -> None:
         what = "repeated" if frame.sequence == last.sequence else "goes back"
         raise InvalidTrace(
             f"the sequence {frame.sequence} {what}",
-            mend="number the frames as they came, from 0",
+            mend="number the frames in order, from 0",
         )
     if frame.time_s <= last.time_s:
         raise InvalidTrace(
             f"the time {frame.time_s:g} s does not come after {last.time_s:g} s",
-            mend="order the frames by time, each once",
+            mend="sort the frames by time, without duplicates",
         )
 
 
 def is_value(value: object) -> bool:
-    """Whether a frame may hold it: a finite number, a truth value, a name, none."""
+    """Whether a frame may contain it: a finite number, truth value, name or none."""
     if value is None or isinstance(value, bool | str):
         return True
     return isinstance(value, int | float) and value - value == 0
 
 
 def plain_values(key: str) -> Callable[[object], Value]:
-    """What checks the values of a signal that no vocabulary describes."""
+    """The check for values of a signal without a vocabulary."""
 
     def check(value: object) -> Value:
         if not is_value(value):

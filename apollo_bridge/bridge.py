@@ -36,7 +36,7 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 class ApolloWorld(SteppedWorld):
-    """Apollo, frame after frame. It drives by itself; actions only hold it back.
+    """Apollo, frame after frame. It drives by itself; actions only slow or stop it.
 
     Args:
         bridge: The way to it: `tcp://HOST:PORT` of cyber_bridge, or `node`.
@@ -53,7 +53,7 @@ class ApolloWorld(SteppedWorld):
 
     @staticmethod
     def example() -> Example:
-        """On the stand-in, which drives on SUMO."""
+        """A world on the stand-in, which drives on SUMO."""
         # By its name, for the stand-in leans on this world and not the reverse.
         found = import_module("forewarn.apollo_bridge.lockstep")
         return Example(make=found.example_world, steps=20)
@@ -97,7 +97,7 @@ class ApolloWorld(SteppedWorld):
     ) -> Self:
         """A world on an existing bus; closing the world closes the bus.
 
-        A clock of its own makes it an embedded one: Apollo's time is simulated.
+        With its own clock it is an embedded world: Apollo's time is simulated.
         """
         world = cls.__new__(cls)
         world._set_up(
@@ -127,7 +127,7 @@ class ApolloWorld(SteppedWorld):
             if name not in channels.INPUTS or name in ("localization", "chassis"):
                 known = [n for n in channels.INPUTS if n not in (PIVOT, "chassis")]
                 raise InvalidInput(
-                    f"there is no input {name!r:.60} that can be done without",
+                    f"{name!r:.60} is not an optional input",
                     mend=near_miss(name, known) or f"there are {', '.join(known)}",
                 )
         self._connect, self._clock = connect, clock
@@ -200,7 +200,7 @@ class ApolloWorld(SteppedWorld):
             bus.close()
 
     def _listen(self) -> Bus:
-        """The bus, with what comes on it kept from now on."""
+        """The bus, whose messages are kept from now on."""
         if self._closed:
             raise InvalidInput(f"the world cannot begin: {self.over}")
         if self._bus is None:
@@ -210,7 +210,7 @@ class ApolloWorld(SteppedWorld):
         return self._bus
 
     def actuator(self) -> ApolloActuator:
-        """Knows by which ways Apollo can be held back."""
+        """Knows the ways to slow or stop Apollo."""
         commander = self.commander
         telemetry = commander.telemetry
         return ApolloActuator(commander.paths, lambda: telemetry.emergency_stop)
@@ -225,7 +225,7 @@ class ApolloWorld(SteppedWorld):
         return [] if shown is None else shown.ground()
 
     def things(self) -> list[Thing]:
-        """Who is on the roads, for live views."""
+        """The road users, for live views."""
         shown = self._shown
         return [] if shown is None else shown.things()
 
@@ -233,7 +233,7 @@ class ApolloWorld(SteppedWorld):
 
     @property
     def commander(self) -> Commander:
-        """What commands Apollo; there is one from the first frame on."""
+        """The object that commands Apollo; available from the first frame on."""
         if self._commander is None:
             raise InvalidInput("the world has not begun")
         return self._commander
@@ -261,7 +261,7 @@ class ApolloWorld(SteppedWorld):
         )
 
     def _pivot_s(self) -> float:
-        """When the newest message of the pivot was made."""
+        """The time of the pivot's newest message."""
         newest = self._inbox.newest(PIVOT)
         stamped = None if newest is None else stamp(newest.message)
         if stamped is None:
@@ -293,7 +293,7 @@ class ApolloWorld(SteppedWorld):
 
 
 class ApolloPilot:
-    """Apollo drives by itself: the proposal is to let it."""
+    """Apollo drives by itself; the proposal is to let it continue."""
 
     def reset(self, seed: int) -> None:
         """Apollo is already running, so nothing is started."""

@@ -3,8 +3,8 @@
 The classes live in a descriptor pool of our own. Apollo's generated classes, or those
 of `wheelos-msgs`, register in protobuf's default pool; the two exchange bytes. `protos`
 holds the parts of the `.proto` files that the bridge uses, and what `make protos`
-compiles from them. Field numbers are those of Apollo 5 to 9; what differs between the
-editions is in folders of their own.
+compiles from them. Field numbers are those of Apollo 5 to 9; differences between
+editions are in separate folders.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Messages:
             return self._classes[name]
         except KeyError:
             raise InvalidInput(
-                f"Apollo {self.edition} has no message {name!r:.80} that we know",
+                f"no message {name!r:.80} is known in Apollo {self.edition}",
                 mend=near_miss(name, self._classes),
             ) from None
 

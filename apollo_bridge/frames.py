@@ -93,7 +93,7 @@ class Reassembly:
         """The frames that are whole now, in their order.
 
         Raises:
-            BrokenStream: The bytes are no frames; the connection is to be closed.
+            BrokenStream: The bytes are not frames; the connection must be closed.
         """
         self._data += data
         frames: list[Frame] = []
@@ -125,7 +125,7 @@ class Reassembly:
                 return AddWriter(self._name(), self._name())
             case 4:
                 return Publish(self._name(), self._bytes(begin))
-        raise BrokenStream(f"there is no operation {operation}")
+        raise BrokenStream(f"{operation} is not a known operation")
 
     def _take(self, count: int) -> None:
         """Advances by this many bytes, all of which must be present."""

@@ -41,7 +41,7 @@ class Lane:
         driving: Whether it is for cars.
         before: The lanes that lead to it.
         after: The lanes that it leads to.
-        left: The lane to its left that goes the same way, if there is one.
+        left: The lane to its left in the same direction, if there is one.
         right: The lane to its right.
         lights: The traffic lights that govern it.
         stops: Whether a sign demands stopping before it.
@@ -67,7 +67,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Crosswalk:
-    """Where pedestrians cross: its middle line and its width."""
+    """A crosswalk: its middle line and its width."""
 
     name: str
     junction: str
@@ -128,7 +128,7 @@ class _Segment(NamedTuple):
     heading: float
 
     def place(self, x: float, y: float) -> tuple[float, LanePoint]:
-        """How far a point is from it, and where on it the point is."""
+        """A point's distance from the lane, and its position along it."""
         dx, dy = x - self.ax, y - self.ay
         along = dx * self.ux + dy * self.uy
         left = dy * self.ux - dx * self.uy
@@ -197,7 +197,7 @@ def _parsed(path: Path) -> Any:
             made.ParseFromString(data)
     except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"not a map of Apollo: {str(error) or 'it cannot be decoded'}",
+            f"not an Apollo map: {str(error) or 'it cannot be decoded'}",
             source=str(path),
         ) from error
     return made
@@ -403,7 +403,7 @@ class Network(Junctions[str, Movement]):
         self.edge_of[name] = edge
 
     def _beside(self, lane: Lane) -> Iterator[Lane]:
-        """The lanes that lie beside one and go the same way, from the right."""
+        """The neighbouring lanes in the same direction, from the right."""
         seen = {lane.name}
         while (right := self._free(lane.right)) and right.name not in seen:
             lane = right
@@ -416,7 +416,7 @@ class Network(Junctions[str, Movement]):
             following = self._free(following.left)
 
     def _free(self, name: str) -> Lane | None:
-        """A neighbour, if it is a lane of the road that has no name yet."""
+        """A neighbouring lane of the same road that has no name yet, if any."""
         lane = self.map.lanes.get(name)
         fits = lane is not None and lane.driving and not lane.junction
         return lane if fits and name not in self.name_of else None

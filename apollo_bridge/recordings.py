@@ -46,10 +46,10 @@ def read_record(
 
     Args:
         path: The file.
-        channels: Those that are wanted; None: all.
+        channels: The requested channels; None means all.
 
     Raises:
-        InvalidTrace: It is not a record, or is damaged.
+        InvalidTrace: It is not a record, or it is damaged.
     """
     for kind, size, file in _sections(path):
         if kind == _CHUNK_BODY:
@@ -71,7 +71,7 @@ def record_channels(path: Path) -> dict[str, str]:
 
 
 def write_record(path: Path, said: Iterable[tuple[str, Any, int]]) -> int:
-    """Writes messages with their channels and times in ns; gives their number."""
+    """Writes messages with their channels and times in ns; returns their number."""
     try:
         from cyber_record.record import Record
     except ImportError as error:
@@ -112,7 +112,7 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
                 at = begin + _HEADER_BYTES
             elif not 0 <= size <= end - begin:
                 raise CutRecord(
-                    "it is cut, or broken", source=str(path), place=f"byte {at}"
+                    "it is cut off or damaged", source=str(path), place=f"byte {at}"
                 )
             else:
                 yield kind, size, file
@@ -161,7 +161,7 @@ class _Reading:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise self.broken("a number has no end")
+        raise self.broken("a number is cut off")
 
 
 def _messages(
@@ -195,7 +195,7 @@ def _fields(
     wanted: Collection[int],
     channels: Collection[str] | None = None,
 ) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of one protobuf message; of unwanted channels only the first."""
+    """The fields of one protobuf message; for unwanted channels only the first."""
     end = reading.left - size
     while reading.left > end:
         tag = reading.number()
@@ -217,9 +217,9 @@ def _fields(
         elif wire in (1, 5):
             reading.skip(8 if wire == 1 else 4)
         else:
-            raise reading.broken("not a field of a message")
+            raise reading.broken("this is not a field of a message")
     if reading.left < end:
-        raise reading.broken("a message is longer than it says")
+        raise reading.broken("a message is longer than its stated size")
 
 
 def _name(value: int | bytes | None, reading: _Reading) -> str:
@@ -237,9 +237,8 @@ _NEARLY = 0.9
 class RecordedDrive:
     """The frames of one record. Only the newest message of each input is decoded.
 
-    `provides` lists the signals that follow from the channels that it has; `faults`
-    counts frames with impossible values in their messages, and `fault` describes that
-    of the last frame.
+    `provides` lists the signals that its channels allow; `faults` counts frames with
+    impossible values in their messages, and `fault` describes the last one.
 
     Args:
         path: The `.record` file.
@@ -274,8 +273,8 @@ class RecordedDrive:
         for channel in self.channels.values():
             if there[channel.name] != channel.type:
                 raise InvalidInput(
-                    f"{channel.name} holds {there[channel.name]:.80}, not"
-                    f" {channel.type}",
+                    f"{channel.name} contains {there[channel.name]:.80}, not "
+                    f"{channel.type}",
                     source=str(path),
                 )
         inputs = [name for name in INPUTS if name in self.channels]
@@ -286,7 +285,7 @@ class RecordedDrive:
     def frames(self) -> Iterator[Frame]:
         """The frames, each at the first localization message of its period.
 
-        What was recorded at that very moment belongs to it, in whatever order.
+        Messages recorded at that exact moment belong to it, in any order.
         """
         newest = _Newest(self._messages, self.channels, str(self._path))
         names = {channel.name: name for name, channel in self.channels.items()}

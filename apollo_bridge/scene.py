@@ -69,7 +69,7 @@ class Anywhere:
 
 
 class ApolloScene(Scene):
-    """Everyone at one moment, and how they came there.
+    """All road users at one moment, with their past paths.
 
     Args:
         network: The map's lanes, by the names that they have in `roads`.
@@ -130,7 +130,7 @@ class ApolloScene(Scene):
     # -- what the messages say --------------------------------------------------------
 
     def see_ego(self, time_s: float, pose: Any, speed: float, chassis: Any) -> None:
-        """Takes in the ego's place and lights; its lane is empty off the map."""
+        """Updates the ego's position and lights; its lane is empty off the map."""
         body, ego = self.body, self.ego
         heading = pose.heading
         ego.x = pose.position.x + body.front_m * math.cos(heading)
@@ -150,7 +150,7 @@ class ApolloScene(Scene):
         ego.lamps = Lamps(bool(shown.low_beam), bool(shown.high_beam))
 
     def _drift(self, place: LanePoint, passed_s: float) -> None:
-        """How fast the ego moves across its lane, from where it was before."""
+        """The ego's lateral speed, from its previous position."""
         point, lane = self._before
         if not lane or place.lane in self.network.map.lanes[lane].after:
             return  # it drove on, and lanes need not be smooth there
@@ -159,10 +159,10 @@ class ApolloScene(Scene):
         self.ego.lateral = aside if abs(aside) > _LATERAL else 0.0
 
     def see_others(self, obstacles: Any, prediction: Any, lights: Any) -> None:
-        """Takes in everyone else, and the lights.
+        """Updates the other road users and the lights.
 
         Raises:
-            SignalFault: Someone's place, course or speed is not known.
+            SignalFault: A road user's position, heading or speed is unknown.
         """
         self._foretold = {
             str(each.perception_obstacle.id): each.trajectory
@@ -213,7 +213,7 @@ class ApolloScene(Scene):
         mover.at_m = best.along_m
 
     def _fitting(self, mover: Mover) -> list[tuple[float, LanePoint]]:
-        """The lanes that a road user may be on, and how badly each fits."""
+        """The lanes that a road user may be on, with a cost for each."""
         found: list[tuple[float, LanePoint]] = []
         lanes = self.network.map.lanes
         for off, place in self.network.map.near(mover.x, mover.y):
@@ -232,7 +232,7 @@ class ApolloScene(Scene):
         )[1]
 
     def _led(self, place: LanePoint, way: Sequence[Point]) -> int:
-        """How many of a road user's next predicted points lie on a lane."""
+        """The number of a road user's next predicted points that lie on a lane."""
         lanes = self.network.map.lanes
         onward = [place.lane]
         lane = lanes[place.lane]
@@ -250,7 +250,7 @@ class ApolloScene(Scene):
         return hits
 
     def edges_ahead(self, way: Sequence[Point]) -> Container[str]:
-        """The edges that a way leads over; anywhere, if it does not leave its own."""
+        """The edges of a path; any edge, if the path does not leave its first."""
         edges: dict[str, None] = {}
         lanes, network = self.network.map.lanes, self.network
         for a, b in zip(way, way[1:], strict=False):
@@ -264,17 +264,19 @@ class ApolloScene(Scene):
 
 
 def check_obstacles(obstacles: Any) -> None:
-    """Raises `SignalFault` unless all who matter have a place, course, speed, size."""
+    """Raises `SignalFault` unless all relevant road users have a position, heading,
+    speed and size.
+    """
     for obstacle in () if obstacles is None else obstacles.perception_obstacle:
         if obstacle.type in (_PEDESTRIAN, _VEHICLE, _BICYCLE, _MOVABLE):
             mover_of(obstacle)
 
 
 def mover_of(obstacle: Any) -> Mover:
-    """A road user from perception, placed by the middle.
+    """A road user from perception, positioned by its centre.
 
     Raises:
-        SignalFault: Their place, course, speed or size is not known.
+        SignalFault: Their position, heading, speed or size is unknown.
     """
     at, velocity = obstacle.position, obstacle.velocity
     speed = math.hypot(velocity.x, velocity.y)
@@ -284,5 +286,7 @@ def mover_of(obstacle: Any) -> Mover:
     )  # fmt: skip
     size = mover.length + mover.width
     if not math.isfinite(mover.x + mover.y + mover.heading + speed + size):
-        raise SignalFault(f"obstacle {obstacle.id} has no place, course, speed or size")
+        raise SignalFault(
+            f"obstacle {obstacle.id} has no position, heading, speed or size"
+        )
     return mover

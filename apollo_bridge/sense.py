@@ -1,9 +1,9 @@
 """Apollo's channels to signals: the known values and their age.
 
-The signals mean what they mean on SUMO: the same senses look, here at a road that is
-put together from the map, localization, perception and prediction. What Apollo measures
-itself is taken from there. If an input never came, its signals are left out; an old one
-shows in its age signal. NaN never passes.
+The signals mean the same as on SUMO: the same code computes them, here on a road built
+from the map, localization, perception and prediction. Values that Apollo measures
+itself are used directly. If an input never arrived, its signals are left out; its age
+is a signal. NaN never passes.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _MOST_M = 1000.0
 
 
 def mapless(body: Body, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The signals at one moment, of the inputs that came.
+    """The signals at one moment, from the inputs that arrived.
 
     Args:
         body: The ego's.
         inputs: The newest message of each input.
 
     Raises:
-        SignalFault: A place, course, speed or size is not known.
+        SignalFault: A position, heading, speed or size is unknown.
     """
     values: dict[str, Any] = {}
     lights, planning = inputs.get("lights"), inputs.get("planning")
@@ -67,7 +67,7 @@ def mapless(body: Body, inputs: Mapping[str, Any]) -> dict[str, Any]:
     if inputs.get("obstacles") is not None:
         pose = inputs["localization"].pose
         if not math.isfinite(pose.position.x + pose.position.y + pose.heading):
-            raise SignalFault("localization has no place or heading")
+            raise SignalFault("localization has no position or heading")
         ego = _ego(body, pose)
         path = _path(planning, ego, body)
         values |= _others(ego, path, inputs["obstacles"].perception_obstacle)
@@ -104,7 +104,7 @@ def _light(detection: Any) -> dict[str, Any]:
 
 
 def _ego(body: Body, pose: Any) -> Mover:
-    """The ego's body, placed by its middle."""
+    """The ego's body, positioned by its centre."""
     middle = body.length_m / 2.0 - body.back_m
     return Mover(
         EGO, pose.position.x + middle * math.cos(pose.heading),
@@ -156,7 +156,7 @@ def _others(ego: Mover, path: Sequence[Point], found: Any) -> dict[str, Any]:
 
 
 def _ahead(path: Sequence[Point], other: Mover, width: float) -> float | None:
-    """How far along the path a road user's rear is; None if they are not on it."""
+    """The position of a road user's rear along the path; None if not on it."""
     along = 0.0
     reach = (width + other.width) / 2.0
     for (ax, ay), (bx, by) in zip(path, path[1:], strict=False):
@@ -234,9 +234,9 @@ def provided(
     """The signals that frames carry, from these inputs and with this map.
 
     Args:
-        road_map: Without one there are those of the car itself, of who is near, and of
-            the light that perception sees.
-        inputs: Those of `INPUTS` that are listened to.
+        road_map: Without one, there are only signals of the car itself, of nearby road
+            users, and of the light that perception sees.
+        inputs: The inputs, among `INPUTS`, that are read.
         surroundings: The given weather and time of day, by signal.
     """
     constant = set(Surroundings.model_fields) - set(surroundings)
@@ -255,7 +255,7 @@ def provided(
 
 
 class ApolloSenses:
-    """What the ego knows, frame after frame.
+    """The ego's knowledge, updated frame by frame.
 
     Args:
         road_map: Apollo's map.
@@ -341,7 +341,7 @@ class ApolloSenses:
     def _around(
         self, time_s: float, speed: float, inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """What the ego knows of the road, and of others if they are all known."""
+        """The ego's knowledge of the road, and of other road users if all are known."""
         try:
             check_obstacles(inputs.get("obstacles"))
         except SignalFault as fault:
@@ -356,7 +356,7 @@ class ApolloSenses:
         return values
 
     def _own(self, pose: Any, chassis: Any) -> dict[str, Any]:
-        """What the car measures itself; what it does not measure is left out."""
+        """The car's own measurements; unknown ones are left out."""
         speed = abs(chassis.speed_mps)
         before, self._speed = self._speed, speed
         gains = _along(pose)
@@ -414,7 +414,7 @@ class _Looking:
     def look(
         self, time_s: float, speed: float, inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The signals; empty if the ego is on no lane of the map."""
+        """The signals; empty if the ego is not on a lane of the map."""
         scene, planning = self.scene, inputs.get("planning")
         line = [] if planning is None else [each.id for each in planning.lane_id]
         routing = inputs.get("routing")
@@ -423,7 +423,7 @@ class _Looking:
         scene.route_lanes = frozenset(line)
         pose, chassis = inputs["localization"].pose, inputs["chassis"]
         if not math.isfinite(pose.position.x + pose.position.y + pose.heading):
-            raise SignalFault("localization has no place or heading")
+            raise SignalFault("localization has no position or heading")
         scene.see_ego(time_s, pose, speed, chassis)
         if not scene.ego.lane:
             return {}

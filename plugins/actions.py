@@ -144,7 +144,7 @@ class Actions:
         if spec is None:
             hint = near_miss(action.name, self._specs)
             raise InvalidAction(
-                f"the world knows no action {action.name!r:.60}",
+                f"the world has no action {action.name!r:.60}",
                 mend=hint or f"known are {', '.join(self._specs)}",
             )
         for name, value in action.arguments.items():

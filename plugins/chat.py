@@ -135,7 +135,7 @@ def _check_replies(path: Path) -> None:
         validated(_Header, first, f"{path}: line 1")
     except InvalidInput as error:
         raise InvalidInput(
-            "it holds no replies, and is not written over",
+            "it is not a file of replies, so it is not overwritten",
             source=str(path),
             mend="name another folder",
         ) from error
@@ -172,16 +172,16 @@ class Replayed:
         """
         if self._next >= len(self._lines):
             raise ReplayMismatch(
-                f"{self._source}: the model is asked once more than the"
-                f" {len(self._lines)} times that are recorded"
+                f"{self._source}: only {len(self._lines)} replies are recorded, "
+                "and the model is asked again"
             )
         line = self._lines[self._next]
         self._next += 1
         if line.prompt != prompt_hash(self._model, messages):
             raise ReplayMismatch(
-                f"{self._source}: line {self._next + 1}: the model is asked something"
-                " else than when this reply was recorded (record it again, or run what"
-                " was run then)"
+                f"{self._source}: line {self._next + 1}: this reply was "
+                "recorded for another question (record it again, or repeat "
+                "the recorded command)"
             )
         return Reply(line.text, line.tokens_in, line.tokens_out)
 
@@ -241,7 +241,7 @@ class Partner:
         path = None if self._replies is None else self._replies / f"{seed}.jsonl"
         if path is None:
             if self._live is None:
-                raise InvalidInput("no model and no replies")
+                raise InvalidInput("there is neither a model nor recorded replies")
             return self._live
         if self._live is None:
             return Replayed(path)
@@ -270,11 +270,11 @@ def checked_url(url: str) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidInput("base_url is no http address")
+        raise InvalidInput("base_url is not an http address")
     if parts.username or parts.password or parts.query:
         raise InvalidInput(
-            "base_url holds more than an address",
-            mend="keys come from the environment, as the provider names them",
+            "base_url contains more than an address",
+            mend="put keys in the environment variables that the provider defines",
         )
     return url
 
@@ -330,8 +330,8 @@ class LangChainChat:
             # Providers raise their own kinds, for want of a key above all.
             raise InvalidInput(
                 f"the model {model!r:.60} cannot be used: {error}",
-                mend="PROVIDER:MODEL, such as ollama:llama3.1; keys come from the"
-                " environment",
+                mend="write PROVIDER:MODEL, such as ollama:llama3.1; keys come "
+                "from the environment",
             ) from error
         weakref.finalize(self, _close, self._model)
 
@@ -347,7 +347,8 @@ class LangChainChat:
             if not self._answered and _is_refused(error):
                 where = self._address or "its usual address"
                 raise Unreachable(
-                    f"the model {self._name} is not there: {where} refuses connections"
+                    f"the model {self._name} cannot be reached: {where} refuses "
+                    "connections"
                 ) from error
             raise ModelError(f"{type(error).__name__}: {error}") from error
         self._answered = True

@@ -37,7 +37,8 @@ def with_columns(
         signal = vocabulary.signals.get(column.signal)
         if signal is None:
             raise InvalidInput(
-                f"no signal {column.signal!r:.60} for the column {name!r:.60}",
+                f"the column {name!r:.60} names the unknown"
+                f" signal {column.signal!r:.60}",
                 mend=near_miss(column.signal, vocabulary.signals),
             )
         aliases[name] = Alias.of(

@@ -35,7 +35,7 @@ def found(place: str) -> Callable[..., Any]:
     except FileNotFoundError as error:
         path = Path(module)
         raise InvalidInput(
-            f"no file {module!r:.200}, which should hold {name}",
+            f"there is no file {module!r:.200}, in which {name} should be",
             mend=mend_of(error, path),
         ) from None
     except (ImportError, AttributeError, OSError, SyntaxError, ValueError) as error:

@@ -74,15 +74,15 @@ def compile_predicate(text: str) -> Test:
     predicate = vocabulary.predicates.get(match[1]) if match else None
     if match is None or predicate is None:
         raise InvalidInput(
-            f"{text!r:.80} is no object predicate",
+            f"{text!r:.80} is not an object predicate",
             mend=near_miss(text.split("(")[0], vocabulary.predicates)
             or "such as is_inside(Fork, Microwave)",
         )
     names = [part.strip() for part in match[2].split(",")]
     if len(names) not in predicate.arities or not all(map(OBJECT.fullmatch, names)):
         raise InvalidInput(
-            f"{text!r:.80} is not about {' or '.join(map(str, predicate.arities))}"
-            " objects"
+            f"{text!r:.80} does not take {' or '.join(map(str, predicate.arities))} "
+            "objects"
         )
     name, everyone = _quantified(names[0])
     test, able = _test(predicate.name, names[1:])

@@ -115,8 +115,9 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             ):
                 name = str(tool.get("name") or tool.get("type"))
                 raise InvalidInput(
-                    f"the tool {name!r:.60} does not run here: nobody can guard it",
-                    mend="leave it out, or name it among the harmless ones",
+                    f"the tool {name!r:.60} does not run in this process, so "
+                    "it cannot be guarded",
+                    mend="leave it out, or list it as harmless",
                 )
 
     def wrap_tool_call(

@@ -112,7 +112,7 @@ class LogWorld(SteppedWorld):
         period_s = period_s or regular_period(np.array([at for at, _ in first]))
         if period_s is None:
             raise InvalidInput(
-                "its rows do not come regularly",
+                "its rows are not evenly spaced in time",
                 source=str(self._paths[0]),
                 mend="give the time between two frames as period_s",
             )
@@ -131,9 +131,9 @@ class LogWorld(SteppedWorld):
     def begin(self, seed: int) -> None:
         if seed >= self.episodes:
             raise InvalidInput(
-                f"there are {self.episodes} logs, and the first has number 0",
-                mend=f"ask for seeds 0 to {self.episodes - 1}: --seed says the first,"
-                " --episodes how many",
+                f"there are {self.episodes} logs, and the first is number 0",
+                mend=f"use seeds 0 to {self.episodes - 1}: --seed is the first, "
+                "--episodes the number",
             )
         self._path = self._paths[seed]
         self._rows = self._read(self._path)
@@ -158,16 +158,16 @@ class LogWorld(SteppedWorld):
         at_s, values = rows[self._next - 1]
         if time_s - at_s > max(MOST_HELD_S, period_s):
             raise InvalidInput(
-                f"there is no row from {at_s:g} s to {time_s:g} s after its beginning",
+                f"there are no rows between {at_s:g} s and {time_s:g} s",
                 source=str(self._path),
-                mend="cut it into two logs",
+                mend="split it into two logs",
             )
         blank = [name for name in self._provides if name not in values]
         if blank:
             raise InvalidInput(
-                f"{', '.join(blank)} is blank {at_s:g} s after its beginning",
+                f"{', '.join(blank)} is blank at {at_s:g} s",
                 source=str(self._path),
-                mend="if that means that it is not there, set `blanks: none`",
+                mend="if a blank means that the thing is absent, set `blanks: none`",
             )
         if rows[-1][0] < by_s + period_s - 2.0 * self._late_s:
             self.over = "the log is over"
@@ -191,7 +191,7 @@ class LogWorld(SteppedWorld):
             raise InvalidInput(
                 "no column is a signal",
                 source=str(path),
-                mend="say by `columns` what they hold",
+                mend="map the columns to signals with `columns`",
             )
         return found
 
@@ -226,7 +226,9 @@ def _told(path: Path, mapping: TopicMap) -> list[tuple[float, Mapping[str, Any]]
         rows = [each for each in due if each is not None]
     check_count(path, len(rows))
     if not rows:
-        raise InvalidInput("some of the mapping's topics say nothing", source=str(path))
+        raise InvalidInput(
+            "some of the mapping's topics have no messages", source=str(path)
+        )
     return list(rows)
 
 

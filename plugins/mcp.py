@@ -292,8 +292,8 @@ async def _started(
             await upstream.__aenter__()
     except (OSError, MCPError) as error:
         raise NoServer(
-            f"the MCP server {command[0]!r:.80} does not start: {error} (try its"
-            " command by itself)"
+            f"the MCP server {command[0]!r:.80} does not start: {error} "
+            "(try running its command alone)"
         ) from error
     try:
         yield upstream

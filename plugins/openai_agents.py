@@ -64,14 +64,15 @@ def guarded_tools(
             found.append(_guarded(tool, guard, run))
         elif isinstance(tool, FunctionTool):
             raise InvalidInput(
-                f"the tool {tool.name!r:.60} is an MCP server's: whether a call failed"
-                " is not reported here",
-                mend="guard the server: `forewarn mcp guard`",
+                f"the tool {tool.name!r:.60} belongs to an MCP server, so "
+                "failed calls are not reported here",
+                mend="guard the server with `forewarn mcp guard`",
             )
         else:
             raise InvalidInput(
-                f"the tool {tool.name!r:.60} does not run here: nobody can guard it",
-                mend="leave it out, or name it among the harmless ones",
+                f"the tool {tool.name!r:.60} does not run in this process, "
+                "so it cannot be guarded",
+                mend="leave it out, or list it as harmless",
             )
     return found
 

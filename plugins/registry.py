@@ -95,7 +95,8 @@ def load(role: Role, name: str) -> Callable[..., Any]:
     if len(points) > 1:
         offered = " and ".join(_package(point) for point in points)
         raise InvalidInput(
-            f"{offered} both offer a {role} {name!r}", mend="uninstall one of them"
+            f"{offered} both offer a {role} named {name!r}",
+            mend="uninstall one of them",
         )
     point = points[0]
     try:
@@ -154,7 +155,7 @@ def _make(
         wanted = {n for n in dir(contract) if not n.startswith("_")}
         wanted |= set(contract.__annotations__)
         lacks = ", ".join(sorted(n for n in wanted if not hasattr(made, n)))
-        raise BrokenPlug(f"the {role} {name} is none: it has no {lacks}")
+        raise BrokenPlug(f"{name} is not a {role}: it has no {lacks}")
     return made
 
 
@@ -166,7 +167,7 @@ def _settings(
     This many of its first parameters are not settings.
     """
     if not all(isinstance(key, str) for key in settings):
-        raise InvalidInput("the names of settings are words", source=source)
+        raise InvalidInput("the names of settings must be words", source=source)
     schema = _schema(factory, parts)
     if schema is None:
         return settings

@@ -75,14 +75,16 @@ class Draw(Strict):
             if bounds is not None and bounds[0] > bounds[1]:
                 raise ValueError("the lower end is above the upper one")
         if self.integer is not None and max(map(abs, self.integer)) > MAX_INTEGER:
-            raise ValueError(f"no integer beyond {MAX_INTEGER} can be drawn")
+            raise ValueError(f"integers above {MAX_INTEGER} cannot be drawn")
         if self.weights is not None and (
             self.choice is None
             or len(self.weights) != len(self.choice)
             or min(self.weights) < 0
             or sum(self.weights) <= 0
         ):
-            raise ValueError("weights need a choice, one not negative for each")
+            raise ValueError(
+                "weights must have one non-negative number for each choice"
+            )
         return self
 
     def __str__(self) -> str:
@@ -149,7 +151,7 @@ def filled(settings: Any, drawn: Mapping[str, Plain], source: str, place: str) -
         name = settings[1:]
         if name not in drawn:
             raise InvalidInput(
-                f"nothing is drawn for {settings}",
+                f"no distribution is given for {settings}",
                 source=source,
                 place=place,
                 mend=near_miss(name, drawn),

@@ -228,7 +228,7 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
     for name in file.expected_base_rate:
         if name not in names:
             raise InvalidScenario(
-                f"a base rate is expected of {name!r}, which is not watched",
+                f"a base rate is given for {name!r}, which is not watched",
                 source=source,
                 place="expected_base_rate",
                 mend=near_miss(name, names),
@@ -385,7 +385,7 @@ def load_family(name_or_path: str) -> Family:
     path = shipped.get(name_or_path, Path(name_or_path))
     if name_or_path not in shipped and path.suffix != SUFFIX:
         raise InvalidScenario(
-            f"no family of scenarios {name_or_path!r}",
+            f"there is no family of scenarios {name_or_path!r}",
             mend=near_miss(name_or_path, shipped) or "`forewarn scenarios` lists",
         )
     content = parse_yaml(read_text(path), str(path))
@@ -398,7 +398,7 @@ def _book(content: Any, source: str) -> TaskBook:
     """The tasks that a family's file is for."""
     if not isinstance(content, dict) or not isinstance(content.get("tasks"), dict):
         raise InvalidScenario(
-            "it has no tasks, and so is no family of scenarios", source=source
+            "it has no tasks, so it is not a family of scenarios", source=source
         )
     plug = validated(Plug, content["tasks"], source, InvalidScenario)
     return make_task_book(plug.name, plug.settings, source)

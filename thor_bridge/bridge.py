@@ -218,7 +218,7 @@ class _Episodes(SteppedHousehold):
 
     def _controller_now(self) -> _Controller:
         if self._controller is None:
-            raise InvalidInput(f"the world shows nothing: {self.over}")
+            raise InvalidInput(f"the world cannot be shown: {self.over}")
         return self._controller
 
     def _position(self) -> tuple[float, float, float]:

@@ -191,9 +191,9 @@ def replay(
             scene = recording.scene
             if scene.removesuffix("_physics") not in known and scene not in known:
                 raise InvalidInput(
-                    f"no scene {scene!r:.60} among the scenes",
+                    f"there is no scene {scene!r:.60}",
                     source=str(outcomes),
-                    mend="--scenes FILE gives a file that has it",
+                    mend="give a file that contains it with --scenes FILE",
                 )
             if controller is None and inside:
                 controller = LocalController(scene, scenes=known)

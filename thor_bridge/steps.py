@@ -76,7 +76,8 @@ def parse_step(text: str) -> Action:
     if verb == "fill_liquid":
         if len(rest) < 2:
             raise InvalidInput(
-                f"{text!r:.80} lacks its liquid", mend="such as fillLiquid Mug water"
+                f"{text!r:.80} lacks its liquid",
+                mend="write it as in: fillLiquid Mug water",
             )
         arguments["liquid"] = rest.pop().lower()
     if not rest and verb not in BARE:
@@ -104,7 +105,7 @@ def name_in(
     """The name of an action's object, and its number if it has one."""
     given = arguments.get(key)
     if not isinstance(given, str) or not given:
-        raise InvalidInput(f"the action lacks its {key}")
+        raise InvalidInput(f"the action has no {key}")
     name, number = split_name(given)
     if "number" in arguments:
         number = int(arguments["number"])

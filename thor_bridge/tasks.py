@@ -115,7 +115,7 @@ def read_specification(content: Any, source: str = "") -> Specification:
     if isinstance(content, Mapping):
         content = [content]
     if not isinstance(content, Sequence) or isinstance(content, str) or not content:
-        raise InvalidInput("a final_state is a list of objects", source=source)
+        raise InvalidInput("final_state must be a list of objects", source=source)
     entries = [_plain(entry) for entry in content]
     for number, entry in enumerate(entries, 1):
         _check(entry, source, f"entry {number}")
@@ -134,7 +134,7 @@ def _plain(entry: Any) -> Any:
 
 def _check(entry: Any, source: str, place: str) -> None:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("objectType"), str):
-        raise InvalidInput("an entry lacks its objectType", source=source, place=place)
+        raise InvalidInput("an entry has no objectType", source=source, place=place)
     known = (*_FLAGS, *_LISTS, *_TEXTS, "objectType")
     for key, value in entry.items():
         good = (

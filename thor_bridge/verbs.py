@@ -113,7 +113,7 @@ class HighLevel:
         verb = _VERBS.get(action.name)
         if verb is None:
             raise InvalidInput(
-                f"the robot knows no action {action.name!r:.60}",
+                f"the robot has no action {action.name!r:.60}",
                 mend=f"known are {', '.join(VERBS)}",
             )
         message = verb(self, action.arguments)
@@ -138,7 +138,7 @@ class HighLevel:
         for found in self._metadata["objects"]:
             if found["objectId"] == identity:
                 return found
-        raise InvalidInput(f"the object {identity!r:.80} is gone")
+        raise InvalidInput(f"the object {identity!r:.80} no longer exists")
 
     def choose(
         self,

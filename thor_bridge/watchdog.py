@@ -146,7 +146,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
                     raise SimulatorDied("the simulator closed its pipe")
             if now > deadline:
                 raise SimulatorHung(
-                    f"the simulator said nothing for {timeout or self.timeout:g} s"
+                    f"the simulator did not answer for {timeout or self.timeout:g} s"
                 )
             if ready:
                 time.sleep(TICK_S)  # a closed pipe is always ready
@@ -195,7 +195,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
         self.check_pulse(doing)
         if time.monotonic() > deadline:
             raise SimulatorHung(
-                f"the simulator took nothing for {self.timeout:g} s while {doing}"
+                f"the simulator accepted no data for {self.timeout:g} s while {doing}"
             )
 
     def create_event(self, metadata: dict[str, Any], files: Any) -> Any:
@@ -242,7 +242,7 @@ class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
                 raise self._fault
             self.check_pulse("it was waited for")
             if time.monotonic() > deadline:
-                raise SimulatorHung(f"the simulator said nothing for {limit:g} s")
+                raise SimulatorHung(f"the simulator did not answer for {limit:g} s")
 
     def send(self, action: Any) -> None:
         self.check_pulse("it was to get an action")

@@ -121,8 +121,8 @@ def _build_at_hand(player: str) -> Iterator[None]:
             raise
         told = " ".join(str(error).split())
         raise NoBuild(
-            f"ai2thor's Unity build is not to be had: {told:.200} (connect to the"
-            " internet, or take ours: --player household)"
+            f"ai2thor's Unity build is not available: {told:.200} (connect "
+            "to the internet, or use ours: --player household)"
         ) from error
 
 
@@ -175,7 +175,9 @@ def harvest(
             positions = told.metadata["actionReturn"]
             if not positions:
                 why = told.metadata["errorMessage"] or "none is reported"
-                raise SimulatorError(f"{name}: where the robot can stand: {why}")
+                raise SimulatorError(
+                    f"{name}: the robot's reachable positions are unknown: {why}"
+                )
             yield name, harvested(name, begun.metadata, positions)
     finally:
         controller.stop()

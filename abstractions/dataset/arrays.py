@@ -40,8 +40,8 @@ def first_fault(
 
     Args:
         columns: The signals, as `Trace.columns` has them.
-        vocabulary: What they are checked against.
-        distinct: Values that include all those of some columns.
+        vocabulary: The vocabulary that they are checked against.
+        distinct: Samples that cover all values of some columns.
     """
     found: tuple[int, SignalFault] | None = None
     for name, column in columns.items():
@@ -61,7 +61,7 @@ def first_fault(
 def _suspects(
     name: str, column: NDArray[Any], vocabulary: Vocabulary | None
 ) -> Iterable[int]:
-    """The frames in which something may be wrong, in order."""
+    """The frames that may be invalid, in order."""
     if column.dtype.kind == "f":
         bad = np.isinf(column)
         signal = vocabulary.signals.get(name) if vocabulary else None
@@ -102,7 +102,7 @@ def _fault(check: _Check, value: object) -> SignalFault | None:
 def frames_of(
     rows: pa.Table, kinds: Mapping[str, Kind], source: str
 ) -> Iterator[tuple[Frame, Note | None]]:
-    """The frames as they were written; nothing is checked.
+    """The frames as written, without any check.
 
     Args:
         rows: Part of a run, without the columns that only other runs have.
@@ -175,7 +175,7 @@ class Arrays:
     Args:
         times_s: The time of each row.
         signals: The signals.
-        there: Where some of them are present.
+        there: The frames in which some of them are present.
         clean: Whether every value is valid for its signal.
     """
 
@@ -229,7 +229,7 @@ class Arrays:
             found.append((at, f"the time {times[at]:g} s does not come after the last"))
         for name, known in self.there.items():
             if not known.all():
-                text = f"{name} is provided, but absent from this frame"
+                text = f"{name} is listed in provides, but missing from this frame"
                 found.append((int(np.argmin(known)), text))
         if not self.clean and not found:
             fault = first_fault(self.signals, vocabulary)

@@ -1,7 +1,7 @@
 """The unpacked size of a Parquet file's column, computed from its pages.
 
 The sizes in a file's footer may be false, and pyarrow trusts the size that each page
-states. So the sizes are added up before any page is unpacked.
+states. The sizes are therefore added up before any page is unpacked.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def unpacked_bytes(file: Any, metadata: Any, group: int, columns: list[str]) -> 
     """The size in bytes of these columns of a row group, as their pages state it.
 
     Args:
-        file: The file's bytes, open to be read.
-        metadata: What pyarrow read of its footer.
+        file: The open file.
+        metadata: The footer, as read by pyarrow.
         group: The group's number.
         columns: The columns' names.
 
@@ -54,11 +54,11 @@ class _Header:
         self._data, self.at = data, 0
 
     def sizes(self) -> tuple[int, int]:
-        """The page's size unpacked and packed, the second and third of its fields."""
+        """The page's uncompressed and compressed size, its second and third field."""
         fields = self._struct(0)
         unpacked, packed = fields.get(2, -1), fields.get(3, -1)
         if unpacked < 0 or packed < 0:
-            raise ValueError("a page does not say its size")
+            raise ValueError("a page does not state its size")
         return unpacked, packed
 
     def _byte(self) -> int:
@@ -75,10 +75,10 @@ class _Header:
             if byte < 0x80:
                 return value
             shift += 7
-        raise ValueError("a number in a page's header does not end")
+        raise ValueError("a number in a page's header is cut off")
 
     def _struct(self, depth: int) -> dict[int, int]:
-        """The whole numbers of a struct by the numbers of their fields."""
+        """The integers in a struct, by field number."""
         if depth > 8:
             raise ValueError("a page's header is nested too deeply")
         found: dict[int, int] = {}

@@ -63,7 +63,7 @@ class Rows:
         runs: Their facts.
         starts: The row at which each begins.
         times_s: The time of each row.
-        signals: As `Trace.columns` gives them: those that the runs can provide.
+        signals: The signals that the runs can provide, in the form of `Trace.columns`.
     """
 
     runs: tuple[RunFacts, ...]
@@ -79,7 +79,7 @@ class Part:
         path: The file.
 
     Raises:
-        InvalidTrace: It is no such file, or incomplete.
+        InvalidTrace: It is not such a file, or incomplete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -94,10 +94,10 @@ class Part:
         metadata = (self._file.metadata.metadata or {}).get(FORMAT.encode())
         if metadata is None:
             raise InvalidTrace(
-                f"the file does not say that it is {FORMAT}",
+                f"the file is not marked as {FORMAT}",
                 source=str(path),
-                mend="write it with `forewarn collect` or `forewarn convert`; of a log"
-                f" of yours {OF_LOGS}",
+                mend="write it with `forewarn collect` or `forewarn convert`; "
+                f"for your own logs, {OF_LOGS}",
             )
         self.facts = PartFacts.loaded(metadata, str(path))
         self._first = np.cumsum([0, *(run.frames for run in self.facts.runs)]).tolist()
@@ -128,7 +128,7 @@ class Part:
         except InvalidInput as error:
             raise error.within(str(path)) from None
         if (self.kinds.get("sequence"), self.kinds.get("time_s")) != _COUNTED:
-            raise InvalidTrace("its frames have no number or no time", source=str(path))
+            raise InvalidTrace("its frames lack a number or a time", source=str(path))
         self._number = {run.name: i for i, run in enumerate(self.facts.runs)}
         self._whole: tuple[int, pa.Table] | None = None
         self._last: tuple[tuple[object, ...], Vocabulary | None, Arrays] | None = None
@@ -143,7 +143,7 @@ class Part:
         return self.facts.runs[self._number[name]]
 
     def vocabulary(self, name: str | None) -> Vocabulary | None:
-        """The vocabulary of that name, as this file has it."""
+        """The vocabulary of that name, as stored in this file."""
         return self.facts.vocabulary(name, self.path)
 
     # -- columns ------------------------------------------------------------------
@@ -158,8 +158,8 @@ class Part:
 
         Args:
             names: The runs.
-            signals: Those that are wanted; all that they provide, if none are given.
-            vocabulary: What their values are checked against; by default their own.
+            signals: The requested signals; by default all that the runs provide.
+            vocabulary: The vocabulary for checking their values; by default their own.
 
         Raises:
             InvalidTrace: A value is invalid for its signal, a signal is absent from a
@@ -321,14 +321,14 @@ class Part:
         return own or rows.column(column).null_count < len(rows)
 
     def run_table(self, name: str) -> RunTable:
-        """A run as it was written, for writing it again."""
+        """A run as written, for copying it."""
         facts = self.run(name)
         chunks = tuple(self._own_words(rows) for rows in self._tables(name))
         spoken = self.vocabulary(facts.header.vocabulary)
         return RunTable(name, facts.header, chunks, facts.digest, spoken)
 
     def _own_words(self, rows: pa.Table) -> pa.Table:
-        """The same with the words of these rows alone, in the order they come in."""
+        """The same, with only the words of these rows, in their order."""
         import pyarrow as pa
 
         for i, column in enumerate(rows.column_names):
@@ -338,7 +338,7 @@ class Part:
         return rows
 
     def frames(self, name: str) -> Iterator[tuple[Frame, Note | None]]:
-        """The frames of a run, as they were written; nothing is checked."""
+        """The frames of a run as written, without any check."""
         for rows in self._tables(name):
             yield from frames_of(rows, self.kinds, str(self.path))
 
@@ -349,7 +349,7 @@ def _opened(path: Path, size: int, changed_ns: int) -> Part:
 
 
 def part_of(path: Path) -> Part:
-    """The part of a dataset in a file; it stays open until the file changes."""
+    """One file of a dataset; it stays open until the file changes."""
     try:
         size, changed_ns = version(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The frames of a run as a table: one typed column a signal."""
+"""The frames of a run as a table, with one typed column per signal."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class RunTable:
 
     Args:
         name: Its name in the dataset.
-        header: What holds for all of it.
-        chunks: Its rows, without the run's name, `ROWS` at a time.
+        header: The facts about the whole run.
+        chunks: Its rows, without the run's name, in pieces of `ROWS`.
         digest: The SHA-256 of its content.
         vocabulary: What its values mean.
     """
@@ -76,7 +76,7 @@ class RunTable:
 
     @property
     def frames(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return sum(map(len, self.chunks))
 
 
@@ -91,11 +91,11 @@ def run_table(
 
     Args:
         name: Its name in the dataset.
-        header: What holds for all of it.
+        header: The facts about the whole run.
         frames: Its frames, each with its notes.
         vocabulary: Sets a signal's kind, even if all of its values are none.
-        spool: A folder for what does not fit into a chunk; without one all of it stays
-            in memory.
+        spool: A folder for data that does not fit into a chunk; without it, all data
+            stays in memory.
 
     Raises:
         InvalidTrace: A frame does not come after the last one, or carries a signal
@@ -131,7 +131,7 @@ def _spoken(header: TraceHeader) -> Vocabulary | None:
 
 
 def _on_disk(table: pa.Table, path: Path) -> pa.Table:
-    """The same table, on a disk instead of in memory."""
+    """The same table, on disk instead of in memory."""
     import pyarrow as pa
 
     with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as ipc:
@@ -193,7 +193,7 @@ def _check_order(last: Frame | None, frames: Sequence[Frame]) -> None:
     sequence = [frame.sequence for frame in (*before, *frames)]
     times = np.array([frame.time_s for frame in (*before, *frames)], np.float64)
     if sequence and max(sequence) > _WIDEST:
-        raise InvalidTrace(f"the sequence {max(sequence)} is too large a number")
+        raise InvalidTrace(f"the sequence number {max(sequence)} is too large")
     if np.isfinite(times).all() and (np.diff(times) > 0).all():
         if (np.diff(sequence) > 0).all():
             return
@@ -251,7 +251,7 @@ def _kind(
 
 
 def _refuse(signal: str, values: Sequence[Any]) -> None:
-    """Raises for the first of these values that is not allowed in a frame."""
+    """Raises an error for the first value that is not allowed in a frame."""
     for value in values:
         if not is_value(value):
             raise SignalFault(f"{signal} cannot be written: {value!r:.60}")
@@ -264,7 +264,7 @@ class _NotFinite(Exception):
 def _array(
     values: Sequence[Any], kind: Kind, none: bool, heard: Callable[[Any], None]
 ) -> pa.Array:
-    """An array of a kind; `heard` receives its content as bytes.
+    """An array of that kind; `heard` receives its content as bytes.
 
     Args:
         values: What it holds.

@@ -2,9 +2,9 @@
 
 Each signal's values fall into finitely many cells between the constants it is compared
 with; one sample of each cell stands for all of it. Trying every combination of samples
-says exactly which combinations of truth values can occur, with no solver. Any other
-comparison than of a signal with a constant is taken as free, which can only admit more
-combinations.
+gives exactly the combinations of truth values that can occur, without a solver. Any
+comparison other than of a signal with a constant is treated as independent, which can
+only admit more combinations.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WORD = 62
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A signal, or a comparison taken as free, with samples of all its cells."""
+    """A signal, or an independent comparison, with samples of all its cells."""
 
     key: str
     samples: tuple[Any, ...]
@@ -91,8 +91,9 @@ def leaves(
                     truths.add(repr(node))
     for name in words.keys() & (truths | {name for name in bounds if bounds[name]}):
         raise InvalidExpression(
-            f"{name} is compared with the word {min(words[name])!r} and used otherwise",
-            mend="compare it with words alone, or give its vocabulary",
+            f"{name} is compared with the word {min(words[name])!r}, "
+            "and elsewhere used as a number",
+            mend="compare it with words only, or name its vocabulary",
         )
     for name in bounds.keys() & truths:
         bounds[name].add(0.0)  # as a truth value, 0 alone is false
@@ -129,7 +130,9 @@ def _samples(
 
 
 def _with_free(node: Expression) -> Expression:
-    """The atom to test on samples: a free comparison is looked up, not computed."""
+    """The atom to test on samples; an independent comparison is looked up, not
+    computed.
+    """
     return (
         Name(repr(node)) if isinstance(node, Compare) and not _is_simple(node) else node
     )
@@ -145,7 +148,7 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
 
     Args:
         nodes: The expressions.
-        known: The leaves of these expressions, and possibly further ones.
+        known: The leaves of these expressions, and possibly others.
 
     Raises:
         TooLarge: The leaves have more combinations than the limit.
@@ -169,8 +172,8 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
 
 
 def _truths(node: Expression, among: Sequence[Leaf]) -> NDArray[np.bool_]:
-    """The truth values for all samples: one axis per leaf, of length 1 if it is not
-    read.
+    """The truth values for all samples, with one axis per leaf (length 1 if the leaf is
+    not read).
     """
     match node:
         case Not(operand=operand):

@@ -95,9 +95,9 @@ def tokens(source: str) -> list[Token]:
                 text = _SYNONYMS.get(text, text)
             if kind == "number" and float(text) > MAX_NUMBER:
                 raise InvalidExpression(
-                    f"{text} is too large a number",
+                    f"the number {text} is too large",
                     place=f"column {at + 1}",
-                    mend=f"numbers go up to {MAX_NUMBER:g}",
+                    mend=f"the largest is {MAX_NUMBER:g}",
                 )
             found.append(Token(kind, text, at, match.end()))
         at = match.end()
@@ -106,7 +106,7 @@ def tokens(source: str) -> list[Token]:
 
 
 class Cursor:
-    """Goes through the tokens of one text, from left to right."""
+    """Steps through the tokens of one text from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -346,7 +346,7 @@ class TermParser(Cursor, ABC):
         return Past(name.text, operand, span)  # type: ignore[arg-type]
 
     def _count(self) -> Past:
-        """A count, after its opening bracket: `0, 60 s](failed)`."""
+        """Parses a count, after its opening bracket. `0, 60 s](failed)`."""
         mend = "write count[0, 60 s](condition) <= 3"
         token = self._peek
         low = self._take()

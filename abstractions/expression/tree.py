@@ -26,7 +26,7 @@ _RESERVED = frozenset(
 
 
 class Expression:
-    """Any node. `level` is the binding strength; `children` are the operands."""
+    """Any node. `level` is the operator's precedence; `children` are the operands."""
 
     __slots__ = ()
     level: ClassVar[int] = 10
@@ -36,14 +36,14 @@ class Expression:
         return ()
 
     def walk(self) -> Iterator[Expression]:
-        """This node and all below it, parents first."""
+        """This node and all its descendants, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 def within(node: Expression, level: int) -> str:
-    """The text of `node` as an operand that must bind at least as tightly."""
+    """The text of `node` as an operand, in parentheses if its precedence is lower."""
     return f"({node!r})" if node.level < level else repr(node)
 
 
@@ -246,8 +246,8 @@ class Past(Expression):
     """`ago(x, 0.5 s)`, `least(x, 1 s)`, `most(x, 1 s)`, `count[0, 60 s](failed)`.
 
     It depends on more than one frame: the reader of an abstraction remembers what is
-    needed, and adds its value to the frame under its text. `count` takes a condition,
-    and is the number of frames in which it held, this one included.
+    needed, and adds its value to the frame under its text. `count` takes a condition
+    and gives the number of frames in which it held, including the current one.
     """
 
     function: Literal["ago", "least", "most", "count"]
@@ -381,10 +381,10 @@ def summands(node: Expression) -> Iterator[Expression]:
 
 
 def common_unit(node: Expression) -> Unit | None:
-    """The unit in which the operands of a comparison, sum or call are taken.
+    """The unit to which the operands of a comparison, sum or call are converted.
 
     Raises:
-        InvalidExpression: They are of different kinds.
+        InvalidExpression: The operands have different kinds.
     """
     if isinstance(node, Arithmetic) and node.operator in "*/":
         return unit_of(node)
@@ -400,7 +400,7 @@ def common_unit(node: Expression) -> Unit | None:
             chosen, first = found, operand
         elif not chosen.same_kind(found):
             raise InvalidExpression(
-                f"{first!r} and {operand!r} are not of the same unit",
-                mend="compare quantities of one kind",
+                f"{first!r} and {operand!r} have different units",
+                mend="compare quantities of the same kind",
             )
     return chosen

@@ -1,4 +1,4 @@
-"""Expressions over whole columns: the same meaning as `scalar`, in numpy.
+"""Expressions over whole columns in numpy, with the same meaning as in `scalar`.
 
 A column of numbers is float64 with NaN for `none`; a column of enum values is an
 object array with None for `none`; a Boolean column is bool, or numbers like 0 and 1.
@@ -109,7 +109,7 @@ def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
     try:
         numbers = np.asarray(column, np.float64)
     except (TypeError, ValueError):
-        raise SignalFault(f"{name} holds what is not a number") from None
+        raise SignalFault(f"{name} has a value that is not a number") from None
     if np.isinf(numbers).any():
         frame = int(np.flatnonzero(np.isinf(numbers))[0])
         raise SignalFault(f"{name} is {numbers[frame]}, not a finite number")
@@ -157,7 +157,7 @@ def _text(compare: Callable[..., Any], name: str, text: str) -> Test:
     def compared(columns: Columns) -> Booleans:
         values = columns[name].tolist()
         if any(value is not None and not isinstance(value, str) for value in values):
-            raise SignalFault(f"{name} holds what is not a word")
+            raise SignalFault(f"{name} has a value that is not a word")
         return np.array([v is not None and compare(v, text) for v in values], bool)
 
     return compared

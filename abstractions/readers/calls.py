@@ -43,7 +43,7 @@ class ToolCall:
         tool: The tool's name.
         arguments: Its arguments.
         result: The result; None if there was none.
-        failed: Whether that was an error, or nothing came back.
+        failed: Whether the result was an error or is missing.
     """
 
     tool: str
@@ -75,7 +75,7 @@ class CallRun:
 
     @property
     def digest(self) -> str:
-        """Of its calls and facts."""
+        """A digest of its calls and facts."""
         content = [
             [[c.tool, c.arguments, c.result, c.failed] for c in self.calls],
             dict(self.facts),
@@ -105,11 +105,11 @@ class Unread:
 
 @dataclass(slots=True)
 class CallLog:
-    """What was read of a log.
+    """The content of a log.
 
     Args:
         runs: The runs.
-        unread: What could not be read.
+        unread: The entries that could not be read.
     """
 
     runs: list[CallRun] = field(default_factory=list)
@@ -117,7 +117,7 @@ class CallLog:
 
 
 def is_call_log(path: Path) -> bool:
-    """Whether a file is such a log, by how it begins."""
+    """Whether a file is such a log, judged by its beginning."""
     if not path.name.endswith(_ENDINGS) or not path.is_file():
         return False
     try:
@@ -132,7 +132,7 @@ def read_calls(path: Path) -> CallLog:
 
     Raises:
         TooLarge: It exceeds a limit.
-        InvalidTrace: Nothing of it can be read.
+        InvalidTrace: No part of it can be read.
     """
     log, name = CallLog(), path.name.split(".")[0]
     spans: list[dict[str, Any]] = []
@@ -162,12 +162,12 @@ def read_calls(path: Path) -> CallLog:
     log.runs = [run for run in log.runs if run.calls]
     if not log.runs:
         why = f" ({log.unread[0].why})" if log.unread else ""
-        raise InvalidTrace(f"there are no calls of tools in it{why}", source=str(path))
+        raise InvalidTrace(f"it contains no tool calls{why}", source=str(path))
     return log
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file, each with its line: one a line, or one in all."""
+    """The JSON values of a file with their lines: one per line, or a single one."""
     numbered = ((n, text) for n, text in lines(path) if text.strip())
     number, first = next(numbered, (1, ""))
     try:
@@ -246,7 +246,7 @@ def arguments_of(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InvalidTrace("the arguments of a call are no JSON object")
+        raise InvalidTrace("the arguments of a call are not a JSON object")
     return value
 
 
@@ -262,7 +262,7 @@ def _facts(value: Mapping[str, Any]) -> dict[str, str]:
 
 def _called(name: Any, arguments: Any) -> ToolCall:
     if not isinstance(name, str) or not name:
-        raise InvalidTrace("a call names no tool")
+        raise InvalidTrace("a call does not name its tool")
     return ToolCall(name, arguments_of(arguments))
 
 
@@ -319,7 +319,7 @@ def _message(message: dict[str, Any], found: _Calls) -> None:
         for each in _list(message, "tool_calls"):
             said = each.get("function")
             if not isinstance(said, dict):
-                raise InvalidTrace("a call names no tool")
+                raise InvalidTrace("a call does not name its tool")
             call = _called(said.get("name"), said.get("arguments"))
             found.made(call, each.get("id"))
         said = message.get("function_call")
@@ -394,7 +394,9 @@ def _attributes(value: Any) -> dict[str, Any]:
 def _traces(
     spans: list[dict[str, Any]], name: str, log: CallLog, source: str
 ) -> Iterator[CallRun]:
-    """A run for each conversation or, where that is not said, for each trace."""
+    """One run for each conversation or, if conversations are not identified, for each
+    trace.
+    """
     talks = {
         span["trace"]: span["attributes"]["gen_ai.conversation.id"]
         for span in spans
@@ -438,7 +440,7 @@ _FACTS = {
 
 
 class _Transcript:
-    """A session's messages, as they passed."""
+    """A session's messages in order."""
 
     def __init__(self, name: str) -> None:
         self._name = name

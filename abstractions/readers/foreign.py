@@ -78,7 +78,7 @@ def _json(path: Path, topics: set[str]) -> list[Telling] | None:
 
 
 def _records(path: Path) -> Iterator[Any]:
-    """What an MCAP file holds, chunk by chunk."""
+    """The content of an MCAP file, chunk by chunk."""
     try:
         from mcap.records import Chunk
         from mcap.stream_reader import StreamReader, breakup_chunk
@@ -99,7 +99,7 @@ def _records(path: Path) -> Iterator[Any]:
 
 
 def _unpacked(packing: str, data: bytes) -> bytes:
-    """A chunk's bytes, or a few more than it may hold."""
+    """A chunk's bytes, cut off just above the limit."""
     if packing == "zstd":
         from zstandard import ZstdDecompressor
 
@@ -145,16 +145,16 @@ def _bag(path: Path, topics: set[str]) -> Iterator[Telling]:
 
 
 def _look_into(bag: Path) -> None:
-    """Refuses what unfolds without end; rosbags takes a bag at its word."""
+    """Rejects bags that would expand without limit; rosbags trusts the stated sizes."""
     if bag.is_dir():
         said = read_yaml(bag / _METADATA)
         facts = said.get("rosbag2_bagfile_information") if isinstance(said, dict) else 0
         packing = facts.get("compression_mode") if isinstance(facts, dict) else ""
         if str(packing or "none").lower() != "none":
             raise InvalidTrace(
-                "a bag that is packed is not read",
+                "a compressed bag cannot be read",
                 source=str(bag),
-                mend="unpack it: `ros2 bag convert`, with compression_mode none",
+                mend="unpack it with `ros2 bag convert` and compression_mode none",
             )
     for path in bag.iterdir() if bag.is_dir() else [bag]:
         if path.suffix == ".mcap":
@@ -172,7 +172,7 @@ def _only_tables(path: Path) -> None:
         kinds = db.execute("SELECT type, sql FROM sqlite_master").fetchall()
     for kind, sql in kinds:
         if kind not in ("table", "index") or "VIRTUAL" in str(sql).upper():
-            raise InvalidTrace("it holds more than tables", source=str(path))
+            raise InvalidTrace("it contains more than tables", source=str(path))
 
 
 FOREIGN = {".parquet": "Parquet", ".mcap": "MCAP", ".db3": "bag"}
@@ -186,7 +186,7 @@ def is_foreign(path: Path) -> bool:
 
 
 def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
-    """The names, then row after row; an empty cell is not known.
+    """The names, then the rows; an empty cell is an unknown value.
 
     Args:
         path: The log.
@@ -207,7 +207,7 @@ def told_messages(path: Path, topics: set[str]) -> Iterator[Telling]:
 
 @contextmanager
 def _of_others(path: Path) -> Iterator[None]:
-    """Names the file in errors; one that is too large is not opened."""
+    """Adds the file's name to errors, and rejects a file that is too large."""
     size = sum(p.stat().st_size for p in ([path] if path.is_file() else path.iterdir()))
     _check(size, MAX_BYTES, "bytes", path)
     try:
@@ -252,7 +252,8 @@ def _table(path: Path) -> Iterator[Row]:
             )
         ):  # fmt: skip
             raise InvalidTrace(
-                f"the column {column.name!r:.60} holds {stored}, no signal's values",
+                f"the column {column.name!r:.60} holds {stored}, which cannot "
+                "be a signal",
                 source=str(path),
                 mend="leave it out",
             )
@@ -271,7 +272,7 @@ def _table(path: Path) -> Iterator[Row]:
 
 
 def _words(column: Any) -> list[Any]:
-    """A column's values; those of a dictionary are made once."""
+    """A column's values; each dictionary value is created once."""
     words = getattr(column, "dictionary", None)
     if words is None:
         found: list[Any] = column.to_pylist()
@@ -309,9 +310,9 @@ def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
 
     Args:
         message: The message.
-        parts: The names of the fields on the way, the outermost first.
+        parts: The names of the nested fields, outermost first.
         name: Their text, for people.
-        source: Where the message is from.
+        source: The file that the message is from.
     """
     found = message
     for part in parts:
@@ -328,7 +329,7 @@ def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
             names = found if isinstance(found, dict) else dir(found)
             known = [each for each in names if not each.startswith("_")]
             raise InvalidTrace(
-                f"no field {part!r:.60} of {name:.200}",
+                f"{name:.200} has no field {part!r:.60}",
                 source=source,
                 mend=near_miss(part, known) or f"it has {', '.join(known):.200}",
             ) from None

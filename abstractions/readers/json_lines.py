@@ -1,4 +1,4 @@
-"""Reads `forewarn.trace/1`: a header line, then one JSON object a frame."""
+"""Reads `forewarn.trace/1`: a header line, then one JSON object per frame."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def stream_json_lines(
             f"the format is {data.get('format')!r:.60}, not 'forewarn.trace/1'",
             source=str(path),
             place=place,
-            mend='the first line is the header: {"format": "forewarn.trace/1", …}',
+            mend='the first line must be the header: {"format": "forewarn.trace/1", …}',
         )
     line = validated(_HeaderLine, data, f"{path}: {place}", InvalidTrace)
     check_frames(path)
@@ -163,7 +163,7 @@ def _parsed(text: str, path: Path, place: str) -> Any:
 
 
 def _is_cut(error: InvalidInput, text: str) -> bool:
-    """Whether the text is the beginning of JSON that misses its end."""
+    """Whether the text is the beginning of incomplete JSON."""
     cause = error.__cause__
     if not isinstance(cause, json.JSONDecodeError):
         return False
@@ -259,11 +259,11 @@ def keep_json_lines(
     names: Iterable[str] | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> Kept:
-    """These signals of a trace, by columns; without names all that it provides.
+    """These signals of a trace as columns; by default all that it provides.
 
     Raises:
-        InvalidTrace: With the line and what is wrong there. For signals that are not
-            requested, only the names are checked.
+        InvalidTrace: The message gives the line and the problem. For signals that are
+            not requested, only the names are checked.
     """
     header, used, rest = stream_json_lines(path, vocabulary)
     wanted = list(header.provides if names is None else names)
@@ -327,7 +327,7 @@ def _kept(
 
 
 def _records(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """The lines after the header, each with what it says."""
+    """The lines after the header, parsed."""
     try:
         from orjson import JSONDecodeError, loads
     except ImportError:
@@ -372,7 +372,7 @@ def _check_names(
 
 
 def _keys(value: Any) -> int:
-    """How many keys there are in a value, at any depth."""
+    """The number of keys in a value, at any depth."""
     if type(value) is dict:
         return len(value) + sum(map(_keys, value.values()))
     if type(value) is list:
@@ -381,7 +381,7 @@ def _keys(value: Any) -> int:
 
 
 def _times(moments: Sequence[tuple[int, float]]) -> np.ndarray[Any, np.dtype[Any]]:
-    """The times, where they and the sequence are as they must be."""
+    """The times, if they and the sequence numbers are valid."""
     sequence, times_s = zip(*moments, strict=True)
     if set(map(type, sequence)) != {int} or not set(map(type, times_s)) <= {int, float}:
         raise _Odd

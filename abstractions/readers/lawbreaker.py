@@ -1,10 +1,10 @@
 """Reads the JSON traces that LawBreaker records from Apollo.
 
-What its own preprocessing makes up (speed limits, street lights, visibility, arrow
-lights) is not provided here, so laws over it are not applicable. Two of its choices are
-kept, because its results rest on them: `timestamp` counts localization messages, ten to
-a second, and the ego's speed is the chassis', although in its published example the
-positions suggest 12.5 messages a second and the chassis speed sometimes freezes.
+Signals that its own preprocessing invents (speed limits, street lights, visibility,
+arrow lights) are not provided here, so laws over them do not apply. Two of its choices
+are kept, because its results depend on them: `timestamp` counts localization messages,
+ten to a second, and the ego's speed is the chassis', although in its published example
+the positions suggest 12.5 messages a second and the chassis speed sometimes freezes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_lawbreaker(path: Path) -> Trace:
         raise InvalidTrace(
             "neither forewarn.trace/1, nor CSV, nor a LawBreaker recording",
             source=str(path),
-            mend="a recording has a list under the key 'trace'",
+            mend="a recording must have a list under the key 'trace'",
         )
     check_count(path, len(steps))
     vocabulary = load_vocabulary("driving")
@@ -73,7 +73,9 @@ def _read(path: Path) -> Any:
         problem = f"not JSON: {error.msg.lower()}"
         raise InvalidTrace(problem, source=str(path), place=place) from error
     except (RecursionError, ValueError) as error:
-        raise InvalidTrace("not JSON that we can hold", source=str(path)) from error
+        raise InvalidTrace(
+            "not JSON that can be read here", source=str(path)
+        ) from error
 
 
 def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[Frame]:
@@ -117,7 +119,7 @@ def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[F
 
 
 def _scene(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds for the whole recording."""
+    """Facts about the whole recording."""
     row = {
         k: data["weather"][k] for k in ("rain", "fog", "snow") if k in data["weather"]
     }
@@ -171,11 +173,11 @@ def _other(
             if speed:
                 row[speed] = 3.6 * other["speed"]
             return row
-    raise InvalidTrace(f"{who} is {truth[who]!r:.60}, who is not in obsList")
+    raise InvalidTrace(f"{who} is {truth[who]!r:.60}, which is not in obsList")
 
 
 def _acceleration(step: Mapping[str, Any]) -> float:
-    """Along the heading; the vertical part, gravity, falls out."""
+    """The acceleration along the heading, without gravity."""
     pose = step["ego"]["pose"]
     vector, heading = pose["linearAcceleration"], pose["heading"]
     return float(vector["x"] * math.cos(heading) + vector["y"] * math.sin(heading))

@@ -1,4 +1,4 @@
-"""Runs on file: a file each, or many in the parts of a dataset."""
+"""Stored runs: one file each, or many in the parts of a dataset."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Stored:
 
     Args:
         path: Its file, or the part of a dataset that contains it.
-        run: Its name in the dataset; empty where the file holds nothing else.
+        run: Its name in the dataset; empty if it is the only run in its file.
     """
 
     path: Path
@@ -86,14 +86,14 @@ class Stored:
         vocabulary: Vocabulary | None = None,
         period_s: float | None = None,
     ) -> Kept:
-        """These of its signals, by columns; without names all that it provides."""
+        """These signals as columns; by default all that it provides."""
         (batch,) = batches([self], names, vocabulary, period_s)
         return next(batch.apart())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Runs that were read at once, one after the other, by columns.
+    """Several runs that were read together, as columns.
 
     Args:
         runs: What they are.
@@ -101,7 +101,7 @@ class Batch:
         starts: The frame at which each begins.
         times_s: The time of each frame.
         signals: The requested signals that the runs can provide.
-        vocabulary: What their values were checked against.
+        vocabulary: The vocabulary that their values were checked against.
     """
 
     runs: tuple[Stored, ...]
@@ -141,7 +141,7 @@ class Batch:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """How many frames each run has."""
+        """The number of frames in each run."""
         return np.diff(self.starts, append=len(self))
 
     def apart(self) -> Iterator[Kept]:
@@ -160,11 +160,11 @@ def batches(
     vocabulary: Vocabulary | None = None,
     period_s: float | None = None,
 ) -> Iterator[Batch]:
-    """Runs in their order, as many at once as one piece of a file holds.
+    """The runs in order, in groups that share a piece of a file.
 
     Args:
         runs: What is read.
-        names: The signals that are wanted; without them all that a run provides.
+        names: The requested signals; by default all that a run provides.
         vocabulary: Overrides the one that a run names.
         period_s: The time between the rows of a table without times.
     """
@@ -206,7 +206,7 @@ def files_in(path: Path) -> list[Path]:
     found = [each for each in files_below(path) if each.suffix not in YAML]
     if not found:
         raise InvalidInput(
-            "it has no files to learn from",
+            "it has no traces to learn from",
             source=str(path),
             mend=f"`forewarn collect … --out {path}` fills it",
         )
@@ -233,10 +233,10 @@ def read_traces(
     Args:
         path: What `forewarn collect` wrote, or other traces; an address in storage, if
             it begins like `s3://`.
-        vocabulary: What the names are checked against, where the runs do not say.
+        vocabulary: The vocabulary for runs that do not name their own.
 
     Raises:
-        InvalidTrace: With the place and what is wrong there.
+        InvalidTrace: The message gives the place and the problem.
     """
     for run in stored_runs(files_in(place(path))):
         yield run.trace(vocabulary)
@@ -253,7 +253,7 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
     """Writes a dataset of these runs, part by part.
 
     Args:
-        runs: Traces in any format that can be read.
+        runs: Traces in any supported format.
         folder: Where the parts go.
 
     Yields: For each run, the part that it belongs to.
@@ -267,7 +267,7 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
             name = name_of(run)
             if name in seen:
                 raise InvalidInput(
-                    f"{seen[name].path} is called {name} too",
+                    f"{seen[name].path} has the same name, {name}",
                     source=str(run.path),
                     mend="rename one of them",
                 )

@@ -1,9 +1,9 @@
-"""Reads CSV: a header row of names, then one row a frame.
+"""Reads CSV: a header row of names, then one row per frame.
 
 Cells are numbers, `true` or `false`, or names; `none` is none, and an empty cell is
-absent. Where most columns are names of a vocabulary that we ship (ours, or
-LawBreaker's), that vocabulary types, converts and checks them; other columns are kept
-as they are. Otherwise all names are free.
+absent. If most columns are names of a shipped vocabulary (ours, or LawBreaker's), that
+vocabulary types, converts and checks them; other columns are kept as they are.
+Otherwise all names are free.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_table(
     """A whole CSV; with `vocabulary` every column must be one of its names.
 
     With `known_only` the other columns are ignored, whatever they contain. `foreign`
-    gives the rows of a log that is no CSV.
+    gives the rows of a log that is not a CSV.
     """
     # csv.reader wants the line ends that quoted cells may span.
     text_rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
@@ -183,7 +183,7 @@ def _frame(
         few = "only " if len(row) < len(names) else ""
         raise InvalidTrace(
             f"{few}{len(row)} cells for {len(names)} columns",
-            mend="a cell that holds a comma is written in quotes",
+            mend="put a cell that contains a comma in quotes",
         )
     values: dict[str, Value] = {}
     for name, cell in zip(names, row, strict=True):
@@ -216,6 +216,6 @@ def _value(name: str, text: str) -> Value:
     if not _WORD.fullmatch(text):
         raise InvalidTrace(
             f"{name} is {text!r:.60}: neither a number nor a name",
-            mend="leave the cell empty where nothing is known",
+            mend="leave the cell empty if the value is unknown",
         )
     return text

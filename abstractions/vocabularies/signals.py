@@ -57,7 +57,7 @@ UNITS: dict[str, Unit] = {
 
 
 def named_unit(name: str) -> Unit:
-    """The unit of that name; an unknown name is a unit of its own."""
+    """The unit of that name; an unknown name is its own unit."""
     return UNITS.get(name) or Unit(Fraction(1), ((name, 1),))
 
 
@@ -71,7 +71,7 @@ OBJECT = re.compile(r"[A-Za-z_]\w*(#\d+)?")
 class Signal:
     """One named, typed quantity.
 
-    An enum without `values` is open: any single name is a value of it.
+    An enum without `values` is open: any name is a valid value.
     """
 
     name: str
@@ -198,7 +198,7 @@ class Alias:
             if value not in self.codes:
                 known = ", ".join(f"{code:g}" for code in self.codes)
                 raise SignalFault(
-                    f"{self.name} has no code {value!r:.60} (it has {known})"
+                    f"{self.name} has no code {value!r:.60} (its codes are {known})"
                 )
             return self.codes[value]
         return value * self.scale if self.scale != 1.0 else value

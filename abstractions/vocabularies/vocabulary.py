@@ -68,7 +68,7 @@ class Vocabulary:
     doc: str = ""
 
     def names(self) -> list[str]:
-        """Every name that may be written, for near misses."""
+        """Every valid name, for suggestions."""
         return [*self.signals, *self.predicates, *self.aliases]
 
     def signal(self, name: str) -> Signal:
@@ -110,7 +110,7 @@ class Vocabulary:
         return unknown
 
     def canonical(self, key: str) -> str:
-        """An object predicate's text as frames key it; other names as they are."""
+        """An object predicate's text as a frame key; other names unchanged."""
         return key if key in self.signals else self._predicate(key) or key
 
     def translate(self, row: Mapping[str, object]) -> dict[str, Value]:
@@ -170,16 +170,16 @@ class _SignalFile(Strict):
             raise ValueError(f"a {self.type} has no values")
         if self.values is not None:
             if not self.values:
-                raise ValueError("leave values out where any name is a value")
+                raise ValueError("leave values out if any name is allowed")
             if len(set(self.values)) < len(self.values):
                 raise ValueError("a value appears twice")
             for value in self.values:
                 if not _NAME.fullmatch(value) or value == "none":
-                    raise ValueError(f"{value!r} cannot be the name of a value")
+                    raise ValueError(f"{value!r} cannot be used as a value's name")
         if self.range:
             low, high = self.range
             if low is not None and high is not None and low > high:
-                raise ValueError("the range is upside down")
+                raise ValueError("the range's lower end is above its upper end")
         return self
 
 
@@ -252,7 +252,7 @@ def _shipped(name: str) -> Vocabulary:
 
 
 def vocabulary_from(data: object, source: str) -> Vocabulary:
-    """A vocabulary from what a YAML file holds."""
+    """A vocabulary from the content of a YAML file."""
     try:
         return _built(validated(_VocabularyFile, data, source, InvalidVocabulary))
     except InvalidInput as error:
@@ -337,7 +337,7 @@ def _alias(
         except SignalFault as fault:
             raise InvalidVocabulary(str(fault), place=f"{place}.codes") from fault
     if signal.type == "enum" and not codes:
-        raise InvalidVocabulary("an alias of an enum needs codes", place=place)
+        raise InvalidVocabulary("an alias for an enum needs codes", place=place)
     if (entry.none_codes or entry.none_when) and not signal.may_be_none:
         raise InvalidVocabulary(f"{signal.name} cannot be none", place=place)
     for other in entry.none_when:
@@ -360,7 +360,7 @@ def _alias(
 
 
 def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
-    """The name of a vocabulary that ships, or all that predicates need of another.
+    """The name of a shipped vocabulary, or the part of another that predicates need.
 
     The embedded part defines the names; aliases and inputs, which matter only when
     traces are recorded, are left out.
@@ -372,7 +372,7 @@ def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
 
 
 def embedded(vocabulary: Vocabulary) -> dict[str, Any]:
-    """All that predicates need of a vocabulary, as a file has it."""
+    """The part of a vocabulary that predicates need, in the form of its file."""
     content: dict[str, Any] = {
         "format": "forewarn.vocabulary/1",
         "name": vocabulary.name,

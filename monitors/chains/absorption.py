@@ -1,15 +1,14 @@
 """Absorption probabilities of a chain: one linear system, solved without a subtraction.
 
 States are eliminated one by one, and their weights are passed on to their successors
-(state reduction, after Grassmann, Taksar and Heyman). Nothing is ever subtracted, so
-every digit is correct however rarely the chain leaves a state: with n states the result
-is off by at most some n times the rounding of one operation, relative to itself. The
-state that costs least goes first; what remains, once most pairs are connected, is a
-full matrix.
+(state reduction, after Grassmann, Taksar and Heyman). Nothing is subtracted, so every
+digit is correct however rarely the chain leaves a state: with n states the relative
+error is at most about n roundings. The state that costs least goes first; what remains,
+once most pairs are connected, is a full matrix.
 
-Well-mixed chains of many states fill any matrix, and just there iteration ends quickly.
-Then the error is bounded by solving for it in its turn. A chain that is neither small
-nor mixes well is rejected.
+Elimination would fill the matrix of a fast-mixing chain with many states, but on such
+chains iteration ends quickly. Then the error is bounded by solving for it in its turn.
+A chain that is neither small nor mixes fast is rejected.
 """
 
 from __future__ import annotations
@@ -54,16 +53,17 @@ def absorbed(
 ) -> Floats:
     """The x with x[i] (left[i] + sum of weights) = gain[i] + sum of weight x[target].
 
-    With `gain` the part of `left` that ends well it is the probability to end well;
-    with `gain` 1 and weights that sum to 1 with `left`, the expected number of steps.
+    If `gain` is the part of `left` that ends well, the result is the probability of
+    ending well. If `gain` is 1 and the weights and `left` sum to 1, it is the expected
+    number of steps.
 
     Args:
         source: Where each transition between states begins; loops are ignored.
         target: Where it leads.
         weight: Its probability, or anything in proportion within a row.
-        left: The weight with which each state is left for good. From each some state
-            must be reached where it is above 0.
-        gain: The right side, of no negative entries; one column or several.
+        left: The weight with which each state is left for good. From each state, a
+            state where this is above 0 must be reachable.
+        gain: The right side, without negative entries; one column or several.
 
     Raises:
         TooLarge: There are too many states to solve within a known error.
@@ -86,10 +86,10 @@ def absorbed(
         solved = _reduced(*parts, MAX_EDGES)
     if solved is None:
         raise TooLarge(
-            f"{n:,} states are too many to solve within a known error: taken out "
-            f"one by one they leave more than {MAX_FULL:,} with {MAX_EDGES:,} "
-            "transitions, and iteration is too slow",
-            mend="ask within a number of steps, or use fewer predicates",
+            f"{n:,} states are too many to solve within a known error: "
+            f"elimination leaves more than {MAX_FULL:,} states with "
+            f"{MAX_EDGES:,} transitions, and iteration is too slow",
+            mend="limit the number of steps, or use fewer predicates",
         )
     return solved.reshape(gain.shape)
 
@@ -131,7 +131,7 @@ def _share(given: Floats, total: float) -> Floats:
 
 
 def _clear(rows: Floats, begin: int, end: int) -> None:
-    """Loops that arise are ignored, like those that were there before."""
+    """New self-loops are ignored, like the original ones."""
     at = np.arange(begin, end)
     rows[at, at] = 0.0
 
@@ -144,7 +144,7 @@ def _reduced(
     gain: Floats,
     limit: int,
 ) -> Floats | None:
-    """Takes out the states of few transitions, and solves for the others at once.
+    """Eliminates states with few transitions, and solves for the rest directly.
 
     None if more transitions arise than the limit.
     """

@@ -28,7 +28,7 @@ END = "END"
 
 
 def check_size(states: int, transitions: int = 0, source: str = "") -> None:
-    """Refuses a chain that is too large, before anything is built for it."""
+    """Rejects a chain that is too large before any memory is allocated."""
     for what, size, limit in (
         ("states", states, MAX_STATES),
         ("transitions", transitions, MAX_TRANSITIONS),
@@ -54,7 +54,7 @@ class Chain:
         variables: For a chain from a modelling language, each variable's value in
             every state (Booleans as 0 and 1).
         end: The absorbing END of a learned chain.
-        deadlocks: States without a row of their own. They were made absorbing.
+        deadlocks: States without their own row. They were made absorbing.
     """
 
     states: tuple[str, ...]
@@ -87,7 +87,7 @@ class Chain:
     def _check_structure(self) -> None:
         n, size = self.n, len(self.data)
         if len(self.indptr) != n + 1 or len(self.indices) != size:
-            raise InvalidModel("the rows and the states differ in number")
+            raise InvalidModel("there are not as many rows as states")
         lengths = np.diff(self.indptr)
         if self.indptr[0] != 0 or self.indptr[-1] != size or (lengths < 0).any():
             raise InvalidModel("the row boundaries are not ascending")
@@ -121,7 +121,9 @@ class Chain:
         if (wrong := np.flatnonzero(off)).size:
             raise row_sum_error(self.states[wrong[0]], float(sums[wrong[0]]))
         if self.exact is not None and len(self.exact) != len(self.data):
-            raise InvalidModel("the exact probabilities differ in number from the rest")
+            raise InvalidModel(
+                "there are not as many exact probabilities as transitions"
+            )
 
     def _check_names(self) -> None:
         marks = [("initial state", self.initial), ("END", self.end)]
@@ -134,7 +136,7 @@ class Chain:
                 raise InvalidModel(f"the {what} names state number {index} of {self.n}")
         for name, values in self.variables.items():
             if len(values) != self.n:
-                raise InvalidModel(f"the variable {name!r} misses some states")
+                raise InvalidModel(f"the variable {name!r} has no value in some states")
 
     def _row_of(self, at: int) -> int:
         return int(np.searchsorted(self.indptr, at, side="right")) - 1
@@ -145,7 +147,7 @@ class Chain:
 
     @property
     def transitions(self) -> int:
-        """How many transitions have a probability above zero."""
+        """The number of transitions with a probability above zero."""
         return len(self.data)
 
     def index(self, name: str) -> int:
@@ -163,13 +165,13 @@ class Chain:
         return dict(zip(self.indices[at].tolist(), self.data[at].tolist(), strict=True))
 
     def exact_row(self, state: int) -> dict[int, Fraction]:
-        """The same as fractions; doubles are taken at their exact binary value."""
+        """The same as fractions; doubles keep their exact binary value."""
         at = slice(self.indptr[state], self.indptr[state + 1])
         values = self.exact[at] if self.exact else map(Fraction, self.data[at].tolist())
         return dict(zip(self.indices[at].tolist(), values, strict=True))
 
     def written_row(self, state: int) -> list[tuple[int, str]]:
-        """The successors, with numerals that read back as the same probabilities."""
+        """The successors, with numerals that parse to the same probabilities."""
         at = slice(self.indptr[state], self.indptr[state + 1])
         values = self.exact[at] if self.exact else self.data[at].tolist()
         texts = map(str if self.exact else repr, values)
@@ -287,11 +289,11 @@ Ints = NDArray[np.int64]
 
 
 def count_matrix(states: NDArray[np.integer], n: int, starts: ArrayLike = ()) -> Ints:
-    """How often state j came right after state i, as a matrix `[i, j]`.
+    """The number of times that state j directly followed state i, as a matrix `[i, j]`.
 
     Args:
         states: State numbers below `n`, all sequences one after the other.
-        n: How many states there are.
+        n: The number of states.
         starts: Where sequences begin; nothing is counted across a beginning.
     """
     cells = n * n
@@ -316,7 +318,7 @@ def count_matrix(states: NDArray[np.integer], n: int, starts: ArrayLike = ()) ->
 def count_pairs(
     states: NDArray[np.integer], starts: ArrayLike = ()
 ) -> tuple[Ints, Ints, Ints]:
-    """Every transition that occurs in arbitrary state codes: from, to, how often."""
+    """Every transition between arbitrary state codes: from, to, count."""
     codes, numbers = compressed(states)
     n = len(codes)
     if n <= _DENSE_LIMIT and n * n <= _EMPTIEST * len(states):
@@ -350,7 +352,7 @@ def _across(states: NDArray[np.integer], starts: ArrayLike) -> tuple[Ints, Ints]
 
 
 def compressed(states: NDArray[np.integer]) -> tuple[Ints, NDArray[np.integer]]:
-    """The codes that occur, ascending, and the array as positions among them."""
+    """The distinct codes in ascending order, and the array as indices into them."""
     if len(states) and 0 <= states.min() and states.max() < _SMALL_CODES:
         seen = np.bincount(states)
         codes = np.flatnonzero(seen)

@@ -34,12 +34,12 @@ _SUM_SLACK = 1e-9
 class IntervalChain:
     """A chain whose rows are intervals, in CSR form.
 
-    `unseen` is the most that each state may give to successors that were never seen;
-    without it every row is closed. `successors`, `least` and `room` hold the same rows
-    padded to one width (`[state, width]`): the successor states, their lower bounds,
-    and how much may be added to each. Padding repeats a successor of the row, with no
-    probability to add. In open rows the last place is the unseen successor; the state
-    there is a placeholder.
+    `unseen` is the maximum probability that each state may give to successors that were
+    never seen; without it every row is closed. `successors`, `least` and `room` hold
+    the same rows padded to one width (`[state, width]`): the successor states, their
+    lower bounds, and how much may be added to each. Padding repeats a successor of the
+    row without adding probability. In open rows the last place is the unseen successor;
+    the state there is a placeholder.
     """
 
     states: tuple[str, ...]
@@ -62,7 +62,7 @@ class IntervalChain:
             raise TooLarge(
                 f"{len(self.states)} states with up to {width} successors need "
                 f"{cells} interval cells; the limit is {MAX_CELLS}",
-                mend="narrow the support or coarsen the abstraction",
+                mend="allow fewer successors, or use fewer predicates",
             )
         place = np.arange(width)
         filled = place < lengths[:, None]
@@ -91,7 +91,7 @@ class IntervalChain:
         return low, high
 
     def backup(self, values: Floats, *, maximise: bool) -> Floats:
-        """One robust step: `values[..., n]` of the successors to `[..., n]`."""
+        """One robust step: Maps the successors' `values[..., n]` to `[..., n]`."""
         return RobustStep(self, maximise=maximise)(values)
 
     def ahead(self, values: Floats, *, maximise: bool) -> Floats:
@@ -107,9 +107,9 @@ class RobustStep:
     """The robust expectation, computed repeatedly on slowly changing values.
 
     Nature fills the best successors up to their upper bound until the probability is
-    spent; the one where it runs out is the pivot. The choice stays the best one while
-    nothing that was filled is worth less than the pivot and nothing that was left out
-    is worth more, so only rows where that broke are sorted anew.
+    spent; the one where it runs out is the pivot. The choice stays optimal while no
+    filled successor is worth less than the pivot and no other is worth more, so only
+    rows where this fails are sorted again.
     """
 
     def __init__(self, chain: IntervalChain, *, maximise: bool) -> None:
@@ -121,7 +121,7 @@ class RobustStep:
         self._pivot: Ints = np.empty(0, np.int64)
 
     def __call__(self, values: Floats) -> Floats:
-        """As `IntervalChain.backup`; fewer rows than before begin anew."""
+        """As `IntervalChain.backup`; with fewer rows than before, it starts again."""
         successor_values = self._chain.ahead(values, maximise=self._maximise)
         stale: Bools
         if self.choice.shape != successor_values.shape:
@@ -163,15 +163,15 @@ def clopper_pearson(
 ) -> IntervalChain:
     """Exact binomial bounds that hold for all transitions at once.
 
-    The error probability `delta` is split evenly over the intervals that are needed:
-    one for each way out of a state with three or more, one for a state with two, none
-    where only one is possible. All unseen successors together count as one, seen zero
-    times. A row without visits is [0, 1] throughout; a closed row without successors is
-    absorbing.
+    The error probability `delta` is split evenly over the necessary intervals: one per
+    successor for a state with three or more, one for a state with two, none for a state
+    with one. All unseen successors together count as one that was seen zero times. A
+    row without visits has the interval [0, 1] everywhere; a closed row without
+    successors is absorbing.
 
     Args:
         states: The names of the states.
-        counts: How often each allowed transition was seen.
+        counts: The count of each allowed transition.
         delta: The probability that any interval may miss the truth.
         open_rows: The states that may have successors that were never seen.
     """
@@ -207,12 +207,12 @@ def model_intervals(
     Args:
         model: A model with counts.
         delta: The probability that any interval may miss the truth.
-        closed_support: Assume that only what the model's support allows can happen, as
-            published intervals do.
+        closed_support: Assume that only transitions in the model's support can happen,
+            as published intervals do.
     """
     if model.counts is None:
         raise InvalidModel(
-            "intervals need counts, and this model has none",
+            "intervals need transition counts, and this model has none",
             mend="learn it from traces instead of importing its probabilities",
         )
     if closed_support:
@@ -223,7 +223,7 @@ def model_intervals(
 
 
 def premise(model: Model, *, closed_support: bool = False) -> str:
-    """The assumptions of bounds on this model, for people."""
+    """The assumptions behind bounds on this model, as text."""
     if closed_support:
         return (
             f"that nothing can happen but the {model.support} transitions"
@@ -237,8 +237,8 @@ def premise(model: Model, *, closed_support: bool = False) -> str:
 def open_rows(model: Model) -> Bools:
     """The states of a learned model that may have successors never seen from them.
 
-    Not so END, and states whose successors were declared, or hold all that the
-    abstraction makes possible by definition.
+    This excludes END, and states whose successors were declared or already include all
+    that the abstraction allows.
     """
     counts, chain = model.counts, model.chain
     if counts is None or model.support in ("declared", "valid"):
@@ -268,9 +268,10 @@ def open_rows(model: Model) -> Bools:
 
 
 def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
-    """The counts with END after every state: where none was seen, one may come.
+    """The counts with END after every state, because a trace may end where none has
+    ended yet.
 
-    Open rows may lead there anyway, and rows without successors stay as they are.
+    Open rows may lead there in any case, and rows without successors stay unchanged.
     """
     if end is None or (opened | (np.arange(counts.n) == end)).all():
         return counts
@@ -318,8 +319,8 @@ def _refuse_bad_rows(chain: IntervalChain) -> None:
     if empty.any():
         at = int(np.argmax(empty))
         raise InvalidModel(
-            f"no distribution fits its intervals: the lower bounds sum to "
-            f"{least[at]:.6g}, the upper ones to {most[at]:.6g}",
+            "no distribution fits its intervals: the lower bounds sum "
+            f"to {least[at]:.6g}, the upper bounds to {most[at]:.6g}",
             place=f"state {chain.states[at]}",
         )
 
@@ -340,8 +341,8 @@ def robust_reach(
     Args:
         chain: The interval chain.
         targets: State numbers, or a mask over the states.
-        steps: Within this many steps; None: at any time.
-        maximise: The greatest probability; else the least.
+        steps: Within this many steps; None means at any time.
+        maximise: Whether to compute the greatest probability; otherwise the least.
         avoid: States that end the attempt (value 0), for `until` properties.
     """
     goal, lost = _mask(targets, chain.n), _mask(avoid, chain.n)
@@ -369,9 +370,9 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
     """Robust policy iteration over the states that the graph does not settle.
 
     When nature maximises, it starts by giving every possible edge something, so every
-    state that can reach the goal does. When it minimises, states where it can avoid
-    the goal for sure are 0 beforehand. Either way no policy that follows by strict
-    improvement can be trapped, so the equations have one solution.
+    state that can reach the goal does. When it minimises, states where it can avoid the
+    goal for sure are 0 beforehand. Either way, policies that follow by strict
+    improvement cannot get trapped, so the equations have a unique solution.
     """
     room = chain.room.sum(axis=1)
     share = np.minimum(chain.slack, room) / np.where(room > 0.0, room, 1.0)
@@ -460,7 +461,7 @@ class _Incoming:
         return found
 
     def unable_to_avoid(self, goal: Bools, chain: IntervalChain) -> Bools:
-        """States from which every choice of nature may come to the goal."""
+        """States from which the goal can be reached under every choice of nature."""
         found = goal.copy()
         stay = chain.least.sum(axis=1) + chain.room.sum(axis=1)
         forced = np.zeros(self._n, bool)

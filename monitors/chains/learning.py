@@ -24,7 +24,7 @@ from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 
 @dataclass(slots=True)
 class Tally:
-    """What was seen so far, by state name: transitions, beginnings and ends."""
+    """The counts so far, by state name: transitions, beginnings and ends."""
 
     seen: dict[str, dict[str, int]] = field(default_factory=dict)
     starts: dict[str, int] = field(default_factory=dict)
@@ -33,14 +33,14 @@ class Tally:
     frames: int = 0
 
     def begin(self, state: str) -> None:
-        """A trace begins; takes constant time, as `step` and `finish` do."""
+        """Begins a trace; takes constant time, as do `step` and `finish`."""
         self.traces += 1
         self.frames += 1
         self.starts[state] = self.starts.get(state, 0) + 1
         self.seen.setdefault(state, {})
 
     def step(self, before: str, after: str, times: int = 1) -> None:
-        """One more transition was seen."""
+        """Counts one more transition."""
         self.frames += times
         row = self.seen.setdefault(before, {})
         row[after] = row.get(after, 0) + times
@@ -69,10 +69,10 @@ class Tally:
         """Traces one after the other in one array of state codes.
 
         Args:
-            codes: The states, such as an abstraction's bit vectors.
+            codes: The names of the states, such as an abstraction's bit vectors.
             name: The name of a code.
             starts: Where each trace begins; the first at 0.
-            gaps: The states after a gap in the frames: no transition leads to them.
+            gaps: The states after a gap in the frames; no transition leads to them.
         """
         if not len(codes):
             return
@@ -134,7 +134,7 @@ class Support:
 
     Args:
         kind: "observed", "valid", "all" or "declared".
-        rows: The allowed successors by state, if they are declared beforehand. A state
+        rows: The allowed successors by state, if they were declared beforehand. A state
             that is not listed is absorbing.
     """
 
@@ -146,7 +146,7 @@ class Support:
         """The support that a JSON object `{"state": ["successor", …]}` declares."""
         if not isinstance(content, dict) or not content:
             raise InvalidInput(
-                "a support is an object of states",
+                "a support must be an object of states",
                 mend='write {"state": ["allowed successor", …]}',
                 source=source,
             )
@@ -168,7 +168,7 @@ class Support:
 
     @classmethod
     def valid(cls, abstraction: Abstraction) -> Support:
-        """All pairs of states that the abstraction holds possible."""
+        """All pairs of states that the abstraction considers possible."""
         states = abstraction.valid_states(int(MAX_TRANSITIONS**0.5))
         names = [abstraction.state_name(bits) for bits in states]
         texts = abstraction.texts
@@ -200,7 +200,7 @@ class Support:
 def learn(
     tally: Tally, support: Support, alpha: Fraction, end: str, **facts: Any
 ) -> Model:
-    """The model that the counts, the support and the pseudo-count make.
+    """The model given by the counts, the support and the pseudo-count.
 
     Args:
         tally: What was seen.
@@ -223,7 +223,7 @@ def learn(
     allowed = _allowed(tally, support)
     if absorb and END in allowed:
         raise InvalidInput(
-            f"a state is called {END}, as is the end of a trace",
+            f"a state is called {END}, the name of the end of a trace",
             mend="rename it, or learn with --end ignore",
         )
     states = sorted(allowed, key=_natural)
@@ -267,7 +267,7 @@ def learn(
 
 
 def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
-    """The allowed successors of every state there is."""
+    """The allowed successors of every state."""
     if support.rows is None:
         if support.kind == "all":
             check_size(len(tally.seen), len(tally.seen) ** 2)
@@ -280,14 +280,14 @@ def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
     for name, seen in tally.seen.items():
         if name not in allowed:
             raise InvalidTrace(
-                f"the state {name!r} occurs, which the support does not know",
+                f"the state {name!r} occurs, but is not in the support",
                 mend=near_miss(name, allowed) or "add it to the support",
             )
         permitted = set(allowed[name]) or {name}
         if strange := next((s for s in seen if s not in permitted), None):
             raise InvalidTrace(
-                f"the traces go from {name!r} to {strange!r}, "
-                "which the support does not allow",
+                f"the traces go from {name!r} to {strange!r}, but the support "
+                "does not allow it",
                 mend="add it to the support, or smooth over observed transitions",
             )
         if not allowed[name] and seen:
@@ -296,7 +296,7 @@ def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """Sorts s2 before s10, and names of bits as they are."""
+    """A sort key: s2 before s10, and names of bits unchanged."""
     parts = re.findall(r"\d+|\D+", name, re.ASCII)
     numbers = (part.lstrip("0") for part in parts)
     return [
@@ -312,12 +312,13 @@ MAX_PAIRS = 20_000
 class LiveTally:
     """Counts the transitions of one episode as they happen.
 
-    What follows an intervention is no evidence about the world without one: from `stop`
-    on nothing is counted until `begin`.
+    Frames after an intervention are no evidence about the world without one, so nothing
+    is counted between `stop` and `begin`.
 
     Attributes:
         stopped: Whether an intervention has happened.
-        beyond: Transitions that were not kept, because too many differ.
+        beyond: The number of transitions left out because there were too many distinct
+            ones.
     """
 
     __slots__ = ("_before", "_began", "_first", "_steps", "beyond", "stopped")
@@ -352,11 +353,11 @@ class LiveTally:
             self.beyond += 1
 
     def skip(self) -> None:
-        """A gap in the frames: no transition is counted across it."""
+        """Records a gap in the frames: no transition is counted across it."""
         self._before = None
 
     def stop(self) -> None:
-        """An intervention happened; before the run's first state it changes nothing."""
+        """Records an intervention; before the run's first state it changes nothing."""
         self.stopped = self.stopped or self._began
 
     def take(self, name: Callable[[int], str], ended: bool) -> Tally:

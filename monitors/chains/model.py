@@ -1,4 +1,4 @@
-"""A chain with how it was learned, and its loading."""
+"""A chain together with how it was learned, and functions to load it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Counts:
 
     @property
     def visits(self) -> NDArray[np.int64]:
-        """How many transitions out of each state were seen."""
+        """The number of observed transitions out of each state."""
         total = np.concatenate(([0], np.cumsum(self.seen)))
         return np.asarray(np.diff(total[self.indptr]), dtype=np.int64)
 
@@ -68,11 +68,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A chain, and where it was learned: counts, smoothing and training facts.
+    """A chain, and how it was learned: counts, smoothing and training facts.
 
     Args:
-        chain: The chain; its rows follow from counts, support and alpha.
-        counts: What was counted; None for a chain that someone else published.
+        chain: The chain, whose rows follow from counts, support and alpha.
+        counts: The transition counts; None for a published chain.
         unvisited: States that were never seen, so their row is uniform.
         starts: How often each state began a trace.
         abstraction: The abstraction's own description, if states are its vectors.
@@ -82,8 +82,9 @@ class Model:
         period_s: The time between two states.
         laws: The texts of the laws that the model was learned for.
         training: Facts about the traces: names, digests, frames, figures.
-        likely: For laws by their texts, where their risks likely lie: `risk.likely`.
-        first_visits: For laws by their texts, what followed the first visits of runs:
+        likely: For each law, by its text, the likely intervals of its risks:
+            `risk.likely`.
+        first_visits: For each law, by its text, the outcomes of the runs' first visits:
             `risk.first_visits`.
     """
 
@@ -103,7 +104,7 @@ class Model:
 
     @property
     def visits(self) -> NDArray[np.int64] | None:
-        """How many transitions out of each state were seen, where any were counted."""
+        """The number of transitions out of each state, where counts exist."""
         return None if self.counts is None else self.counts.visits
 
     def known(self, abstraction: Abstraction) -> dict[int, int]:
@@ -147,21 +148,22 @@ def smoothed_chain(
 
 
 def load_models(path: Path | str) -> tuple[Model, ...]:
-    """Reads a file of one model or chain, in any format that Forewarn knows, or of
-    several models, each of laws of its own."""
+    """Reads a file with one model or chain, in any supported format, or with several
+    models, each for its own laws.
+    """
     from forewarn.monitors.chains.formats.files import read_models
 
     return read_models(Path(path))
 
 
 def load_model(path: Path | str) -> Model:
-    """Reads a model or chain in any format that Forewarn knows, found by content."""
+    """Reads a model or chain in any supported format, detected by its content."""
     models = load_models(path)
     if len(models) > 1:
         raise InvalidModel(
-            f"it holds {len(models)} models, each of its own laws",
+            f"it holds {len(models)} models, each for its own laws",
             source=str(path),
-            mend="take one of those that `load_models` reads",
+            mend="choose one of those that `load_models` returns",
         )
     return models[0]
 
@@ -177,27 +179,27 @@ def refuse_other(
 ) -> None:
     """Raises if a model does not fit what it is to guard.
 
-    What is not said on either side differs from nothing.
+    A fact that is missing on either side is not compared.
 
     Args:
         model: The model.
         source: Its file, for errors.
         scenario: The name of the guarded system.
-        vocabulary: That of its frames, by name.
+        vocabulary: The name of its frames' vocabulary.
         period_s: The time between two of its frames.
-        tolerance: By which share of it that may be off.
+        tolerance: The allowed relative difference of the period.
     """
     found = _differences(model, scenario, vocabulary, period_s, tolerance)
     if differs := "; ".join(found):
         raise InvalidModel(
-            f"the model is of something else: {differs}",
+            f"the model does not fit: {differs}",
             source=source,
-            mend="give one that was learned there, or insist with --accept-model",
+            mend="give a model that was learned there, or use --accept-model",
         )
 
 
 def trained_on(model: Model) -> frozenset[str]:
-    """The names of the scenarios whose runs a model, or its policy, was made of."""
+    """The names of the scenarios whose runs a model, or its policy, was made from."""
     facts = model.training
     entries = [*facts.get("files", ()), *facts.get("set_aside", ())]
     return frozenset(entry["scenario"] for entry in entries if entry.get("scenario"))
@@ -232,7 +234,7 @@ def _differences(
 
 
 def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
-    """A model of one state, in which everything is, all the time."""
+    """A model with a single state that is always true."""
     abstraction = from_expressions(
         ["true"], vocabulary=vocabulary, name="no risk", period_s=period_s
     )
@@ -241,5 +243,5 @@ def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
 
 
 def is_riskless(model: Model) -> bool:
-    """Whether it has nothing to say about risk: one state, and no law."""
+    """Whether it says nothing about risk: a single state and no law."""
     return len(model.chain.states) == 1 and not model.laws

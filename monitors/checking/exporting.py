@@ -1,4 +1,4 @@
-"""What is exported of a model: its chain with labels, or its product with a law."""
+"""The exported parts of a model: its chain with labels, or its product with a law."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def exported(model: Model, law: str | None, definitions: Sequence[str]) -> Chain
     found = laws_on(labelling, in_words_of(model, law))
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
-        raise InvalidInput(f"{law} is several laws: name one of {names}")
+        raise InvalidInput(f"{law} stands for several laws: name one of {names}")
     automaton = compiled_on(labelling, found[0], model.period_s)
     letters = letters_of_states(chain, automaton, labelling.proposition)
     product = product_chain(chain, letters, automaton)
@@ -52,7 +52,8 @@ def _pair_variables(
 ) -> dict[str, NDArray[np.int64]]:
     """The chain's variables, or its states' numbers, beside the monitor's number.
 
-    Copies of END, in which different things are owed, are numbered behind the rest.
+    Copies of END with different pending obligations are numbered after the other
+    states.
     """
     pairs = [name.rpartition("|") for name in product.states]
     numbers = dict(chain.number)

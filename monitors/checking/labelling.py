@@ -1,8 +1,8 @@
 """What the names in a property mean on one chain: sets of its states.
 
-A name in quotes may be a label, a definition, a state's own name, or on a model with
-an abstraction a predicate, or any expression that its predicates decide. A name with
-two meanings that differ is refused. No predicate holds in END.
+A name in quotes may be a label, a definition, a state's own name, or on a model with an
+abstraction a predicate, or any expression that its predicates decide. A name with two
+different meanings is rejected. No predicate holds in END.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Labelling:
 
     Args:
         chain: The chain.
-        abstraction: What its states are vectors of, if they are.
+        abstraction: The abstraction of its states, if there is one.
     """
 
     def __init__(self, chain: Chain, abstraction: Abstraction | None = None) -> None:
@@ -59,14 +59,14 @@ class Labelling:
     # Definitions
 
     def new_name(self, text: str, source: str) -> str:
-        """The name that a definition gives, if it means nothing yet."""
+        """The name that a definition introduces, if it is not taken yet."""
         name = text.strip().removeprefix('"').removesuffix('"')
         if not _WORD.fullmatch(name):
             mend = "write NAME=FORMULA, as in bad=s=3|s=7"
             raise InvalidProperty("no name is defined", source=source, mend=mend)
         for kind, _ in self._meanings(name):
             raise InvalidProperty(
-                f"the name {name!r} already means a {kind}",
+                f"the name {name!r} is already used for a {kind}",
                 source=source,
                 mend="choose another name",
             )
@@ -83,9 +83,9 @@ class Labelling:
         for other, second in found[1:]:
             if not np.array_equal(meaning, second):
                 raise InvalidProperty(
-                    f'the name "{name}" means a {kind} and a {other}, which differ',
+                    f'the name "{name}" means a {kind} and also a different {other}',
                     place=_place(column),
-                    mend="--define a name for the one you mean",
+                    mend="use --define to name the one that you mean",
                 )
         return meaning
 
@@ -122,7 +122,7 @@ class Labelling:
             return None
 
     def _other_expression(self, name: str, column: int) -> Mask:
-        """A quoted expression that is no predicate but follows from them."""
+        """A quoted expression that is not a predicate but follows from predicates."""
         unknown = InvalidProperty(
             f'unknown name "{name}"',
             place=_place(column),
@@ -156,7 +156,7 @@ class Labelling:
     # Expressions over signals
 
     def decide(self, expression: Expression) -> Mask:
-        """The states in which the abstraction says that an expression holds."""
+        """The states in which an expression holds, according to the abstraction."""
         text = repr(expression)
         if self.abstraction is None:
             mend = f"--define '{text}=...'"
@@ -213,7 +213,7 @@ class Labelling:
             raise InvalidProperty(
                 f"{variable} is a number and is compared with a name",
                 place=_place(column),
-                mend=f'the name alone will do: "{other}"',
+                mend=f'write the name alone: "{other}"',
             )
         other = {"true": "1", "false": "0"}.get(other, other)
         if not _INTEGER.fullmatch(other):

@@ -79,7 +79,7 @@ class Property:
     """A property whose names are sets of a chain's states.
 
     Args:
-        tokens: All of it, for Storm.
+        tokens: The complete property, for Storm.
         states: Where it holds, for a formula without P.
         path: The path formula inside P; None if only Storm can answer.
         relation: As in `P>=0.9`; empty for `P=?`.
@@ -95,7 +95,7 @@ class Property:
 
     @property
     def numeric(self) -> bool:
-        """Whether it asks for a number."""
+        """Whether it asks for a probability."""
         return any(token.text == "=?" for token in self.tokens)
 
     def for_storm(self) -> tuple[str, dict[str, Mask]]:
@@ -105,8 +105,8 @@ class Property:
         }
         if len(self.tokens) > MAX_FOREIGN:
             raise TooLarge(
-                f"Storm is asked for at most {MAX_FOREIGN} words and signs",
-                mend="--define names for its parts",
+                f"a property for Storm has at most {MAX_FOREIGN} words and signs",
+                mend="name its parts with --define",
             )
         texts = (f'"n{i}"' if t.mask is not None else t.text
                  for i, t in enumerate(self.tokens))  # fmt: skip
@@ -118,9 +118,9 @@ class Answer:
     """The answer in every state: probabilities, or whether the formula holds.
 
     Args:
-        engine: Who computed it: builtin or storm.
+        engine: The engine that computed it: builtin or storm.
         values: Doubles for `P=?`, else Booleans.
-        exact: The same as fractions, where they were asked for.
+        exact: The same as fractions, if requested.
         warnings: Notes for readers of the numbers.
     """
 
@@ -133,7 +133,7 @@ class Answer:
 def define(labelling: Labelling, definition: str) -> None:
     """Adds a label, as in `bad=s=3|s=7` or `bad="crash"|"fire"`.
 
-    It may use whatever is defined before it.
+    It may use earlier definitions.
     """
     source = f"--define {definition:.60}"
     name, _, text = definition.partition("=")
@@ -209,7 +209,7 @@ def _from_storm(values: NDArray[Any]) -> Answer:
 
 
 def parse_property(text: str, labelling: Labelling, source: str = "") -> Property:
-    """The property that a text says about a labelling's chain.
+    """Parses a property of a labelling's chain.
 
     Args:
         text: Such as `P=? [ F<=20 "unsafe" ]` or `P>=0.9 [ ... ]`.
@@ -217,7 +217,7 @@ def parse_property(text: str, labelling: Labelling, source: str = "") -> Propert
         source: The text's name in an error; the text itself if empty.
 
     Raises:
-        InvalidProperty: With the column and, if there is one, the likely fix.
+        InvalidProperty: The message gives the column and, if known, the likely fix.
     """
     line = " ".join(text.split())
     source = source or (line if len(line) <= 60 else line[:57] + "...")
@@ -251,7 +251,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _named(tokens: list[Token], labelling: Labelling) -> list[Token]:
-    """The tokens, with a mask in the place of every name and comparison."""
+    """The tokens, with every name and comparison replaced by a mask."""
     found, at = list[Token](), 0
     while at < len(tokens):
         token, *following = tokens[at : at + 3]
@@ -319,7 +319,7 @@ class _ForStorm(Exception):
 
 
 class _Parser:
-    """One method a level of binding, weakest first; formulas of states become masks."""
+    """One method per precedence level, weakest first; state formulas become masks."""
 
     def __init__(self, tokens: list[Token], labelling: Labelling) -> None:
         self._tokens, self._n = tokens, labelling.chain.n

@@ -25,7 +25,7 @@ from forewarn.monitors.risk.evidence import abstraction_of, in_words_of
 
 @dataclass
 class Answer:
-    """What is printed for one property or law; `payload` as the JSON has it."""
+    """The printed result for one property or law; `payload` is its JSON."""
 
     title: str
     payload: dict[str, Any]
@@ -86,7 +86,7 @@ class Question:
         return [chain.states[state] for state in states if state is not None]
 
     def answer(self, text: str, intervals: tuple[float, bool] | None) -> Answer:
-        """The answer to a property, with bounds at a delta if they are asked for."""
+        """The answer to a property, with bounds at a delta if requested."""
 
         with naming(text):
             formula = parse_property(text, self._labelling)
@@ -109,13 +109,13 @@ class Question:
     def _add_bounds(
         self, answer: Answer, formula: Property, delta: float, closed_support: bool
     ) -> None:
-        """Puts the least and greatest probability beside an answer."""
+        """Adds the least and greatest probability to an answer."""
 
         if formula.path is None or formula.relation:
             raise InvalidProperty(
-                "--intervals bounds a number of one X, F, G or U",
+                "--intervals needs a property P=? with a single X, F, G or U",
                 source=answer.title,
-                mend="ask P=? [ ... ], and --define labels for what is nested",
+                mend="ask P=? [ ... ], and use --define for the nested parts",
             )
         with naming(self._path):
             intervals = model_intervals(
@@ -179,7 +179,7 @@ class Question:
             )
 
     def words(self, state: str) -> str:
-        """What holds in a state, if the model's predicates say."""
+        """What holds in a state, if the model's predicates tell."""
         if self._abstraction is None or self._chain.index(state) == self._chain.end:
             return ""
         held = self._abstraction.holding(self._abstraction.bits(state))
@@ -201,7 +201,7 @@ class Question:
         }
 
     def _warn(self, payload: dict[str, Any], more: Sequence[str]) -> None:
-        """Adds warnings, the chain's own with the first ones."""
+        """Adds warnings; with the first ones also those of the chain."""
         said = payload.pop("warnings", None)
         said = list(self._chain.warnings()) if said is None else said
         if said or more:

@@ -26,7 +26,7 @@ from forewarn.monitors.checking.reaching import Mask
 def ask_storm(
     chain: Chain, formula: str, labels: Mapping[str, Mask], *, exact: bool = False
 ) -> NDArray[Any]:
-    """What Storm answers in every state: doubles, Fractions or Booleans.
+    """Storm's answer in every state: doubles, Fractions or Booleans.
 
     Linear equations are solved by elimination: Storm's default iterates, and stops up
     to 1e-6 short of the answer on chains learned from driving.
@@ -34,7 +34,7 @@ def ask_storm(
     Raises:
         MissingDependency: stormpy 2 is not installed.
         InvalidProperty: Storm rejects the formula, or would answer it wrongly.
-        InvalidModel: When `exact`, and the chain's probabilities are rounded.
+        InvalidModel: If `exact` is set and the chain's probabilities are rounded.
     """
     try:
         import stormpy
@@ -44,7 +44,7 @@ def ask_storm(
         raise MissingDependency(what, "storm") from None
     if re.search(r"U (\[ (?!0 ,)|>|=)", formula):
         raise InvalidProperty(
-            "Storm is wrong about U with a horizon from below",
+            "Storm computes U with a lower time bound wrongly",
             mend="ask U<=k, or F[j,k]",
         )
     # Its log goes to standard output; what matters comes as an exception too.
@@ -93,7 +93,7 @@ def _model(chain: Chain, labels: Mapping[str, Mask], exact: bool) -> Any:
 
 
 def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
-    """The rows as fractions; doubles are read as the decimals that they print as."""
+    """The rows as fractions; a double becomes the decimal that it prints as."""
     rows = list[dict[int, Fraction]]()
     for i in range(chain.n):
         row = {j: Fraction(text) for j, text in chain.written_row(i)}
@@ -101,7 +101,7 @@ def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
             raise InvalidModel(
                 f"the probabilities are rounded: the row of state {chain.states[i]!r}"
                 f" sums to {float(sum(row.values()))!r}, and not to 1 exactly",
-                mend="give them as fractions such as 1/3",
+                mend="write them as fractions such as 1/3",
             )
         rows.append(row)
     return rows
@@ -119,6 +119,6 @@ def fraction_array(values: list[Any]) -> NDArray[Any]:
 
 
 def fraction_text(value: Fraction) -> str:
-    """The fraction as text, also beyond 4300 digits, where Python's own ends."""
+    """The fraction as text, even beyond 4300 digits, Python's own limit."""
     top, bottom = (format(Decimal(n), "f") for n in value.as_integer_ratio())
     return top if bottom == "1" else f"{top}/{bottom}"

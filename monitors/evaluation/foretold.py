@@ -40,10 +40,10 @@ class Foretold:
     Args:
         run: Its number.
         times_s: When each tick was.
-        duration_s: How long the whole run lasted.
-        risks: At each tick, by horizon.
-        pairs: At each tick the monitor's state times the chain's size, and the chain's
-            state; below 0 where that was never seen in training.
+        duration_s: The duration of the whole run.
+        risks: The values at each tick, by horizon.
+        pairs: For each tick, the monitor's state times the chain's size, plus the
+            chain's state; negative if that pair was never seen in training.
         unknown: Whether the state was one never seen in training.
         idle: Whether nothing was owed.
         broken: The first violation; None if the law was kept.
@@ -96,7 +96,7 @@ def ordinary_of(
     Args:
         found: They.
         horizon_s: H.
-        curve: How the risks compare with outcomes.
+        curve: The comparison of the risks with the outcomes.
     """
     return Ordinary.of(
         [
@@ -133,7 +133,7 @@ def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
 
 
 def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
-    """How one law's risks compare with outcomes in these runs."""
+    """A comparison of one law's risks with the outcomes in these runs."""
     return calibrated(
         np.concatenate([each.risks[horizon_s] for each in found]),
         np.concatenate([each.came_true(horizon_s) for each in found]),
@@ -199,9 +199,9 @@ class ReliabilityBin:
         low: Where the span begins.
         high: Where it ends.
         frames: How many frames.
-        traces: From how many traces; frames of one trace come and go together.
+        traces: The number of traces; frames of one trace are not independent.
         predicted: Their mean predicted risk.
-        observed: The fraction of them after which it happened.
+        observed: The fraction of them after which the violation happened.
     """
 
     low: float
@@ -215,7 +215,7 @@ class ReliabilityBin:
     def off(self) -> bool:
         """Whether it is significantly off for this number of traces.
 
-        Frames of one trace come and go together, so a trace counts as one trial.
+        Frames of one trace are not independent, so a trace counts as one trial.
         """
         gap = abs(self.predicted - self.observed)
         chance = math.sqrt(self.predicted * (1.0 - self.predicted) / self.traces)
@@ -225,14 +225,15 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How far predicted risks agree with what happened in held-out traces.
+    """The agreement of predicted risks with outcomes in held-out traces.
 
     Args:
-        frames: How many frames were predicted.
-        unknown: How many had no prediction, being in a state that was never learned.
+        frames: The number of frames with a prediction.
+        unknown: The number of frames without a prediction, in states that were never
+            learned.
         traces: From how many traces.
-        base_rate: The fraction of frames after which it happened.
-        brier: Mean squared difference of prediction and outcome; less is better.
+        base_rate: The fraction of frames after which the violation happened.
+        brier: Mean squared difference of prediction and outcome; lower is better.
         calibration_error: Mean distance of the curve from the diagonal.
         bins: The curve; spans without a frame are left out.
     """
@@ -260,7 +261,7 @@ class Reliability:
         return any(each.off for each in self.bins) or (self.skill or 0.0) < 0.0
 
     def sentences(self, law: str) -> Iterator[str]:
-        """The comparison for people; `law` says what the risk is of."""
+        """The comparison as text, for this law."""
         yield (
             f"The risk of breaking {law}, on {self.traces} held-out traces "
             f"({self.frames:,} frames): the Brier score is {self.brier:.3g}; always "
@@ -289,13 +290,13 @@ def reliability(
 
     Args:
         predicted: For each trace, the risk at every frame; NaN where it is unknown.
-        outcome: For each trace, whether it then happened, at every frame.
+        outcome: For each trace, whether the violation then happened, at every frame.
         edges: The spans of the curve, from 0 to 1.
     """
     risks = [np.asarray(each, np.float64).ravel() for each in predicted]
     happened = [np.asarray(each, bool).ravel() for each in outcome]
     if [len(r) for r in risks] != [len(h) for h in happened]:
-        raise InvalidInput("predicted risks and outcomes differ in number")
+        raise InvalidInput("there are not as many predicted risks as outcomes")
     trace = np.repeat(np.arange(len(risks)), [len(r) for r in risks])
     risk, event = np.concatenate(risks), np.concatenate(happened)
     known = ~np.isnan(risk)
@@ -304,7 +305,7 @@ def reliability(
     if not risk.size:
         raise InvalidInput("there is no held-out frame with a risk to compare with")
     if not ((risk >= 0.0) & (risk <= 1.0)).all():
-        raise InvalidInput("a predicted risk is not within 0 and 1")
+        raise InvalidInput("a predicted risk is not between 0 and 1")
     inner = np.asarray(edges[1:-1])
     span = np.searchsorted(inner, risk, side="right")
     bins = []
@@ -337,7 +338,7 @@ def unmet_ahead(
 ) -> list[tuple[Ints, Bools]]:
     """The outcomes that the guard's risk predicts, known from the whole of each trace.
 
-    Unlike `came_true` this knows every obligation, not only the first that is broken.
+    Unlike `came_true`, this covers every obligation, not only the first that is broken.
 
     Args:
         automaton: The law's monitor.

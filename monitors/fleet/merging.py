@@ -1,7 +1,7 @@
-"""Merging the tallies of many guards into one model, each of them once.
+"""Merges the tallies of many guards into one model, each exactly once.
 
-Sums do not depend on their order, so neither does merging: as long as no contributor is
-rejected, the same tallies give the same model, merged at once or one after the other.
+Sums do not depend on their order: as long as no contributor is rejected, the same
+tallies give the same model, whether merged at once or one by one.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """What each contributor counted of each transition that anybody saw.
+    """Each contributor's count of each transition that was seen by any of them.
 
     Args:
         tallies: The contributors.
         states: The names of all states.
-        before: The state that each transition leads out of.
-        after: The state that it leads to.
+        before: The source state of each transition.
+        after: The target state of each transition.
         who: The contributor of each count.
-        pair: Which transition it is of.
+        pair: The transition of each count.
         times: The count itself.
     """
 
@@ -67,7 +67,7 @@ class Stack:
 
     @classmethod
     def of(cls, tallies: Sequence[FleetTally]) -> Stack:
-        """That of some tallies of one subject."""
+        """The evidence in some tallies of one subject."""
         number: defaultdict[str, int] = defaultdict(count().__next__)
         steps = []
         for each in tallies:
@@ -96,7 +96,7 @@ class Stack:
         return len(self.tallies)
 
     def total(self, chosen: Sequence[int]) -> Tally:
-        """What some of them counted together."""
+        """The combined counts of some contributors."""
         parts = [self.tallies[i] for i in chosen]
         there = set[str]().union(*(each.states for each in parts))
         tally = Tally(seen={name: {} for name in self.states if name in there})
@@ -133,8 +133,8 @@ class Rejected:
     Args:
         index: Which of them.
         state: The state whose transitions contradict the others most.
-        evidence: The evidence against it relative to the limit: from 1 on it is
-            rejected.
+        evidence: The evidence against it relative to the limit; it is rejected from 1
+            on.
     """
 
     index: int
@@ -150,8 +150,8 @@ def rejected(
     Args:
         stack: What each counted. The first tally is the model's own and is never
             rejected.
-        delta: How improbable it may be that the others' bounds miss.
-        rate: How improbable it may be that one is rejected wrongly.
+        delta: The error probability of the others' bounds.
+        rate: The maximum probability that one is rejected wrongly.
     """
     totals = _sums(stack.pair, stack.times, len(stack.before))
     left = np.ones(stack.contributors, bool)
@@ -172,7 +172,7 @@ def rejected(
 def _worst(
     stack: Stack, totals: Floats, left: Bools, delta: float, rate: float
 ) -> list[Rejected]:
-    """Those of the contributors left whom the others left reject, the worst first."""
+    """The remaining contributors that the others reject, the worst first."""
     states = len(stack.states)
     groups = stack.contributors * states
     state_of = np.tile(np.arange(states), stack.contributors)
@@ -214,7 +214,7 @@ def _worst(
 
 
 def _sums(index: Ints, values: Floats | Bools | None, length: int) -> Floats:
-    """The sum of the values of each index; without values, how many there are."""
+    """The sum of the values for each index; without values, their number."""
     return np.bincount(index, values, length).astype(np.float64)
 
 
@@ -256,9 +256,9 @@ class Moved:
 def moved(
     before: Model, after: Model, laws: Sequence[Law], horizon_s: float, delta: float
 ) -> list[Moved]:
-    """The risks that moved out of their intervals, the farthest first.
+    """The risks that moved out of their intervals, largest change first.
 
-    Of each law and state that of the monitor's state where it moved farthest.
+    For each law and state, the risk in the monitor state where it moved farthest.
     """
     found: list[Moved] = []
     abstraction = abstraction_of(before)
@@ -310,11 +310,12 @@ class Merge:
     """What came of merging.
 
     Args:
-        model: The model with all that was added.
+        model: The model with everything that was added.
         added: The tallies that are in it now, by their ids.
         known: The ids of those that were in it already.
         refused: The tallies that the others reject.
-        beyond: Transitions that contributors did not keep, because too many differ.
+        beyond: The number of transitions that contributors left out because there were
+            too many distinct ones.
         stopped: Those whose guards stopped runs for the model's own laws: what follows
             a risk above the threshold is missing from them.
     """
@@ -328,7 +329,7 @@ class Merge:
 
     @property
     def censored(self) -> dict[str, int]:
-        """How many of the added runs an intervention cut off, by law."""
+        """The number of added runs that an intervention cut off, by law."""
         total = Counter[str]()
         for each in self.added:
             total.update(each.stopped_by)
@@ -341,11 +342,11 @@ class Merge:
 
 
 def contributors(model: Model) -> dict[str, int]:
-    """How many transitions of a model each contributor gave, by its id."""
+    """The number of a model's transitions from each contributor, by its id."""
     ledger = model.training.get(FLEET, {})
     if not isinstance(ledger, dict) or set(map(type, ledger.values())) - {int}:
         raise InvalidModel(
-            "not the transitions of contributors by their ids",
+            "expected the contributors' transitions by their ids",
             place=f"training.{FLEET}",
         )
     return dict(ledger)
@@ -362,14 +363,14 @@ def merge(
 
     Args:
         model: A learned model.
-        tallies: With the files that they come from, for errors.
-        accept: Take also those that the others reject, and those of guards that
+        tallies: The tallies with their files, for errors.
+        accept: Also add tallies that the others reject, and those of guards that
             stopped runs for a law of this model.
         source: The model's file, for errors.
 
     Raises:
-        InvalidTally: One was counted by another model, or is not what was merged under
-            its id.
+        InvalidTally: A tally was counted with another model, or differs from the one
+            that was merged under its id.
     """
     subject = Subject.of(model, source)
     abstraction = needed_abstraction(model, source)
@@ -383,10 +384,10 @@ def merge(
         same = twin is each or twin.as_dict() == each.as_dict()
         if not same or ledger.get(each.id, each.transitions) != each.transitions:
             raise InvalidTally(
-                f"another tally is called {each.id} too",
+                f"another tally has the same id, {each.id}",
                 source=file,
-                mend="take a tally's file away when it is merged: its guard begins a"
-                " new one",
+                mend="remove a tally's file once it is merged: its guard begins "
+                "a new one",
             )
         if each.id in ledger:
             known.add(each.id)
@@ -410,7 +411,7 @@ def merge(
         raise TooLarge(
             f"more than {MAX_CONTRIBUTORS:,} contributors",
             source=source,
-            mend="begin again with the model as it was before any was merged",
+            mend="start again from the model before the first merge",
         )
     return Merge(
         _learned(model, stack.total([0, *taken]), ledger, source) if added else model,
@@ -444,7 +445,7 @@ def _learned(
     rows = (*total.seen.values(), total.starts, total.ends)
     largest = max(max(row.values(), default=0) for row in rows)
     if largest > MAX_COUNT:
-        raise TooLarge(f"a count of more than {MAX_COUNT}", source=source)
+        raise TooLarge(f"a count is above {MAX_COUNT}", source=source)
     try:
         return learn(
             total, Support.of(model), model.alpha or Fraction(0), model.end,

@@ -1,8 +1,9 @@
-"""`forewarn.tally/1`: what one guard counted, in a few kilobytes and no frame of it.
+"""`forewarn.tally/1`: the transition counts of one guard, a few kilobytes without any
+frame.
 
 A tally names its abstraction by digest, its period, and the laws of the guard's model.
-Its id is unique, so that it is never counted twice. A guard by several models writes a
-file of several: `forewarn.tallies/1`.
+A tally's id is unique, so that it is never counted twice. A guard with several models
+writes a file with several tallies: `forewarn.tallies/1`.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ Ints = NDArray[np.int64]
 
 
 class InvalidTally(InvalidInput):
-    """A file that does not hold a tally, or one of something else."""
+    """A file without a tally, or with a tally of something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is counted: tallies of different subjects cannot be merged.
+    """The subject of a tally: tallies of different subjects cannot be merged.
 
     Args:
-        abstraction: The fingerprint of what makes states of frames.
+        abstraction: The digest of the abstraction.
         period_s: The time between two states.
         laws: A digest of the laws' texts.
     """
@@ -63,8 +64,8 @@ class Subject:
         """The subject of a guard's model."""
         if model.abstraction is None or model.counts is None:
             raise InvalidModel(
-                "nothing can be added to it: it has no counts of an abstraction's"
-                " states",
+                "nothing can be added to it: it has no transition counts "
+                "over an abstraction",
                 source=source,
                 mend="learn it from traces with --abstraction or --scenario",
             )
@@ -72,13 +73,13 @@ class Subject:
         period_s = model.period_s or abstraction.period_s
         if period_s is None:
             raise InvalidModel(
-                "it does not say the time between two states", source=source
+                "it does not state the time between two states", source=source
             )
         laws = hashlib.sha256(json.dumps(sorted(model.laws)).encode()).hexdigest()
         return cls(abstraction.fingerprint(), period_s, laws)
 
     def refuse_other(self, other: Subject, source: str) -> None:
-        """Raises if another subject differs; `source` is the other's."""
+        """Raises an error if another subject differs; `source` is the other's file."""
         names = {"abstraction": "abstraction", "period_s": "period", "laws": "laws"}
         differs = [
             said
@@ -87,9 +88,9 @@ class Subject:
         ]
         if differs:
             raise InvalidTally(
-                f"it was counted by another model: not the same {', '.join(differs)}",
+                f"it was counted with another model: different {', '.join(differs)}",
                 source=source,
-                mend="merge it into the model of its guard",
+                mend="merge it into the model that its guard used",
             )
 
 
@@ -151,15 +152,16 @@ class FleetTally:
     """What one contributor counted.
 
     Args:
-        id: Its own; whatever is merged under it is merged once.
+        id: Its own id; a tally is merged only once under an id.
         subject: What was counted.
         states: The states' names, in order.
-        steps: From, to and how often, by the states' numbers, in order.
-        starts: Where traces began, and how often.
+        steps: The transitions with their counts, by the states' numbers, in order.
+        starts: The states where traces began, with counts.
         ends: Where they ended.
-        beyond: Transitions that were not kept, because too many differ.
-        stopped_by: Number of traces that an intervention cut off, by its law; empty for
-            a fault of the guard's inputs.
+        beyond: The number of transitions left out because there were too many distinct
+            ones.
+        stopped_by: The number of traces that an intervention cut off, by its law (""
+            for a fault of the guard's inputs).
         after_stops: Of the traces stopped at a risk in a band, how many there were and
             how many broke a law afterwards, by where the band begins; empty if the risk
             was not known.
@@ -185,7 +187,7 @@ class FleetTally:
         stopped_by: Mapping[str, int] = MappingProxyType({}),
         after_stops: Mapping[str, Stopped] = MappingProxyType({}),
     ) -> FleetTally:
-        """What was counted so far, under an id."""
+        """The counts so far, under an id."""
         states = tuple(sorted(tally.seen))
         number = {name: i for i, name in enumerate(states)}
 
@@ -283,19 +285,19 @@ def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
 
 
 def read_tallies(path: Path) -> list[FleetTally]:
-    """The tally that a file holds, or its tallies: one of each of a guard's models."""
+    """The tally in a file, or its tallies, one for each of a guard's models."""
     content, source = read_json(path), str(path)
     if not isinstance(content, dict) or content.get("format") != SEVERAL:
         return [parse_tally(content, source)]
     file = validated(_Several, content, source, InvalidTally)
     found = [parse_tally(each, source) for each in file.tallies]
     if len({each.subject for each in found}) < len(found):
-        raise InvalidTally("two of its tallies are of one model", source=source)
+        raise InvalidTally("two of its tallies are for the same model", source=source)
     return found
 
 
 def write_tallies(path: Path, tallies: Sequence[FleetTally]) -> None:
-    """Writes one tally, or one of each of several models: whole, or not at all."""
+    """Writes one tally, or one for each of several models, completely or not at all."""
     contents = [each.as_dict() for each in tallies]
     content = contents[0]
     if len(contents) > 1:
@@ -306,17 +308,19 @@ def write_tallies(path: Path, tallies: Sequence[FleetTally]) -> None:
 
 
 def parse_tally(content: object, source: str = "") -> FleetTally:
-    """The tally that a JSON object describes."""
+    """Parses a tally from a JSON object."""
     file = validated(_File, content, source, InvalidTally)
     states = tuple(file.states)
     if len(set(states)) < len(states) or len(set(map(len, states))) > 1:
         raise InvalidTally(
-            "its states are not different ones of one abstraction",
+            "its states repeat, or do not belong to one abstraction",
             source=source,
             place="states",
         )
     if len(file.steps) != len(states):
-        raise InvalidTally("not a row for each state", source=source, place="steps")
+        raise InvalidTally(
+            "expected one row for each state", source=source, place="steps"
+        )
     lengths = np.fromiter(map(len, file.steps), np.int64, len(states))
     if lengths.sum() > 2 * MAX_PAIRS:
         raise InvalidTally(
@@ -337,7 +341,7 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
         and (np.diff(ends[:, 0]) > 0).all()
     )
     if not ordered:
-        raise InvalidTally("its states are not ascending", source=source)
+        raise InvalidTally("its states are not in ascending order", source=source)
     subject = Subject(file.abstraction, file.period_s, file.laws)
     found = FleetTally(
         file.id,
@@ -353,7 +357,7 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
     tally = found.tally()
     if tally.ends != bounded(tally).ends:
         raise InvalidTally(
-            "more traces end in a state than came to it and did not leave it",
+            "more traces end in a state than stayed in it",
             source=source,
             place="ends",
         )
@@ -361,9 +365,9 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
 
 
 def bounded(tally: Tally) -> Tally:
-    """The tally without ends that its own starts and steps do not allow.
+    """The tally without ends that are impossible by its own starts and steps.
 
-    A trace that ends in a state began there or stepped there, and did not step on. If a
+    A trace that ends in a state began there or moved there, and did not move on. If a
     guard lost frames for a while, some of these were not counted.
     """
     left = Counter(tally.starts)
@@ -387,7 +391,7 @@ def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
         if inside and (times > 0).all() and (times <= MAX_COUNT).all():
             return pairs
     raise InvalidTally(
-        "not pairs of a state's number and a count", source=source, place=place
+        "expected pairs of a state's number and a count", source=source, place=place
     )
 
 

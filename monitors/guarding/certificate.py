@@ -53,7 +53,7 @@ class Guaranteed(Strict):
 
 
 class BaseRate(Strict):
-    """How many runs of the certificate break a law, and how many have an alarm."""
+    """The number of the certificate's runs that break a law, and that have an alarm."""
 
     law: str
     violating: int = Field(ge=0)
@@ -65,7 +65,8 @@ class OverGroups(Strict):
     """The guarantee for a new group, each group counted once.
 
     `mean` is the mean of the groups' own rates, and `bound` its upper confidence bound.
-    `alike` is the probability that groups which fail equally often differ so much.
+    `alike` is the probability of so large a difference between groups that fail equally
+    often.
     """
 
     law: str
@@ -77,7 +78,7 @@ class OverGroups(Strict):
 
 
 class Clip(Strict):
-    """The frames around the moment that counts: times, and what the signals were."""
+    """The frames around the decisive moment: times and signals."""
 
     times_s: list[float]
     signals: dict[str, list[Any]]
@@ -95,11 +96,11 @@ class Wrong(Strict):
 
 
 class Certificate(Strict):
-    """What is guaranteed of a guard.
+    """The guarantees of a guard.
 
     Fields:
-        laws: The laws as the guard names them, with their thresholds; None for a law
-            that is judged without risk.
+        laws: The guard's laws with their thresholds; None for a law that is judged
+            without a risk.
         over: The content of the runs: frames of signals, or calls of tools.
         runs: Digests of the runs by use.
     """
@@ -133,7 +134,7 @@ class Certificate(Strict):
         return [each for each in self.over_groups if each.alike < DIFFERENT]
 
     def covers(self, policy: Policy) -> bool:
-        """Whether a policy alarms just where the certified one does."""
+        """Whether a policy alarms exactly when the certified one does."""
         if self.horizon_s is None:
             return policy.laws == () or set(policy.laws) == set(self.laws)
         if policy.horizon_s != self.horizon_s or policy.judge_by != "point":
@@ -155,7 +156,7 @@ def is_warranted(path: Path) -> bool:
 
 
 def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | None]:
-    """The files that a guard runs by, where a model may be named by its guard's folder.
+    """The files of a guard; the model may be given as the folder of a guard.
 
     Args:
         model: A model's file, or the folder of a guard with a certificate.
@@ -165,9 +166,9 @@ def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | N
         return model, policy
     if not is_warranted(model):
         raise InvalidInput(
-            "this folder holds no guard",
+            "this folder does not contain a guard",
             source=str(model),
-            mend="`forewarn warrant` writes one; or name a model's file",
+            mend="make one with `forewarn warrant`, or name a model file",
         )
     return model / MODEL, policy or model / POLICY
 
@@ -196,7 +197,7 @@ def load_certificate(folder: Path) -> Certificate:
     ]
     if changed:
         raise InvalidCertificate(
-            f"{changed[0]} is not the file that was certified",
+            f"{changed[0]} was changed after it was certified",
             source=str(path),
             mend="make the guard again with `forewarn warrant`",
         )
@@ -204,5 +205,5 @@ def load_certificate(folder: Path) -> Certificate:
 
 
 def counted(runs: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
-    """How many runs were used for what."""
+    """The number of runs for each use."""
     return {use: len(some) for use, some in runs.items()}

@@ -1,7 +1,7 @@
 """One model of a watch: the present state of its chain and of its laws.
 
-Everything possible is computed beforehand: reading a frame takes one encoding, then two
-look-ups per law.
+As much as possible is precomputed: reading a frame takes one encoding and two look-ups
+per law.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Place(NamedTuple):
 
     Args:
         state: The state of the chain; None for one outside it.
-        nearest: That state or, outside the chain, those next to it.
+        nearest: That state or, if it is outside the chain, the nearest ones.
         columns: What each law reads.
     """
 
@@ -65,7 +65,9 @@ class ChainWatch:
         self.period_s = period_s
         known = model.known(abstraction)
         if not known:
-            raise InvalidModel("the model has no state that was ever left in training")
+            raise InvalidModel(
+                "the model has no transitions: every training run stayed in one state"
+            )
         self._known = {bits: self._place(bits, i, (i,)) for bits, i in known.items()}
         self._unknown: dict[int, _Place] = {}
         self._words: dict[int, tuple[str, ...]] = {}
@@ -80,7 +82,7 @@ class ChainWatch:
         self.reset()
 
     def anew(self) -> ChainWatch:
-        """Another like it, at the beginning of its first episode."""
+        """A copy, at the beginning of its first episode."""
         other = copy.copy(self)
         other.laws = tuple(copy.copy(law) for law in self.laws)
         other._begin()
@@ -106,27 +108,28 @@ class ChainWatch:
             self.tally.skip()
 
     def interfered(self) -> None:
-        """An intervention begins: what follows is no evidence about the model."""
+        """An intervention begins; later frames are no evidence about the model."""
         if self.tally is not None:
             self.tally.stop()
 
     def abstracted(self, frame: Frame) -> int | None:
-        """The state that a frame completes; None if its tick goes on."""
+        """The state that a frame completes; None if its tick is not over."""
         found = self._reader.frame(frame)
         self._values = self._reader.values
         return self._latcher.frame(frame.time_s, found)
 
     @property
     def missed(self) -> int:
-        """How many ticks passed without a frame before the state just completed."""
+        """The number of ticks without a frame before the state just completed."""
         return self._latcher.missed
 
     def advance(self, bits: int, lost: bool) -> bool:
-        """Moves every law on by the state just completed; True if one breaks.
+        """Advances every law by the state just completed; True if one breaks.
 
         Args:
             bits: The state.
-            lost: Whether an earlier frame was lost, so that what happened is unknown.
+            lost: Whether an earlier frame was lost, so that the monitor's state is
+                unknown.
         """
         broke = self._wait(self.missed) if self.missed else False
         broke |= self._move(bits)
@@ -140,7 +143,7 @@ class ChainWatch:
         return broke
 
     def foresee(self, frame: Frame) -> ChainWatch:
-        """What this would be after one more frame; this itself stays as it is."""
+        """A copy advanced by one more frame; the original is unchanged."""
         ahead = copy.copy(self)
         ahead.laws = tuple(copy.copy(law) for law in self.laws)
         for law in ahead.laws:
@@ -151,7 +154,7 @@ class ChainWatch:
         return ahead
 
     def _wait(self, ticks: int) -> bool:
-        """Lets time pass without a frame: the last state is read again."""
+        """Advances time without a frame by reading the last state again."""
         if ticks > MAX_MISSED:
             raise SignalFault(
                 f"no frame for {ticks * self.period_s:.3g} s:"
@@ -179,7 +182,9 @@ class ChainWatch:
         return _Place(state, nearest, tuple(law.column(bits) for law in self.laws))
 
     def _widened(self, bits: int) -> _Place:
-        """A state outside the chain: next to those fewest predicates away from it."""
+        """A state outside the chain is replaced by those that differ in the fewest
+        predicates.
+        """
         apart = {known: (known ^ bits).bit_count() for known in self._known}
         least = min(apart.values())
         near = [self._known[known] for known, d in apart.items() if d == least]
@@ -221,7 +226,7 @@ _Figures = tuple[float, float, float, float, tuple[float, float] | None]
 
 
 def _worst(several: Iterable[_Figures]) -> _Figures:
-    """What holds in all of them."""
+    """The predicates that hold in all of them."""
     lows, points, highs, judged, likely = zip(*several, strict=True)
     ends = None
     if None not in likely:
@@ -233,13 +238,13 @@ def _worst(several: Iterable[_Figures]) -> _Figures:
 class LawWatch:
     """One law beside the model: its monitor's state, and the risk there.
 
-    `low`, `point` and `high` are the guard's risk after the last frame read, `likely`
-    is where it likely lies, and `judged` is what thresholds are compared with. A law
-    broken there, or while no frame came before it, is `broken`; its risk is one at
-    that moment, and its monitor is armed again with what it remembers of the past.
+    `low`, `point` and `high` are the guard's risk after the last frame, `likely` is its
+    likely interval, and `judged` is the value that is compared with thresholds. A law
+    broken at this frame, or in a gap before it, is `broken`; its risk is 1 at that
+    moment, and its monitor restarts with its memory of the past.
 
     After a frame was lost the monitor may be in any of its states. All of them are
-    followed until only one is possible; until then the risk is unknown.
+    tracked until only one is possible; until then the risk is unknown.
     """
 
     __slots__ = (
@@ -277,7 +282,7 @@ class LawWatch:
         """Sets the calibration of the chain's risks, and which of them is judged.
 
         Raises:
-            InvalidModel: The likely one is to be judged, and the model keeps none for
+            InvalidModel: The likely risk must be judged, but the model has none for
                 this horizon and this curve.
         """
         said = corrected(self._table, curve, self._kept)
@@ -302,7 +307,7 @@ class LawWatch:
         self._unknown()
 
     def lose(self) -> None:
-        """Something was not seen: from now on it may be in any state."""
+        """A frame was missed: from now on it may be in any state."""
         self.possible = set(range(len(self._step))) - {self._violated}
         self._unknown()
 
@@ -311,20 +316,22 @@ class LawWatch:
         self.likely: tuple[float, float] | None = None
 
     def column(self, bits: int) -> int:
-        """What it reads in a state of the abstraction."""
+        """The letter that it reads in a state of the abstraction."""
         letter = sum(decide(bits) << i for i, decide in enumerate(self._decide))
         column = self._columns.get(letter)
         if column is None:
-            raise SignalFault("the predicates hold in a combination that cannot be")
+            raise SignalFault(
+                "the predicates hold in a combination that the abstraction excludes"
+            )
         return column
 
     def read(self, column: int, nearest: Sequence[int]) -> bool:
-        """Reads what holds at a tick; True if that breaks the law.
+        """Reads a tick's letter; True if it breaks the law.
 
         Args:
             column: What it reads.
-            nearest: The state of the chain or, where that is not known, those next
-                to it: the risk is that of the worst.
+            nearest: The state of the chain or, if it is unknown, the nearest ones; the
+                risk is that of the worst.
         """
         step = self._step
         after = {step[state][column] for state in self.possible}
@@ -352,7 +359,9 @@ class LawWatch:
         return breaks and len(after) == 1
 
     def _armed_again(self, before: int, column: int) -> int:
-        """The state after a violation: nothing is pending, and the past is kept."""
+        """The state after a violation: nothing is pending, and the memory of the past
+        is kept.
+        """
         relieved = self._relieved[before]
         # What a frame shows stays for a while. A call is over, so that one is the first
         # of what comes; calls have a model of one state and the end.
@@ -363,7 +372,7 @@ class LawWatch:
 
     @property
     def state(self) -> int | None:
-        """Its monitor's state; None while that is not known."""
+        """Its monitor's state; None while it is unknown."""
         if len(self.possible) > 1:
             return None
         (state,) = self.possible
@@ -380,7 +389,7 @@ class LawWatch:
         return None if self.state is None else self._left_s[self.state]
 
     def sentence(self, horizon_s: float) -> str:
-        """Why a person should care, in one sentence."""
+        """The reason for people, in one sentence."""
         if self.broken:
             return f"{self.name} was broken"
         if math.isnan(self.point):

@@ -53,12 +53,12 @@ class InvalidPolicy(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One intervention and the risk from which it is taken.
+    """One intervention and the risk at which it begins.
 
     Args:
         kind: The intervention.
-        threshold: It is taken at this risk and above. In the paper's form it is one
-            minus theta, and only a risk above it counts.
+        threshold: The intervention begins at this risk and above. In the paper's form
+            it is one minus theta, and only a risk above it counts.
         inclusive: Whether the threshold itself counts; False in the paper's form.
     """
 
@@ -67,7 +67,9 @@ class Step:
     inclusive: bool = True
 
     def applies(self, risk: float, margin: float = 0.0) -> bool:
-        """Whether the risk calls for it. A risk that is not a number always does."""
+        """Whether the risk reaches the threshold. A risk that is not a number always
+        reaches it.
+        """
         # Nothing falls below a low threshold by the whole margin: half of it counts.
         bound = self.threshold - min(margin, self.threshold / 2.0)
         calm = risk < bound if self.inclusive else risk <= bound
@@ -75,7 +77,7 @@ class Step:
 
     @property
     def least(self) -> float:
-        """The lowest risk at which it is taken."""
+        """The lowest risk at which it begins."""
         return self.threshold if self.inclusive else math.nextafter(self.threshold, 1)
 
     def check(self, place: str) -> None:
@@ -84,7 +86,8 @@ class Step:
         if not (self.threshold >= 0 and reached):
             above = "at least" if self.inclusive else "above"
             raise InvalidPolicy(
-                f"{self.kind} would never begin: no risk is {above} {self.threshold:g}",
+                f"{self.kind} would never begin, because no risk is {above} "
+                f"{self.threshold:g}",
                 place=place,
                 mend="give a threshold from 0 to 1, or a p_safe_below above 0",
             )
@@ -92,8 +95,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which intervention a guard begins at which risk. Fields have the names of the
-    file's keys.
+    """Determines which intervention a guard begins at which risk. Fields have the names
+    of the file's keys.
 
     Args:
         name: For people.
@@ -109,9 +112,9 @@ class Policy:
             decision to intervene quotes it.
         when: `after`: the state that was observed is judged, as in the paper.
             `before`: the state that the proposed action would lead to. `both`.
-        judge_by: Compare the thresholds with the point, with the upper end of where
-            it likely lies, or with the risk's upper bound.
-        delta: How improbable it may be that the bounds miss.
+        judge_by: The value that is compared with thresholds: the point risk, the upper
+            end of its likely interval, or its upper bound.
+        delta: The error probability of the bounds.
         hysteresis: How far the risk must fall below a threshold to count as low; for a
             small threshold, to half of it.
         hold_s: How long the risk must stay low before an intervention is released.
@@ -123,7 +126,7 @@ class Policy:
         max_reflections: How often an agent may think again about one action.
         fallback: What is done when the guard cannot decide.
         max_age_s: The maximum age of an input.
-        frozen_after_s: Identical frames for so long are a fault; None: never.
+        frozen_after_s: Identical frames for this long are a fault; None means never.
         deadline_s: The time limit of each stage of a review.
         ack_s: The time limit for the world to show that it obeyed.
         lease_s: How long an actuator acts on one decision without renewal.
@@ -165,7 +168,7 @@ class Policy:
     shadow: bool = False
 
     def __post_init__(self) -> None:
-        """Rejects rules that could never act or that no file can say."""
+        """Rejects rules that could never act or that a file cannot express."""
         if not self.rules:
             raise InvalidPolicy("it has no rule", place="rules", mend=_RULE)
         for law, steps in self.rules.items():
@@ -207,9 +210,9 @@ class Policy:
             ruled = ", ".join(self.rules)
             watched = ", ".join(laws)
             raise InvalidPolicy(
-                f"the policy {self.name} has a rule for {ruled}, and what is watched is"
-                f" {watched}",
-                mend=f"give one of them a rule, or write one for any law, {ANY_LAW!r}",
+                f"the policy {self.name} has a rule for {ruled}, but the "
+                f"watched laws are {watched}",
+                mend=f"add a rule for one of them, or for any law ({ANY_LAW!r})",
             )
         return tuple(found)
 
@@ -220,7 +223,7 @@ class Policy:
 
     @property
     def digest(self) -> str:
-        """A digest of everything in it that decides what a guard does."""
+        """A digest of everything in it that determines a guard's decisions."""
         content = self.as_dict()
         for told in ("name", "promises", "ordinary", "kept", "if_acted", "shadow"):
             content.pop(told, None)
@@ -325,7 +328,7 @@ class _Histogram(Strict):
         if sorted(set(self.edges)) != self.edges:
             raise ValueError("edges must ascend")
         if len(self.counts) != len(self.edges) + 1:
-            raise ValueError("there must be one count more than there are edges")
+            raise ValueError("counts must have one entry more than edges")
         return self
 
     @property
@@ -412,7 +415,9 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
     for rule in rules:
         place = f"rules, law {rule.law}"
         if rule.law in found:
-            raise InvalidPolicy("the law has two rules", source=source, place=place)
+            raise InvalidPolicy(
+                "the policy has two rules for this law", source=source, place=place
+            )
         if (rule.thresholds is None) == (rule.p_safe_below is None):
             raise InvalidPolicy(
                 "give either thresholds (on risk) or p_safe_below (the paper's theta)",
@@ -432,10 +437,10 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
                 )
             if not 0 <= value <= 1:
                 raise InvalidPolicy(
-                    f"the threshold of {kind} is {value}, not a probability",
+                    f"the threshold of {kind} is {value}, which is not a probability",
                     source=source,
                     place=place,
-                    mend="it is a risk from 0 to 1, so 0.8 and not 80",
+                    mend="give a risk from 0 to 1, such as 0.8 for 80 %",
                 )
             known: Kind = SEVERITY[SEVERITY.index(kind)]
             steps.append(Step(known, 1 - value if paper else value, not paper))
@@ -470,7 +475,7 @@ def _ascending(kinds: Sequence[Kind], place: str) -> None:
     for milder, severer in zip(kinds, kinds[1:], strict=False):
         if RANK[milder] >= RANK[severer]:
             raise InvalidPolicy(
-                f"{severer} comes after {milder} but is not severer",
+                f"{severer} comes after {milder} but is not more severe",
                 place=place,
                 mend=f"the order is {', '.join(SEVERITY)}",
             )

@@ -1,9 +1,9 @@
 """Run records: what happened in one episode, each line chained to the one before.
 
 The format is `forewarn.run/1`, JSON Lines. A line's hash covers the hash before it and
-the line's own bytes, so that a change, a gap or a reordering shows; the head hash, kept
-elsewhere, shows a cut tail too. Only a live record says which machine made it and when:
-the same seed in simulated time gives the same bytes everywhere.
+the line's own bytes, which reveals a change, a gap or a reordering. The head hash, kept
+elsewhere, also reveals a missing end. Only a live record states its machine and time:
+in simulated time, the same seed gives the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class UnfinishedRecord(BrokenRecord):
 
 
 class _Whole(NamedTuple):
-    """How far a record is written: up to its last complete line."""
+    """The position up to which a record is written: its last complete line."""
 
     head: str
     size: int
@@ -74,11 +74,12 @@ class RunRecord(Listener):
 
     Every line is handed to the operating system at once, so that a killed process loses
     at most the line it was writing; nothing is forced to the disk. After a line that
-    could not be written no further one is: the file ends with the last complete line.
+    could not be written, no further line is written: the file ends with the last
+    complete line.
 
     Args:
-        path: The file to write. No other record may be there.
-        header: What is needed to replay: scenario, model digest, policy, seed.
+        path: The file to write. The path must not contain a record.
+        header: The data for replay: scenario, model digest, policy, seed.
         machine: Facts of this machine and moment; none in simulated time.
     """
 
@@ -95,7 +96,9 @@ class RunRecord(Listener):
             self._file = path.open(mode, buffering=0)
         except FileExistsError:
             raise InvalidInput(
-                "there is a record already", source=str(path), mend="name another file"
+                "a record with this name exists already",
+                source=str(path),
+                mend="name another file",
             ) from None
         self._writing, self._failure = False, ""
         self._process = os.getpid()
@@ -116,7 +119,7 @@ class RunRecord(Listener):
 
     @property
     def lines(self) -> int:
-        """How many whole lines there are."""
+        """The number of complete lines."""
         return self._whole.lines
 
     def reviewed(
@@ -150,7 +153,7 @@ class RunRecord(Listener):
             raise
 
     def close(self, **facts: Any) -> str:
-        """Writes the end line; gives the head hash, to be kept elsewhere."""
+        """Writes the end line; returns the head hash, to be kept elsewhere."""
         if not self._file.closed and os.getpid() == self._process:
             try:
                 self._line({"end": True, "lines": self.lines, **facts})
@@ -163,7 +166,7 @@ class RunRecord(Listener):
     def _check_process(self) -> None:
         """Keeps a fork from writing between the lines of its parent."""
         if os.getpid() != self._process:
-            raise OSError(f"{self.path}: another process writes this record")
+            raise OSError(f"{self.path}: another process is writing this record")
 
     def __enter__(self) -> RunRecord:
         return self
@@ -244,7 +247,8 @@ class RunRecord(Listener):
         self._writing = False
 
     def _fail(self, error: Exception) -> None:
-        """Ends the record with its last whole line: the next cannot be written.
+        """Ends the record at its last complete line, because the next cannot be
+        written.
 
         After a missing line, no later one could be verified.
         """
@@ -275,7 +279,8 @@ def line_hash(previous: str, body: str) -> str:
 def encodable(value: Any) -> Any:
     """A value as JSON that every reader accepts, and that `decoded` converts back.
 
-    What JSON cannot represent, or some readers reject, has a key that begins with `$`.
+    Values that JSON cannot represent, or that some readers reject, get a key that
+    begins with `$`.
     """
     match value:
         case None | bool():
@@ -342,14 +347,14 @@ def _hashable(key: Any) -> Any:
 
 
 def _is_key(key: object) -> bool:
-    """Whether a key of a mapping can stand in JSON as it is."""
+    """Whether a key of a mapping can be written to JSON unchanged."""
     if key == CUT:
         return True
     return isinstance(key, str) and not key.startswith("$") and _is_plain(key)
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value reads back from JSON as it is."""
+    """Whether a value is unchanged by a round trip through JSON."""
     match value:
         case None | bool():
             return True
@@ -379,8 +384,9 @@ def read_record(path: Path) -> Iterator[Line]:
     """The lines of a record, each verified against the hash of the last.
 
     Raises:
-        BrokenRecord: At the first line that was changed, is out of place or is cut.
-        UnfinishedRecord: Where the end is missing.
+        BrokenRecord: Raised at the first line that was changed, is out of place or is
+            cut.
+        UnfinishedRecord: Raised if the end is missing.
     """
     head, number, ended = ORIGIN, 0, False
     try:
@@ -403,10 +409,10 @@ def read_record(path: Path) -> Iterator[Line]:
         raise BrokenRecord(reason, source=str(path)) from error
     if not ended:
         raise UnfinishedRecord(
-            "it has no end line: it was not closed, or its end was cut off",
+            "it has no last line: it was not closed, or its end was cut off",
             source=str(path),
             place=f"after line {number}",
-            mend="what stands before is verified and can be replayed",
+            mend="everything before it is intact and can be replayed",
         )
 
 
@@ -441,7 +447,7 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     if number > 1 and content.get("previous") != head:
         raise broken("does not follow the line before it")
     if number > 1 and not content.keys() & _LINES:
-        raise broken("neither a review nor an event nor the end")
+        raise broken("not a review, an event or the end line")
     written, hashed, behind = text.rpartition(f',"hash":"{content["hash"]}"')
     if not hashed or line_hash(head, f"{written}}}") != content["hash"]:
         raise broken("was changed after it was written")
@@ -471,7 +477,7 @@ _LASTING = frozenset({float, int, bool, str, type(None)})
 class SignalText:
     """Produces the same bytes as a JSON encoder without blanks.
 
-    It caches the signals and texts of a single frame.
+    It caches the signals and texts of one frame.
 
     Args:
         encode: That encoder, for everything else.
@@ -493,7 +499,7 @@ class SignalText:
 
         Raises:
             TypeError: A name is not a string, or a value is not a JSON value.
-            ValueError: A value is no finite number.
+            ValueError: A value is not a finite number.
         """
         names = tuple(signals)
         if names != self._names:

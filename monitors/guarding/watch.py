@@ -43,13 +43,13 @@ States = tuple[int | None, ...]
 class Watch:
     """The states of one model or more, and all their laws, read frame by frame.
 
-    A frame is expected, taken in and then read by every law. An expected frame that
-    does not get that far, for whatever reason, is lost: then the laws' states are
-    unknown until later frames determine them.
+    A frame is expected, accepted and then read by every law. An expected frame that is
+    not read, for whatever reason, is lost: the laws' states are then unknown until
+    later frames determine them.
 
     Args:
         parts: The models, each with its laws; all have one clock.
-        not_applicable: The laws that the source cannot answer, and why.
+        not_applicable: The laws that the source cannot decide, and why.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class Watch:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What may hold in the states of all models, each text once."""
+        """All texts that may hold in the models' states, each once."""
         return tuple(
             dict.fromkeys(t for part in self.parts for t in part.abstraction.words)
         )
 
     def anew(self) -> Watch:
-        """Another like it, at the beginning of its first episode."""
+        """A copy, at the beginning of its first episode."""
         return Watch([part.anew() for part in self.parts], self.not_applicable)
 
     def reset(self) -> None:
@@ -93,7 +93,7 @@ class Watch:
         self._expecting = self._lost = self.lost = False
 
     def read(self, frame: Frame) -> bool:
-        """Reads a frame; False if it only fills up a tick that goes on."""
+        """Reads a frame; False if the current tick is not complete."""
         self.expect()
         return self.advance(self.abstracted(frame))
 
@@ -111,7 +111,7 @@ class Watch:
         self._expecting = True
 
     def interfered(self) -> None:
-        """An intervention begins: what follows is no evidence about the models."""
+        """An intervention begins; later frames are no evidence about the models."""
         for part in self.parts:
             part.interfered()
 
@@ -120,10 +120,10 @@ class Watch:
         return tuple([part.abstracted(frame) for part in self.parts])
 
     def advance(self, bits: Bits) -> bool:
-        """Moves every law on by the states just completed; False if none is.
+        """Advances every law by the states just completed; False if there are none.
 
         `violated` are the laws that break at it or, if frames were missing, before it.
-        `lost` says that a frame was lost and not every law's state is known again.
+        `lost` means that a frame was lost and some law's state is still unknown.
         """
         broke, ticks = False, 0
         for part, state in zip(self.parts, bits, strict=True):
@@ -149,7 +149,7 @@ class Watch:
         self.ticks += ticks
 
     def foresee(self, frame: Frame) -> Watch:
-        """What this would be after one more frame; this itself stays as it is."""
+        """A copy advanced by one more frame; the original is unchanged."""
         ahead = copy.copy(self)
         ahead.parts = tuple(part.foresee(frame) for part in self.parts)
         ahead.laws = tuple(law for part in ahead.parts for law in part.laws)
@@ -174,7 +174,7 @@ class Watch:
 
     @property
     def holding(self) -> int:
-        """Which of `texts` hold, by bits: the first is the lowest."""
+        """The `texts` that hold, as bits; the first is the lowest."""
         places = {text: i for i, text in enumerate(self.texts)}
         held = {text for part in self.parts for text in part.holding()}
         return sum(1 << places[text] for text in held)
@@ -204,14 +204,14 @@ def load_watch(
     provides: Sequence[str] | None = None,
     source: str = "the model",
 ) -> Watch:
-    """Compiles a model's laws and solves their risks, once and for all frames.
+    """Compiles a model's laws and precomputes their risks.
 
     Args:
-        model: A learned model with an abstraction; or several, each of its own laws.
+        model: A learned model with an abstraction, or several, each for its own laws.
         horizon_s: H of the guard's risk.
         delta: How improbable it may be that the bounds miss.
         laws: Names or formulas; by default those that the models were learned for.
-        provides: What the source carries; laws over anything else do not apply.
+        provides: The signals that the source provides; laws over others do not apply.
         source: The models' file, for errors.
     """
     asked = _Asked(
@@ -276,14 +276,14 @@ def _solved(wanted: _Asked) -> Watch:
 
 
 def _check_alike(learned: Sequence[_Learned], source: str) -> None:
-    """Rejects models that no single source of frames can serve."""
+    """Rejects models that cannot share one source of frames."""
     first = learned[0]
     for each in learned[1:]:
         apart = not math.isclose(each.period_s, first.period_s)
         if apart or each.abstraction.vocabulary != first.abstraction.vocabulary:
             differs = "clock" if apart else "vocabulary"
             raise InvalidModel(
-                f"its models have not one {differs}",
+                f"its models differ in {differs}",
                 source=source,
                 mend="learn them from the same traces",
             )
@@ -321,9 +321,9 @@ class _Learned:
         period_s = model.period_s or abstraction.period_s
         if period_s is None:
             raise InvalidModel(
-                "it does not say the time between two states",
+                "it does not state the time between two states",
                 source=source,
-                mend="learn it from traces that carry period_s",
+                mend="learn it from traces with period_s",
             )
         own = {law.name: law for law in laws_of(model)}
         return cls(model, abstraction, period_s, own, source)
@@ -334,7 +334,7 @@ class _Learned:
         Args:
             horizon_s: H of the guard's risk.
             delta: How improbable it may be that the bounds miss.
-            most: How many states the laws' monitors may have together.
+            most: The maximum number of states of all laws' monitors together.
         """
         model = self.model
         automata = list(self._compiled(most))
@@ -357,7 +357,7 @@ class _Learned:
         return ChainWatch(model, self.abstraction, watches, self.period_s)
 
     def _compiled(self, most: int) -> Iterator[Automaton]:
-        """The laws' monitors; refused as soon as they have more states than that."""
+        """The laws' monitors; raises an error as soon as they have too many states."""
         for law in self.watched:
             self._check_clock(law)
             automaton = compile_for(
@@ -368,24 +368,25 @@ class _Learned:
                 raise TooLarge(
                     f"the monitors of all laws of a guard need more than {MAX_STATES}"
                     " states",
-                    mend="watch fewer laws, shorter ones, or with a coarser clock",
+                    mend="watch fewer laws, laws with shorter times, or use a coarser "
+                    "clock",
                 )
             yield automaton
 
     def _check_clock(self, law: Law) -> None:
         if law.period(self.period_s) != self.period_s:
             raise InvalidModel(
-                f"law {law.name} needs a clock of {law.clock_s} s, and the model's"
-                f" states are {self.period_s:g} s apart",
+                f"the law {law.name} needs a clock of {law.clock_s} s, but "
+                f"the model's states are {self.period_s:g} s apart",
                 source=self.source,
                 mend="learn the model with an abstraction of that period_s",
             )
 
     def check_clocks(self, horizon_s: float) -> None:
-        """Rejects times that do not fit each other: one of them has the wrong unit."""
+        """Rejects inconsistent times, a sign of a wrong unit."""
         period_s, ticks_s = self.model.period_s, self.abstraction.period_s
         if not 0 < horizon_s < math.inf:
-            raise InvalidInput(f"a horizon of {horizon_s:g} s looks nowhere ahead")
+            raise InvalidInput(f"a horizon of {horizon_s:g} s is not above zero")
         if period_s and ticks_s and not math.isclose(period_s, ticks_s):
             raise InvalidModel(
                 f"its states are {period_s:g} s apart, and those of its abstraction"
@@ -402,7 +403,7 @@ class _Learned:
             )
         if not horizon_s / self.period_s <= MAX_HORIZON:
             raise InvalidModel(
-                f"a horizon of {horizon_s:g} s is more than {MAX_HORIZON} of its"
-                " periods",
+                f"a horizon of {horizon_s:g} s is more than {MAX_HORIZON} "
+                "of its model's periods",
                 source=self.source,
             )

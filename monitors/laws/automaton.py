@@ -57,13 +57,13 @@ def one_step_later(formula: Formula, period_s: float | None) -> Formula:
                 longer = Eventually(target, Interval(0, high + 1))
                 return Always(Implies(trigger, longer))
     raise InvalidExpression(
-        "the paper's semantics is defined for bounded response alone",
+        "the paper's semantics is defined only for bounded response",
         mend="write always (a -> eventually[0, K steps] b), or use exact semantics",
     )
 
 
 def renamed_as_in_paper(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Its waiting states count one less: from K down to 0."""
+    """Its waiting states count from K down to 0."""
     return tuple(
         f"wait:{int(name[5:]) - 1}" if name.startswith("wait:") else name
         for name in names
@@ -96,13 +96,13 @@ class Automaton:
         initial: The state before the first frame, 0.
         violated: The state of a broken law, or -1 if no trace can break it.
         left: Steps until the soonest violation; -1 where none can come.
-        due: Steps until a pending obligation can go unmet; 0 if none is pending.
+        due: Steps until a pending obligation can be broken; 0 if none is pending.
         pending: Whether something is pending.
-        relieved: The state in which nothing is pending, and all else is the same.
+        relieved: The state in which nothing is pending and everything else is equal.
         complete: Like `step` for what is already pending. In row 0 nothing is pending;
-            in row 1 the obligation went unmet.
+            in row 1 the obligation was not met.
         owed: The row of `complete` that each state begins in.
-        period_s: The clock that seconds were counted with.
+        period_s: The clock for times in seconds.
     """
 
     formula: Formula
@@ -122,7 +122,7 @@ class Automaton:
 
     @property
     def n(self) -> int:
-        """How many states it has."""
+        """The number of states."""
         return len(self.names)
 
     def column(self, letter: int) -> int:
@@ -133,7 +133,9 @@ class Automaton:
                 repr(p) if letter >> i & 1 else f"not ({p!r})"
                 for i, p in enumerate(self.propositions)
             )
-            raise InvalidExpression(f"the law was compiled as if never {shown}")
+            raise InvalidExpression(
+                f"the law was compiled on the assumption that {shown} never holds"
+            )
         return column
 
     def response_steps(self) -> int | None:
@@ -174,10 +176,10 @@ def compile_law(
         vocabulary: Ranges and types that exclude letters.
         letters: The letters that can occur, when that is known better.
         semantics: `exact`, or `paper` for Definition 5.2, which waits one step more.
-        max_states: What would need more is refused.
+        max_states: Larger automata are rejected.
 
     Raises:
-        TooLarge: With the clock that would fit, if there is one.
+        TooLarge: The message names a clock that would fit, if there is one.
     """
     if letters is not None:
         letters = sorted(set(letters))
@@ -250,7 +252,7 @@ def _explored(
 def possible_letters(
     propositions: Sequence[Expression], vocabulary: Vocabulary | None = None
 ) -> list[int]:
-    """The letters that frames can show, by the constants that signals are held to."""
+    """The possible letters, given the constants that signals are compared with."""
     known = leaves(propositions, vocabulary)
     letters = [0]
     for members in components([read_by(node) for node in propositions]):
@@ -284,7 +286,7 @@ class _Explorer:
         self.step: list[list[int]] = []
 
     def explore(self) -> _Explorer | None:
-        """Itself, filled; or None when there are too many states."""
+        """Itself, completed; None if there are too many states."""
         start = self.progression.start(self.normal.initially)
         first = (start, (0,) * len(self.normal.memories))
         numbers = {first: 0}
@@ -360,7 +362,7 @@ class _Explorer:
         )
 
     def _without_deadlines(self) -> list[int]:
-        """For each state the one with only its permanent obligations, if known."""
+        """For each state, the one with only its permanent obligations, if known."""
         numbers = {state: number for number, state in enumerate(self.states)}
         return [
             numbers.get((_lasting(owed), memory), number)

@@ -1,8 +1,8 @@
-"""A law's clock over recorded frames: from the letters of frames to those of ticks.
+"""A law's clock over recorded frames: converts the letters of frames to those of ticks.
 
-A tick takes in the frames since the last one, so that nothing seen in between is
-lost. Where no frame came for longer than a period, the ticks of that time hold what
-was last seen: times are in seconds, and time passes whether frames come or not.
+A tick combines the frames since the last one, so that nothing in between is lost. If no
+frame came for longer than a period, the ticks of that time repeat the last state,
+because times are in seconds.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _JITTER = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """What a monitor's clock shows of a trace.
+    """A trace on a monitor's clock.
 
     Args:
         letters: The letter of each tick.
         frames: The index of the frame at which each tick is complete.
         times_s: When each tick is complete.
-        open: The letters that the last tick may still come to show, if the trace ends
-            before it does.
+        open: The letters that the last tick may still get, if the trace ends before the
+            tick does.
     """
 
     letters: NDArray[np.int64]
@@ -52,10 +52,10 @@ class Ticks:
 
 
 def regular_period(times: NDArray[np.float64]) -> float | None:
-    """The time between frames where it is the same all along, but for jitter.
+    """The time between frames, if it is constant apart from jitter.
 
-    Recorders round: a period within a thousandth of whole milliseconds, or of a whole
-    rate per second, counts as that.
+    Recorders round times: a period within 0.1 % of whole milliseconds, or of a whole
+    number per second, is rounded to that.
     """
     if times.size < 2:
         return None
@@ -78,7 +78,7 @@ def ticks_of(
     """The ticks of a clock over frames; without a period each frame is a tick.
 
     Raises:
-        TooLarge: The trace lasts for more ticks than we hold.
+        TooLarge: The trace has more ticks than the limit.
     """
     every = np.arange(times.size, dtype=np.int64)
     if period_s is None or regular_period(times) == period_s:
@@ -96,7 +96,7 @@ def ticks_of(
     if total > MAX_TICKS:
         raise TooLarge(
             f"the trace lasts for {total} ticks of {period_s:g} s",
-            mend="give a coarser clock with --period",
+            mend="choose a longer period with --period",
         )
     held = latch(letters, ends, latches)
     if total == ends.size:
@@ -106,7 +106,7 @@ def ticks_of(
 
 
 def _completions(seen: NDArray[np.int64], latches: Sequence[Latch]) -> tuple[int, ...]:
-    """The letters that a tick may still show after the frames seen in it."""
+    """The letters that a tick may still get after the frames seen in it."""
     some, every = np.bitwise_or.reduce(seen), np.bitwise_and.reduce(seen)
     letters = [0]
     for bit, kind in enumerate(latches):
@@ -126,7 +126,7 @@ def _filled(
     numbers: NDArray[np.int64],
     held: NDArray[np.int64],
 ) -> Ticks:
-    """The ticks with those that no frame completed in time."""
+    """The ticks, including those without a frame."""
     shown: list[int] = [int(held[0])]
     frames: list[int] = [int(ends[0])]
     when: list[float] = [float(times[ends[0]])]
@@ -149,8 +149,8 @@ def _filled(
 def law_latches(
     formula: Formula, propositions: Sequence[Expression]
 ) -> tuple[Latch, ...]:
-    """How a tick combines each proposition over its frames, so that the law loses
-    nothing.
+    """How a tick combines each proposition over its frames, so that no violation is
+    lost.
 
     A proposition that can break the law, or begin or meet an obligation, counts if it
     held at any frame; one that must hold throughout counts if it held at all of them;
@@ -172,8 +172,8 @@ def _collect(
 
     Args:
         node: A formula.
-        positive: Whether its truth keeps the law.
-        waits: Whether it suffices that it is true once within some time.
+        positive: Whether the law needs it to be true.
+        waits: Whether being true once within some time is enough.
         uses: The uses found so far, by the proposition's text.
     """
     if not is_temporal(node):

@@ -1,4 +1,4 @@
-"""Laws as text: temporal formulas over the expression language.
+"""The syntax of laws: temporal formulas over the expression language.
 
 `always (a -> eventually[0, 2 s] b)`; times are in seconds, milliseconds or steps,
 and `G F X U` stand for `always eventually next until`.
@@ -30,7 +30,7 @@ MAX_STEPS = 1_000_000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Interval:
-    """When, counted from now: `[low, high]` in `unit`. A high of None is unbounded."""
+    """The interval `[low, high]` in `unit`; a `high` of None is unbounded."""
 
     low: float = 0
     high: float | None = None
@@ -42,7 +42,7 @@ class Interval:
         return f"[{_number(self.low)}, {_number(self.high)} {self.unit}]"
 
     def steps(self, period_s: float | None) -> tuple[int, int | None]:
-        """The ends in steps of a clock with that period: floor(end / period)."""
+        """The bounds in steps of a clock with that period: floor(bound / period)."""
         high = None if self.high is None else self._floor(self.high, period_s)
         return self._floor(self.low, period_s), high
 
@@ -51,8 +51,8 @@ class Interval:
         if self.unit != "steps":
             if period_s is None:
                 raise InvalidExpression(
-                    f"{_number(bound)} {self.unit} needs a clock",
-                    mend="give the period of the frames, or write the time in steps",
+                    f"a time in {self.unit} needs a clock",
+                    mend="give the frames' period, or write the time in steps",
                 )
             exact = exact * _SECONDS[self.unit] / Fraction(repr(float(period_s)))
         if exact > MAX_STEPS:
@@ -187,7 +187,7 @@ def parse_formula(
         definitions: Names that stand for expressions already parsed.
 
     Raises:
-        InvalidExpression: With the column and what was expected there.
+        InvalidExpression: The message gives the column and what was expected there.
     """
     return _FormulaParser(text, vocabulary, definitions).parse()
 
@@ -217,7 +217,7 @@ class _FormulaParser(ExpressionParser):
         return super()._unary()
 
     def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
-        """Also names the operator that a word before the place may stand for."""
+        """Also suggests the operator that the preceding word may stand for."""
         at = token or self._peek
         words = [each for each in self._tokens if each.start <= at.start]
         for each in reversed(words[-4:]):
@@ -266,7 +266,7 @@ class _FormulaParser(ExpressionParser):
         return _INFIX[word](left, right, interval)
 
     def _is_signal(self, word: str) -> bool:
-        """Whether a one-letter operator's name is a signal's name here."""
+        """Whether a one-letter operator is a signal's name here."""
         declared = self._vocabulary is not None and word in self._vocabulary.signals
         return declared or word in self._definitions
 

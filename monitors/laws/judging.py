@@ -3,7 +3,7 @@ verdict.
 
 A law whose signals the trace cannot know is not applicable. One that could not have
 been broken, since its trigger never came or its signals never changed, is vacuous.
-Neither is ever called ok.
+Neither is ever reported as ok.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class Judgement:
     Args:
         law: The law's name.
         verdict: The first violation is final; without one, the verdict at the end.
-        violations: All of them: after each the monitor starts afresh.
-        frames: The verdict on every prefix, if it was asked for.
-        left_s: The time left, in seconds, where the trace ends pending; in steps
-            where the law has no clock.
+        violations: All violations; after each the monitor restarts.
+        frames: The verdict on every prefix, if requested.
+        left_s: The time left in seconds if the trace ends pending; in steps if the law
+            has no clock.
         reason: Why a law is not applicable or vacuous.
     """
 
@@ -221,12 +221,12 @@ def _judged(
 def _compiled(
     formula: Formula, clock_s: float | None, letters: frozenset[int]
 ) -> Automaton:
-    """The automaton, kept for the runs to come: most show the same letters."""
+    """The automaton, cached for later runs, because most have the same letters."""
     return compile_law(formula, clock_s, letters=letters)
 
 
 def _ends_too_early(automaton: Automaton, ticks: Ticks, found: Scan) -> bool:
-    """Whether a violation at the last tick is not certain, for the tick is not over."""
+    """Whether a violation is uncertain because the last tick is not over."""
     final = len(ticks.letters) - 1
     if not ticks.open or not found.violations or found.violations[-1].step != final:
         return False
@@ -252,8 +252,8 @@ def _clocked(
         if clock is None:
             gap = float(np.median(np.diff(times))) if times.size > 1 else 1.0
             raise InvalidTrace(
-                "the times are irregular and the trace states no period",
-                mend=f"give the monitor's clock, such as --period {gap:.2g}",
+                "the times are irregular, and the trace does not state its period",
+                mend=f"set the monitor's clock, for example --period {gap:.2g}",
             )
     elif units:
         clock = given
@@ -276,10 +276,10 @@ def _units(formula: Formula) -> set[str]:
 def why_vacuous(formula: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> str:
     """Why the law could not have been broken in this trace; empty if it could.
 
-    Part by part: its trigger never holds; or what it demands compares only with what is
-    none all along; or, without a trigger, none of its signals ever changes. Truth
-    values are exempt from the last condition: a constant false is what keeping such a
-    law looks like.
+    Checked for each part: its trigger never holds; or its demand compares only signals
+    that are always none; or, without a trigger, none of its signals ever changes. Truth
+    values are exempt from the last condition, because a constant false is normal when
+    such a law is kept.
     """
     reasons = [_part_reason(part, columns, n) for part in _parts(formula)]
     return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
@@ -317,9 +317,7 @@ def _part_reason(part: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> 
 def _could(
     node: Expression, columns: Mapping[str, NDArray[Any]], n: int
 ) -> NDArray[np.bool_]:
-    """The frames in which it may hold; conditions over other moments are not checked
-    further.
-    """
+    """The frames in which it may hold; conditions on other moments are not analysed."""
     if not is_temporal(node):
         return np.broadcast_to(evaluate(node, columns), n)
     match node:

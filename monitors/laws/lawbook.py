@@ -1,4 +1,4 @@
-"""The law book: laws as data, by name, in two editions, and users' own law files.
+"""The law book: laws by name in two editions, and users' own law files.
 
 A law file is YAML in the form `forewarn.laws/1`. The one that ships, `driving`, holds
 the traffic laws that LawBreaker formalised and "no collision".
@@ -51,12 +51,12 @@ class Law:
         title: The law in plain words.
         article: Its place in the statute.
         statute: The statute.
-        edition: Whose text and times these are; empty where there is only one.
+        edition: The author of this text and its times; empty if there is only one.
         clock_s: The coarsest clock needed: the law's automaton grows exponentially
             with finer ones, so a monitor of it ticks no faster than this.
         note: A remark about its text.
         vocabulary: The vocabulary of its names; None if any name is accepted.
-        parts: Laws that make up this one, each with a monitor of its own.
+        parts: The parts of this law, each with its own monitor.
     """
 
     name: str
@@ -85,12 +85,12 @@ class Law:
 
     @property
     def told(self) -> str:
-        """The law with its name and formula, by which it is found without its book."""
+        """The law as NAME := FORMULA, which is found without its book."""
         formula = repr(self.formula)
         return formula if self.name == self.text else f"{self.name} := {formula}"
 
     def period(self, period_s: float | None) -> float | None:
-        """The clock of a monitor of this law, where frames come with that period."""
+        """The clock of this law's monitor for frames with that period."""
         if self.clock_s is None:
             return period_s
         return max(self.clock_s, period_s or 0.0)
@@ -123,7 +123,7 @@ class LawBook:
         return tuple(law for key, law in self.laws.items() if key.startswith(article))
 
     def every(self) -> dict[str, Law]:
-        """All laws by name, with the parts that can be used by themselves."""
+        """All laws by name, including parts that can be used alone."""
         parts = {part.name: part for law in self.laws.values() for part in law.parts}
         return {**self.laws, **parts}
 
@@ -144,9 +144,9 @@ def find_laws(
     Args:
         name_or_formula: `51_5`, an article such as `51`, or `always (a -> …)`, which
             may be given a name: `careful := always (a -> …)`.
-        book: Where names are looked up; by default the one that ships.
+        book: The book in which names are looked up; by default the shipped one.
         vocabulary: The vocabulary of the names in a formula.
-        definitions: Names in a formula that stand for expressions.
+        definitions: The names in a formula that stand for expressions.
 
     Raises:
         InvalidLaw: No law has that name.
@@ -159,7 +159,7 @@ def find_laws(
         return found
     if _MEANT.fullmatch(text):
         raise InvalidLaw(
-            f"no law {text[:60]!r} in the book",
+            f"the law book has no law {text[:60]!r}",
             mend=near_miss(_plain(text[:60]), book.every())
             or "`forewarn laws` lists it; a formula begins with always, as in"
             " 'always (a -> eventually[0, 2 s] b)'",
@@ -237,9 +237,9 @@ def _definitions(
     for name, text in texts.items():
         place = f"definitions.{name}"
         if not _NAME.fullmatch(name):
-            raise InvalidLaw("a definition is named by one word", place=place)
+            raise InvalidLaw("a definition's name is a single word", place=place)
         if vocabulary is not None and vocabulary.knows(name):
-            raise InvalidLaw("this is the name of a signal", place=place)
+            raise InvalidLaw("this is already the name of a signal", place=place)
         try:
             known[name] = parse_expression(text, vocabulary, known)
         except InvalidExpression as error:
@@ -256,7 +256,7 @@ def _law(
 ) -> Law:
     entry = file.laws[name]
     if not _NAME.fullmatch(name):
-        raise InvalidLaw("a law is named by one word", place=f"laws.{name[:60]}")
+        raise InvalidLaw("a law's name is a single word", place=f"laws.{name[:60]}")
     text = entry.text(edition)
     texts = text if isinstance(text, dict) else {"": text}
     parts = tuple(
@@ -277,7 +277,9 @@ def _law(
     if not isinstance(text, dict):
         return parts[0]
     if len(parts) < 2 or not all(map(_NAME.fullmatch, texts)):
-        raise InvalidLaw("parts are two or more, each named", place=f"laws.{name}")
+        raise InvalidLaw(
+            "parts needs two or more entries, each with a name", place=f"laws.{name}"
+        )
     formula = And(tuple(part.formula for part in parts))
     return replace(
         parts[0], name=name, formula=formula, text=repr(formula), parts=parts
@@ -324,7 +326,7 @@ def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
 
 
 def _standing(automaton: Automaton) -> list[int]:
-    """The columns of the letters that a standing car can read."""
+    """The columns of the letters that a stationary car can produce."""
     fixed = [
         (bit, compile_test(proposition)({SPEED: 0.0}))
         for bit, proposition in enumerate(automaton.propositions)

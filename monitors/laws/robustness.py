@@ -1,12 +1,12 @@
-"""How far a law is from being broken: the quantitative semantics of formulas.
+"""The quantitative semantics of formulas: how far a law is from being broken.
 
-Above 0 a formula holds, below 0 it does not, and the number says by how much, in the
-units of its comparisons; at 0 it is exactly on the boundary. A comparison's number is
-the distance to its limit, `and` and `always` take the least, `or` and `eventually` the
-greatest. Boolean values, including comparisons with `none`, have no distance: they
-count as infinite, unless a degree is given.
+Above 0 a formula holds, below 0 it does not, and the value is the margin in the units
+of its comparisons; 0 is exactly on the boundary. A comparison's number is the distance
+to its limit, `and` and `always` take the least, `or` and `eventually` the greatest.
+Boolean values, including comparisons with `none`, have no distance: they count as
+infinite, unless a degree is given.
 
-A trace is finite. After the end the last frame is repeated for ever, and before the
+A trace is finite. After the end the last frame repeats forever, and before the
 beginning there is nothing.
 """
 
@@ -55,12 +55,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some frames in a row, as columns.
+    """Consecutive frames, as columns.
 
     Args:
         columns: The signals, as `evaluate` reads them; all of the same length.
         length: How many frames.
-        degrees: How far a Boolean signal is from changing; above 0 it is true.
+        degrees: The margin by which a Boolean signal keeps its value; above 0 it is
+            true.
     """
 
     columns: Mapping[str, NDArray[Any]]
@@ -82,8 +83,8 @@ class Robustness:
     def __init__(self, formula: Formula, period_s: float | None) -> None:
         if past_of([formula]):
             raise InvalidExpression(
-                "a count has no distance to its limit",
-                mend="give a law without count[…]",
+                "the distance to violation is not defined for count[…]",
+                mend="use a law without count[…]",
             )
         self._period_s = period_s
         # So far beyond the end the past operators still change.
@@ -139,7 +140,9 @@ class Robustness:
 
 
 def _reach(node: Formula, period_s: float | None) -> int:
-    """How many steps after its operands stay the same a formula may still change."""
+    """The number of steps for which a formula may still change after its operands are
+    constant.
+    """
     inner = max((_reach(child, period_s) for child in node.children), default=0)
     if isinstance(node, Past) and isinstance(node, Once | Historically | Since):
         low, high = node.interval.steps(period_s)
@@ -195,7 +198,7 @@ def _earlier(values: Floats, steps: int, before: float) -> Floats:
 
 
 def _ahead(values: Floats, low: int, high: float) -> Floats:
-    """The greatest from `low` to `high` steps on."""
+    """The maximum from `low` to `high` steps ahead."""
     last = len(values) - 1
     low, high = min(low, last), int(min(high, last))
     longer = np.concatenate([values[low:], np.full(high, values[-1])])
@@ -203,7 +206,7 @@ def _ahead(values: Floats, low: int, high: float) -> Floats:
 
 
 def _behind(values: Floats, low: int, high: float) -> Floats:
-    """The greatest from `low` to `high` steps ago."""
+    """The maximum from `low` to `high` steps ago."""
     if low >= len(values):
         return np.full(len(values), -math.inf)
     high = int(min(high, len(values) - 1))

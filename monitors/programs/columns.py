@@ -34,10 +34,10 @@ def columns_of(
     Args:
         log: SQL statements, pandas code or calls of tools, in their order.
         tables: The known tables.
-        complete: Whether these have all of their columns.
+        complete: Whether all of their columns are known.
 
     Raises:
-        UnreadLog: A text is none of these, or nothing is read.
+        UnreadLog: A text is neither, or it reads nothing.
         MissingDependency: It holds SQL, and sqlglot is not installed.
     """
     found = Found(tables or {}, complete)
@@ -45,7 +45,9 @@ def columns_of(
     texts = []
     for text in log:
         if len(text) > LONGEST_LOG:
-            raise UnreadLog(f"a text of a log is longer than {LONGEST_LOG} characters")
+            raise UnreadLog(
+                f"an entry in the log is longer than {LONGEST_LOG} characters"
+            )
         fenced = _FENCE.match(text)
         texts.append(_LABEL.sub("", fenced["text"] if fenced else text))
     if len(texts) > 1 and not all(map(code.parses, texts)):
@@ -57,7 +59,7 @@ def columns_of(
         else:
             code.read(text)
     if not found.read:
-        raise UnreadLog("the log reads nothing that is known")
+        raise UnreadLog("the log reads no known table")
     return {table: sorted(columns) for table, columns in sorted(found.read.items())}
 
 

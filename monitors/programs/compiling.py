@@ -102,7 +102,7 @@ _PUT = re.compile(
 
 
 class _Rule(NamedTuple):
-    """A sentence, understood: its tests, all of which must hold, and what it says."""
+    """A parsed sentence: its tests, all of which must hold, and its verdict."""
 
     tests: Sequence[str]
     says: str
@@ -121,7 +121,7 @@ def sentences_program(
     one that names a thing unknown to both households and the specification.
 
     Raises:
-        InvalidRequest: A sentence has none of the known forms; names its line.
+        InvalidRequest: A sentence has no known form; the message names its line.
     """
     parts: list[str] = []
     for rule in rules:
@@ -148,7 +148,8 @@ def _refuse_unknown(rule: _Rule, specification: str) -> None:
     for thing in _things(rule):
         if not is_known(thing) and thing not in said:
             raise _Unknown(
-                f"no thing is called {thing!r:.40}, nor does the specification name it"
+                f"{thing!r:.40} is not a known object, and the specification "
+                "does not name it"
             )
 
 
@@ -182,12 +183,12 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
         return _Rule([*tests, *_who(found["who"] or "")], says)
     if found := _FORBIDDEN.fullmatch(text):
         return _Rule([*what(found["what"]), *_who(found["who"] or "")], "deny")
-    raise _Unknown("no rule of a known form")
+    raise _Unknown("not a rule in a known form")
 
 
 def _of_a_place(text: str) -> _Rule | None:
-    """The tests of a rule that keeps somebody or something out of a place, or slow in
-    some weather.
+    """The tests of a rule that keeps somebody or something out of a place, or limits
+    the speed in some weather.
     """
     for pattern in _CAPPED:
         if found := pattern.fullmatch(text):
@@ -208,7 +209,7 @@ def _of_a_place(text: str) -> _Rule | None:
 
 
 def _who(text: str) -> list[str]:
-    """The tests of a phrase that says whom a rule is about."""
+    """The tests of a phrase that states the persons to whom a rule applies."""
     tests: list[str] = []
     if found := _AGE.fullmatch(text):
         under = found["side"] in ("under", "below", "younger than")
@@ -231,7 +232,7 @@ def _who(text: str) -> list[str]:
 
 
 def _what(text: str) -> list[str]:
-    """The tests of a phrase that says what is done, to what, and where."""
+    """The tests of a phrase that states an act, its object and its place."""
     if found := _ENTER.fullmatch(text):
         return [_in(found["room"])]
     where = ""
@@ -248,7 +249,7 @@ def _what(text: str) -> list[str]:
 
 
 def _asked_for(text: str) -> str:
-    """The test of something that people ask a web agent to do."""
+    """The test for a request to a web agent."""
     known = activities()
     for deed in sorted(known["doing"], key=len, reverse=True):
         if text.startswith(f"{deed} "):
@@ -286,17 +287,17 @@ def _with(what: str) -> str:
 
 
 def _thing(text: str) -> str:
-    """A thing, a room or a role by its name alone: the stoves are a stove."""
+    """The plain name of a thing, a room or a role: `the stoves` becomes `stove`."""
     words = _ARTICLE.sub("", text.strip()).split()
     if odd := _ODD.intersection(words) or {w for w in words if not w.isalnum()}:
-        raise _Unknown(f"{min(odd)!r} cannot be a part of a name here")
+        raise _Unknown(f"{min(odd)!r} is not allowed in a name")
     if words:
         words[-1] = singular(words[-1])
     return " ".join(words)
 
 
 def _stem(text: str) -> str:
-    """`opening the safe` is to open it."""
+    """Normalises verbs: `opening the safe` becomes `open the safe`."""
     verb, _, rest = text.partition(" ")
     stem = verb.removesuffix("ing")
     if stem == verb:
@@ -313,17 +314,17 @@ def compile_request(
     specification: str = "",
     tools: Sequence[Tool] = (),
 ) -> str:
-    """The program that a request in tables and sentences asks for.
+    """Compiles a request of tables and sentences to a program.
 
     Args:
         request: The request.
         source: Its file, for errors.
-        specification: The description of the guarded agent: a thing that it names is
-            known.
+        specification: The description of the guarded agent; the things that it names
+            are known.
         tools: The agent's tools, if sentences are about them.
 
     Raises:
-        InvalidRequest: It holds what has no known form; names the line.
+        InvalidRequest: A line has no known form; the message names it.
     """
     parts = [_of_table(table, source) for table in request.tables]
     if request.rules:
@@ -350,8 +351,8 @@ def _of_table(table: Table, source: str) -> str:
             return compile_(table, source)
     known = " / ".join(", ".join(head) for head in (HEAD, *TABLES))
     raise InvalidRequest(
-        f"a table of {', '.join(table.head)}",
+        f"a table with the columns {', '.join(table.head)}",
         source=source,
         place=f"line {table.line}",
-        mend=f"known are tables of {known}",
+        mend=f"supported columns: {known}",
     )

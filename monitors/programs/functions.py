@@ -73,10 +73,12 @@ def function(call: Callable[..., Value], name: str = "") -> Function:
     name = name or "".join(part.title() for part in call.__name__.split("_"))
     about = " ".join((inspect.getdoc(call) or "").split())
     if not about:
-        raise InvalidInput(f"the function {name} does not say what it does")
+        raise InvalidInput(f"the function {name} has no description")
     parameters = inspect.signature(call).parameters.values()
     if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
-        raise InvalidInput(f"the function {name} takes what programs cannot give")
+        raise InvalidInput(
+            f"the function {name} has parameters that programs cannot give"
+        )
     names = tuple(p.name for p in parameters)
     needed = sum(p.default is p.empty for p in parameters)
     return Function(name, call, names, about, needed)
@@ -93,9 +95,11 @@ class Toolbox:
         self._functions: dict[str, Function] = {}
         for each in functions:
             if not NAME.fullmatch(each.name) or each.name in SAID:
-                raise InvalidInput(f"{each.name!r:.60} cannot be a function's name")
+                raise InvalidInput(
+                    f"{each.name!r:.60} is not allowed as a function's name"
+                )
             if each.name in self._functions:
-                raise InvalidInput(f"the toolbox has two functions {each.name}")
+                raise InvalidInput(f"the toolbox has two functions named {each.name}")
             self._functions[each.name] = each
 
     def __iter__(self) -> Iterator[Function]:
@@ -172,7 +176,7 @@ def count(items: Value) -> Value:
 def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
     info, operator, value = (rule.get(k) for k in ("info", "operator", "value"))
     if not isinstance(info, str):
-        raise ProgramFault(f"the rule {name} does not say what it is about")
+        raise ProgramFault(f"the rule {name} does not say which actions it is for")
     known = user.get(plain(info))
     if known is None:
         return False
@@ -183,7 +187,7 @@ def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
         return bool(equal) is (operator == "==")
     numbers = [each for each in (known, value) if is_number(each)]
     if operator not in ("<", "<=", ">", ">=") or not is_number(value):
-        raise ProgramFault(f"the rule {name} compares in no known way")
+        raise ProgramFault(f"the rule {name} uses an unknown comparison")
     if len(numbers) < 2:
         return False
     if operator in ("<", "<="):
@@ -227,7 +231,7 @@ def held(frame: Value, thing: Value) -> Value:
     """Whether the robot holds a thing of that type or kind."""
     values = mapping_of(frame, "the frame")
     if "holding" not in values:
-        raise ProgramFault("nobody says what is in the hand: the frame has no holding")
+        raise ProgramFault("what the hand holds is unknown: the frame has no `holding`")
     wanted, name = text_of(thing, "a thing"), values["holding"]
     return name is not None and _mentions(text_of(name, "what is held"), wanted)
 
@@ -381,7 +385,7 @@ def _things(action: Value) -> list[str]:
     """What an action is about: every name among its arguments."""
     found = list(islice(_named(action), MOST_THINGS + 1))
     if len(found) > MOST_THINGS:
-        raise ProgramFault(f"an action is about more than {MOST_THINGS} things")
+        raise ProgramFault(f"an action names more than {MOST_THINGS} objects")
     return found
 
 
@@ -420,7 +424,7 @@ def _same_name(one: Value, other: str) -> bool:
 
 def _within(value: Value, span: Value, signal: str) -> bool:
     if not isinstance(span, list | tuple) or len(span) != 2:
-        raise ProgramFault(f"the limit of {signal} is not the least and the most")
+        raise ProgramFault(f"the limit of {signal} must be its minimum and maximum")
     if not is_number(value):
         return False
     least, most = span

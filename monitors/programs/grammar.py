@@ -1,9 +1,9 @@
-"""The text of a guard program, parsed and held to the language.
+"""Parses the text of a guard program and checks that it is in the language.
 
 The language is a small part of Python's syntax: assignments, literals, comparisons,
 `and`, `or`, `not`, `if`, `for` over existing values, and calls of the toolbox's
-functions by name. There are no attributes, definitions, imports, operators that
-compute, or formats, so a program can reach nothing that it is not handed.
+functions by name. There are no attributes, definitions, imports, arithmetic or
+formatting, so a program can access only its inputs.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ _WORDS: dict[type[ast.AST], str] = {
 
 
 class InvalidProgram(InvalidInput):
-    """A text that is no guard program."""
+    """A text that is not a guard program."""
 
 
 def parse(text: str) -> ast.Module:
     """The program's tree, which contains only what the language allows.
 
     Raises:
-        InvalidProgram: It is not in the language; names the line.
-        TooLarge: It is longer, or nested deeper, than a program may be.
+        InvalidProgram: It is not in the language; the message names the line.
+        TooLarge: It exceeds the limits on length or nesting.
     """
     _refuse_large(text)
     try:
@@ -90,12 +90,13 @@ def parse(text: str) -> ast.Module:
         line = getattr(error, "lineno", None)
         reason = getattr(error, "msg", None) or str(error)
         raise InvalidProgram(
-            f"it is not Python's syntax: {reason}", place=f"line {line}" if line else ""
+            f"it is not valid Python syntax: {reason}",
+            place=f"line {line}" if line else "",
         ) from None
     except (ValueError, RecursionError, MemoryError):
         raise InvalidProgram("it cannot be parsed") from None
     if not tree.body:
-        raise InvalidProgram("it is empty", mend="a program says what is denied")
+        raise InvalidProgram("it is empty", mend="a program must say what it denies")
     _Checker(text).module(tree)
     return tree
 
@@ -104,7 +105,7 @@ def _refuse_large(text: str) -> None:
     if len(text) > LONGEST_PROGRAM:
         raise TooLarge(f"it is longer than {LONGEST_PROGRAM} characters")
     if text != clean(text) or "\x00" in text:
-        raise InvalidProgram("it holds marks that people cannot see")
+        raise InvalidProgram("it contains invisible characters")
     if len(_TOKENS.findall(text)) > MOST_TOKENS:
         raise TooLarge(f"it is longer than {MOST_TOKENS} words and marks")
 
@@ -123,7 +124,7 @@ def _not_deeper(node: ast.stmt | ast.expr, depth: int, limit: int) -> None:
 
 
 class _Checker:
-    """Walks the tree once, and knows every node that may stand there."""
+    """Walks the tree once and checks that every node is allowed."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.encode().splitlines()

@@ -92,7 +92,7 @@ def compared(
 
 
 def _same(left: Value, right: Value) -> bool:
-    """Equal and of one kind: 1 is not true."""
+    """Whether two values are equal and of the same type: 1 is not true."""
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
@@ -106,7 +106,9 @@ def _is_in(run: Execution, item: Value, among: Value, line: int) -> bool:
         return any(isinstance(each, _SINGLE) and _same(item, each) for each in among)
     if isinstance(item, str) and isinstance(among, Mapping):
         return item in among
-    raise ProgramFault(f"line {line} looks for {kind(item)} in {kind(among)}")
+    raise ProgramFault(
+        f"line {line} looks for {kind(item)} in {kind(among)}, which cannot contain it"
+    )
 
 
 Expression = Callable[[Execution], Value]
@@ -120,12 +122,12 @@ INPUTS = ("user", "action", "frame", "request", "log", "needed", "place", HOLDS)
 
 
 class Expressions:
-    """Makes closures of expressions that the grammar has let through.
+    """Compiles checked expressions to closures.
 
     Args:
         text: The program.
         toolbox: The functions that it may call.
-        inputs: The names that it is handed.
+        inputs: The names of its inputs.
     """
 
     def __init__(self, text: str, toolbox: Toolbox, inputs: Sequence[str]) -> None:
@@ -173,7 +175,7 @@ class Expressions:
         refuse(node, "this does not stand in the language")
 
     def _remember(self, value: Value) -> int:
-        """Computes the size of a constant and everything in it."""
+        """Computes the size of a constant, including everything in it."""
         if not isinstance(value, tuple | dict):
             return 1 + (len(value) // CHARACTERS_A_STEP if type(value) is str else 0)
         parts = value.values() if isinstance(value, dict) else value
@@ -196,7 +198,7 @@ class Expressions:
             try:
                 return run.names[name]
             except KeyError:
-                raise ProgramFault(f"there is no {name} here") from None
+                raise ProgramFault(f"{name} does not exist here") from None
 
         return look
 
@@ -288,7 +290,7 @@ class Expressions:
             elif isinstance(value, list | tuple) and type(key) is int:
                 if 0 <= key < len(value):
                     return value[key]
-            raise ProgramFault(f"line {line}: there is no {text}")
+            raise ProgramFault(f"line {line}: {text} does not exist")
 
         return look_up
 
@@ -347,7 +349,7 @@ class Expressions:
 
 
 def is_bare(node: ast.expr) -> bool:
-    """Whether its truth is not itself recorded as a fact."""
+    """Whether its truth is recorded as a fact elsewhere."""
     return isinstance(node, ast.Name | ast.Subscript | ast.Constant)
 
 
@@ -359,10 +361,10 @@ Statement = Callable[[Execution], None]
 
 
 class Statements:
-    """Makes closures of statements that the grammar has let through.
+    """Compiles checked statements to closures.
 
     Args:
-        expressions: Makes closures of the expressions in them.
+        expressions: Compiles the expressions in them.
     """
 
     def __init__(self, expressions: Expressions) -> None:
@@ -395,7 +397,7 @@ class Statements:
                 return _pass
 
     def _setter(self, target: ast.expr) -> Callable[[Execution, Value], None]:
-        """What gives a value to a name, or its parts to as many names."""
+        """Assigns a value to a name, or its parts to as many names."""
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         names = [self._expressions.introduced(each) for each in targets]
         if not isinstance(target, ast.Tuple):
@@ -439,7 +441,9 @@ class Statements:
         def repeat(run: Execution) -> None:
             over = items(run)
             if not isinstance(over, list | tuple | Mapping):
-                raise ProgramFault(f"line {line} goes through {kind(over)}")
+                raise ProgramFault(
+                    f"line {line} loops over {kind(over)}, which is not a list"
+                )
             for item in tuple(over):
                 run.spend(1)
                 put(run, item)
@@ -517,7 +521,7 @@ class Program:
     Args:
         text: The program.
         toolbox: The functions that it may call.
-        inputs: The names that it is handed.
+        inputs: The names of its inputs.
 
     Raises:
         InvalidProgram: It is not in the language, or calls an unknown function.

@@ -28,10 +28,10 @@ _TRUE = frozenset(("yes", "true", "1"))
 
 
 def published(path: Path) -> Iterator[dict[str, Any]]:
-    """The cases of a published file, as lines of our own.
+    """The cases of a published file, in our own format.
 
     Raises:
-        InvalidInput: It is neither of the two.
+        InvalidInput: It has neither format.
     """
     content = read_json(path)
     for number, entry in enumerate(content if isinstance(content, list) else [{}], 1):
@@ -39,7 +39,8 @@ def published(path: Path) -> Iterator[dict[str, Any]]:
             yield _access(entry, path) if "identity" in entry else _web(entry)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                f"entry {number} is of neither EICU-AC nor Mind2Web-SC: {error}",
+                f"entry {number} is in the format of neither EICU-AC nor "
+                f"Mind2Web-SC: {error}",
                 source=str(path),
                 mend="give JSON Lines, or the file as it was published",
             ) from None
@@ -88,7 +89,7 @@ def _web(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(name: str, value: Any) -> tuple[str, Any]:
-    """A fact of a user by the name that our rules have for it."""
+    """A user's fact, by its name in our rules."""
     plain = name.casefold()
     known = next((ours for part, ours in _USER.items() if part in plain), plain)
     if known == "age":

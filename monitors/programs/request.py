@@ -58,7 +58,7 @@ class Request:
 def read_request(text: str, source: str) -> Request:
     """The request that a Markdown text holds.
 
-    A text without any list or table is a list of rules by itself, a rule a line.
+    A text without lists or tables is read as one rule per line.
 
     Raises:
         InvalidRequest: It is empty or too long.
@@ -84,7 +84,7 @@ def read_request(text: str, source: str) -> Request:
 
 
 def _listed(lines: list[str]) -> Iterator[Rule]:
-    """The entries of lists; a line indented below one goes on with it."""
+    """The entries of lists; an indented line continues the one above."""
     entry: Rule | None = None
     for number, line in enumerate(lines, 1):
         if found := _RULE_LINE.fullmatch(line):
@@ -136,7 +136,7 @@ class _RoleFile(Strict):
 
 
 def tables_of_file(content: object, source: str) -> dict[str, list[str]]:
-    """The databases that a JSON role table speaks of, with all their columns."""
+    """The databases in a JSON role table, with all their columns."""
     file = validated(_RoleFile, content, source, InvalidRequest)
     found: dict[str, dict[str, None]] = {}
     for databases in (file.databases, *file.roles.values()):
@@ -170,7 +170,7 @@ def access_of_table(table: Table, source: str) -> Access:
     for line, cells in table.rows:
         if len(cells) != len(HEAD):
             raise InvalidRequest(
-                f"a row of {len(cells)} cells, not {len(HEAD)}",
+                f"a row has {len(cells)} cells instead of {len(HEAD)}",
                 source=source,
                 place=f"line {line}",
             )
@@ -182,12 +182,12 @@ def access_of_table(table: Table, source: str) -> Access:
 
 
 def is_access(table: Table) -> bool:
-    """Whether a table's head says that it grants access."""
+    """Whether a table's header shows that it grants access."""
     return tuple(plain(cell) for cell in table.head) == HEAD
 
 
 def access_program(access: Access) -> str:
-    """The program that denies what a role is not granted."""
+    """The program that denies data that a role is not granted."""
     lines = ["may_read = {"]
     for role, row in access.items():
         lines.append(f"    {_text(role)}: {{")
@@ -229,7 +229,7 @@ def _known(
     has = known.get(plain(database))
     if has is None:
         raise InvalidRequest(
-            f"{role} is granted an unknown database {database!r}",
+            f"{role} is granted the unknown database {database!r}",
             source=source,
             mend=suggest(plain(database), known),
         )
@@ -237,7 +237,7 @@ def _known(
     for column in columns:
         if plain(column) not in there:
             raise InvalidRequest(
-                f"{role} is granted {column!r}, which {database} does not have",
+                f"{role} is granted {column!r}, but {database} has no such column",
                 source=source,
                 mend=suggest(column, has),
             )
@@ -249,12 +249,12 @@ def has_head(table: Table, head: tuple[str, ...]) -> bool:
 
 
 def _use_program(table: Table, source: str) -> str:
-    """The program that denies what a role may not use in a room."""
+    """The program that denies things that a role may not use in a room."""
     rows: dict[str, dict[str, list[str]]] = {}
     for line, (role, room, things) in _rows(table, 3, source):
         if not role or not room:
             raise InvalidRequest(
-                "a row without its role or room", source=source, place=f"line {line}"
+                "a row has no role or no room", source=source, place=f"line {line}"
             )
         known = rows.setdefault(plain(role), {}).setdefault(plain(room), [])
         known += [thing.strip() for thing in things.split(",") if thing.strip()]
@@ -267,7 +267,7 @@ def _use_program(table: Table, source: str) -> str:
 
 
 def _odd_program(table: Table, source: str) -> str:
-    """The program that stops driving outside of the conditions it is made for."""
+    """The program that stops driving outside the permitted conditions."""
     limits = []
     for line, (signal, least, most) in _rows(table, 3, source):
         span = [_limit(cell, source, line) for cell in (least, most)]
@@ -284,7 +284,7 @@ def _rows(table: Table, count: int, source: str) -> list[tuple[int, tuple[str, .
     for line, cells in table.rows:
         if len(cells) != count:
             raise InvalidRequest(
-                f"a row of {len(cells)} cells, not {count}",
+                f"a row has {len(cells)} cells instead of {count}",
                 source=source,
                 place=f"line {line}",
             )

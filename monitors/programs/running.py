@@ -100,7 +100,7 @@ class Outcome:
 
     @property
     def deciding(self) -> Verdict | None:
-        """The verdict that decides; None where there is none."""
+        """The decisive verdict; None if there is none."""
         if self.fault:
             return None
         return next((v for v in self.verdicts if v.kind == self.answer), None)
@@ -166,7 +166,7 @@ class Execution:
             raise ProgramFault(f"it takes more than {MOST_STEPS} steps")
 
     def look_at(self, value: Value) -> None:
-        """Takes as many steps from the budget as inspecting a whole value costs."""
+        """Takes the steps for inspecting a whole value from the budget."""
         known = self.weights.get(id(value))
         self.spend(weigh(value, max(self.left, 0)) if known is None else known)
 
@@ -192,7 +192,9 @@ class Execution:
 
 
 def truth_of(value: Value, line: int) -> bool:
-    """A test's result, which must be true or false by itself."""
+    """A test's result, which must be true or false."""
     if isinstance(value, bool):
         return value
-    raise ProgramFault(f"line {line} tests {kind(value)}, not whether something is so")
+    raise ProgramFault(
+        f"line {line} uses {kind(value)} as a condition; it must be true or false"
+    )

@@ -1,4 +1,6 @@
-"""Sentences about an agent's own tools: the calls and arguments that they mean."""
+"""Sentences about an agent's own tools: finds the calls and arguments that they refer
+to.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class NotATool(Exception):
 
 
 def tools_of(content: object, source: str) -> list[Tool]:
-    """The tools of a list as MCP servers and models' providers write it.
+    """Parses a list of tools in the format of MCP servers and model providers.
 
     Raises:
         InvalidInput: It is not such a list.
@@ -71,7 +73,7 @@ def tools_of(content: object, source: str) -> list[Tool]:
     tools = [each for each in found if each is not None]
     if not tools or len(tools) < len(found):
         raise InvalidInput(
-            "no list of tools, each with a name",
+            "expected a list of tools, each with a name",
             source=source,
             mend='[{"name": …, "description": …, "inputSchema": {"properties": …}}]',
         )
@@ -92,7 +94,7 @@ def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
     """The tests of a phrase that names a call and its arguments.
 
     Raises:
-        NotATool: No tool does that, or none has such an argument.
+        NotATool: No tool does that, or it has no such argument.
     """
     found = _HOW.fullmatch(text) or _WHOM.fullmatch(text)
     said = found.groupdict() if found else {"deed": text}
@@ -101,7 +103,7 @@ def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
     meant = [tool for tool in tools if _does(tool, deed)]
     if not meant:
         names = ", ".join(tool.name for tool in tools)
-        raise NotATool(f"no tool does {deed!r:.60}; there are {names:.200}")
+        raise NotATool(f"no tool for {deed!r:.60}; the tools are {names:.200}")
     tests = [test for tool in meant if (test := _test(tool, how, what))]
     if not tests:
         has = ", ".join(meant[0].arguments) or "none"
@@ -146,7 +148,7 @@ def _test(tool: Tool, how: str, what: str) -> str:
 def _about(argument: str, how: str, what: str) -> str:
     if how in _MORE + _LESS:
         if not re.fullmatch(r"\d{1,15}(\.\d+)?", what):
-            raise NotATool(f"{what!r:.60} is no plain number")
+            raise NotATool(f"{what!r:.60} is not a plain number")
         return f"{argument} {'>' if how in _MORE else '<'} {what}"
     if what in _STRANGERS:
         return f"not Knows(user, {argument})"
@@ -156,10 +158,10 @@ def _about(argument: str, how: str, what: str) -> str:
 def check_program(
     program: str, name: str, tools: Mapping[str, Collection[str]]
 ) -> None:
-    """Checks the tools and arguments that a program names against those there are.
+    """Checks that the tools and arguments that a program names exist.
 
     Raises:
-        InvalidInput: No tool has that name, or none has such an argument.
+        InvalidInput: No tool has that name, or it has no such argument.
     """
     arguments = {each for given in tools.values() for each in given}
     for kind, called in _named(program):
@@ -167,8 +169,8 @@ def check_program(
         if called not in there:
             what = "tool" if kind == "Calls" else "tool with an argument"
             raise InvalidInput(
-                f"the guard program {name} is about {called!r:.60}, and there is no"
-                f" {what} of that name",
+                f"the guard program {name} is for {called!r:.60}, but no "
+                f"{what} has that name",
                 mend=suggest(called, there),
             )
 

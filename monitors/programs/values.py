@@ -52,18 +52,20 @@ def weigh(value: Value, limit: int) -> int:
                 pending += [(part, depth + 1) for part in item.values()]
                 for key in item:
                     if not isinstance(key, str):
-                        raise ProgramFault("a mapping has a key that is no text")
+                        raise ProgramFault("a mapping has a key that is not text")
                     weight += len(key) // CHARACTERS_A_STEP
         elif isinstance(item, list | tuple):
             weight += len(item)
             if weight <= limit:
                 pending += [(part, depth + 1) for part in item]
         elif item is not None and not isinstance(item, bool | int | float):
-            raise ProgramFault(f"a {type(item).__name__} is no value of a program")
+            raise ProgramFault(
+                f"a program cannot use a value of type {type(item).__name__}"
+            )
         if weight > limit:
-            raise ProgramFault("a value is too large for the steps that are left")
+            raise ProgramFault("a value is too large for the remaining steps")
         if depth > DEEPEST:
-            raise ProgramFault(f"values lie in each other more than {DEEPEST} deep")
+            raise ProgramFault(f"values are nested more than {DEEPEST} deep")
     return weight
 
 

@@ -2,13 +2,12 @@
 
 A chain has no memory: it treats two runs in one state alike, even if one driver is bold
 and the other is not. Over a horizon its risks therefore lean towards the middle.
-Held-out runs show how far. `Calibration` corrects it by a rising
+Held-out runs show by how much. `Calibration` corrects it by a rising
 curve: risks keep their order, 0 stays 0 and 1 stays 1.
 
-`Likely` is the interval in which a risk likely lies, as a model keeps it for the run
-time. It comes from drawing whole runs again (`trust.resampling`), so it shows how much
-the risk owes to the runs that happened to be collected. It is not a bound, and does not
-cover unseen transitions. `low` and `high` do.
+`Likely` is a risk's likely interval, stored in the model. It comes from resampling
+whole runs (`trust.resampling`), so it shows how much the risk depends on the collected
+runs. It is not a bound, and does not cover unseen transitions. `low` and `high` do.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ _DIGITS = 4
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A curve through points (said, happened), straight between them.
+    """A piecewise linear curve through points (predicted, observed).
 
     Args:
-        points: Both numbers rise from point to point, strictly within 0 and 1.
+        points: Both numbers increase from point to point, strictly between 0 and 1.
     """
 
     points: tuple[tuple[float, float], ...] = ()
@@ -51,7 +50,7 @@ class Calibration:
             # Written so that what is not a number does not pass.
             if not (before[0] < after[0] and before[1] < after[1]):
                 raise InvalidInput(
-                    f"the calibration does not rise from {before} to {after}"
+                    f"the calibration decreases from {before} to {after}"
                 )
 
     def __call__(self, risks: Floats) -> Floats:
@@ -65,8 +64,8 @@ class Calibration:
     def widened(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Bounds on the chain's risk that also contain the calibrated risk.
 
-        The curve is an estimate of its own: taken through it alone, bounds would no
-        longer hold what they held on the chain.
+        The curve is itself an estimate, so bounds that were only mapped through it
+        would lose their confidence level.
         """
         return np.minimum(low, self(low)), np.maximum(high, self(high))
 
@@ -78,17 +77,18 @@ def calibrated(
     frames: Floats | None = None,
     weight: Floats | None = None,
 ) -> Calibration:
-    """The curve that frames of runs which were left out show.
+    """The calibration curve from frames of held-out runs.
 
-    Neighbouring spans are taken together until each has enough runs, and until more
-    happened wherever more was said.
+    Neighbouring spans are merged until each has enough runs and observed rates increase
+    with predicted ones.
 
     Args:
         said: The risk at every frame, or at several frames of a run alike.
-        happened: Whether it then did, or after how many of these frames.
-        run: Of which run they are.
-        frames: How many they are; by default one each.
-        weight: How often each run counts; by default once.
+        happened: Whether the violation then happened, or after how many of these
+            frames.
+        run: The run of each.
+        frames: The number of frames; by default one each.
+        weight: The weight of each run; by default one.
     """
     if weight is None:
         weight = np.ones(int(run.max(initial=-1)) + 1)
@@ -120,7 +120,7 @@ def calibrated(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Span:
-    """Frames in which about the same was said."""
+    """Frames with about the same predicted risk."""
 
     frames: float
     total: float
@@ -141,7 +141,7 @@ class _Span:
         return float(self.weight[self.present].sum())
 
     def above(self, other: _Span) -> bool:
-        """Whether both say enough, and this one that more happened."""
+        """Whether both have enough runs, and the observed rate increases."""
         enough = min(self.runs, other.runs) >= MIN_RUNS
         return enough and self.share > other.share
 
@@ -162,15 +162,15 @@ _FINENESS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likely:
-    """Where the risk of one law likely lies, from every pair.
+    """The likely interval of one law's risk, from every pair.
 
     Args:
         horizon_s: H of the guard's risk.
-        level: How probable it is that the interval holds the risk.
-        draws: How often runs were drawn.
-        calibration: The curve that the risks were corrected by; with another one the
-            interval says nothing.
-        monitor: Which monitor's states the rows are: see `monitor_digest`.
+        level: The probability that the interval contains the risk.
+        draws: The number of resamplings.
+        calibration: The calibration curve; the interval is valid only with this one.
+        monitor: The digest of the monitor whose states are the rows: see
+            `monitor_digest`.
         low: The lower ends: [monitor state, chain state].
         high: The upper ends.
     """
@@ -203,7 +203,9 @@ class Likely:
             np.array(rows, np.float64) / _FINENESS for rows in (file.low, file.high)
         )
         if low.ndim != 2 or low.shape != high.shape or not (low <= high).all():
-            raise InvalidModel("the likely interval has no proper ends", source=source)
+            raise InvalidModel(
+                "the likely interval's ends are not in order", source=source
+            )
         return cls(
             file.horizon_s, file.level, file.draws,
             Calibration(tuple(file.calibration)), file.monitor, low, high,
@@ -218,7 +220,7 @@ class Corrected:
         low: The lower bound.
         point: The risk.
         high: The upper bound.
-        likely: The ends of where it likely lies, if the model keeps them.
+        likely: The ends of its likely interval, if the model has it.
     """
 
     low: Floats
@@ -227,18 +229,18 @@ class Corrected:
     likely: tuple[Floats, Floats] | None = None
 
     def judged(self, by: JudgeBy, law: str) -> Floats:
-        """What thresholds are compared with.
+        """The value that is compared with thresholds.
 
         Raises:
-            InvalidModel: The likely one, which is not known.
+            InvalidModel: The likely risk is required but unknown.
         """
         if by != "likely":
             return self.point if by == "point" else self.high
         if self.likely is None:
             raise InvalidModel(
-                f"it does not say where the risk of {law} likely lies, at this horizon"
-                " and with this calibration",
-                mend="judge by point or upper, or train a model and a policy together",
+                f"it has no likely interval for the risk of {law} at this "
+                "horizon and with this calibration",
+                mend="use point or upper, or train the model and the policy together",
             )
         return self.likely[1]
 
@@ -248,7 +250,7 @@ class Bounded:
     """A law's risk from every pair according to the chain, with bounds if there are
     any.
 
-    `observed` says where the bounds are those of first visits.
+    `observed` marks the bounds that come from first visits.
     """
 
     point: Floats
@@ -260,11 +262,11 @@ class Bounded:
 def corrected(
     table: RiskTable | Bounded, curve: Calibration, likely: Likely | None = None
 ) -> Corrected:
-    """The risks of a table as a curve has them.
+    """The risks of a table, corrected by a curve.
 
-    Bounds on the chain's risk are widened by the curve. Those of first visits are on
-    what happens, so they only make room for the risk. An interval that was made with
-    another curve is left out.
+    Bounds on the chain's risk are widened by the curve. Bounds from first visits apply
+    to the outcome itself, so they are only widened to contain the risk. An interval
+    that was made with another curve is left out.
     """
     point = curve(table.point)
     low = table.point if table.low is None else table.low
@@ -303,14 +305,14 @@ def likely_for(
     letters: Ints,
     source: str = "",
 ) -> Likely | None:
-    """The interval of a law that a model keeps; None if it keeps none for this.
+    """A law's interval in a model; None if there is none.
 
     Args:
         kept: What the model keeps, by the texts of laws.
         law: The law's text.
         horizon_s: H.
         automaton: The law's monitor.
-        letters: What it reads in each of the chain's states.
+        letters: The letter that it reads in each of the chain's states.
         source: The model's file, for errors.
     """
     if law not in kept:
@@ -322,7 +324,7 @@ def likely_for(
 
 
 def kept_curves(kept: Mapping[str, Any], horizon_s: float) -> dict[str, Calibration]:
-    """The curves that a model's intervals at this horizon were made with, by law."""
+    """The curves of a model's intervals at this horizon, by law."""
     found = {law: Likely.from_dict(content) for law, content in kept.items()}
     return {
         law: each.calibration

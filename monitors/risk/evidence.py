@@ -1,4 +1,4 @@
-"""Laws on a model: which model watches which, their risks, and the evidence."""
+"""Laws on a model: assigns laws to models, and computes risks and evidence."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def compile_for(
 ) -> Automaton:
     """A law's monitor for the states of an abstraction.
 
-    Latched predicates speak of different moments of a tick, so propositions that
+    Latched predicates refer to different moments of a tick, so propositions that
     exclude each other at one moment may both hold in one state.
 
     Args:
         law: The law.
-        abstraction: What the states are vectors of, if they are.
+        abstraction: The abstraction of the states, if there is one.
         period_s: The time between two states.
         options: As `compile_law` takes them.
     """
@@ -98,7 +98,7 @@ def compile_for(
 
 
 def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
-    """The column of the automaton's tables that each state of the chain is read as."""
+    """For each state of the chain, the column of the automaton's tables."""
     masks = np.zeros(chain.n, dtype=np.int64)
     for bit, proposition in enumerate(automaton.propositions):
         masks |= truth(proposition).astype(np.int64) << bit
@@ -112,9 +112,10 @@ def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
                 repr(p) for i, p in enumerate(automaton.propositions) if mask >> i & 1
             ]
             raise InvalidModel(
-                f"in state {chain.states[state]!r} just these hold: "
-                f"{', '.join(held) or 'none'}; the law was compiled as if that could "
-                "not be"
+                f"in state {chain.states[state]!r} exactly these hold:"
+                f" {', '.join(held) or 'none'}; "
+                "the law was compiled on the assumption that this cannot "
+                "happen"
             )
     return letters
 
@@ -122,9 +123,9 @@ def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
 def count_violations(
     automaton: Automaton, letters: Ints, sequences: Iterable[Sequence[int]]
 ) -> Ints:
-    """How often the law broke in each state, over sequences of states.
+    """The number of violations in each state, over sequences of states.
 
-    After a violation the monitor is armed again.
+    After a violation the monitor restarts.
     """
     seen = [0] * len(letters)
     column, step = letters.tolist(), automaton.step.tolist()
@@ -141,18 +142,19 @@ def count_violations(
 def abstraction_of(
     model: Model, source: str = "the model's abstraction"
 ) -> Abstraction | None:
-    """The abstraction whose states the model's are, if it has one."""
+    """The abstraction of the model's states, if it has one."""
     if model.abstraction is None:
         return None
     return Abstraction.from_dict(dict(model.abstraction), source)
 
 
 def needed_abstraction(model: Model, source: str = "the model") -> Abstraction:
-    """The abstraction of a model that frames shall have states of."""
+    """The abstraction of a model, which must exist to encode frames."""
     found = abstraction_of(model, source)
     if found is None:
         raise InvalidModel(
-            "its states are not those of an abstraction, so no frame has one",
+            "its states do not come from an abstraction, so they cannot "
+            "be computed from frames",
             source=source,
             mend="learn it from traces with --abstraction or --law",
         )
@@ -175,11 +177,12 @@ def assess(
         model: The model.
         automaton: The law, compiled with the model's period.
         horizon_steps: H.
-        delta: How improbable it may be that the bounds miss.
+        delta: The error probability of the bounds.
         law: The law's text, by which the model keeps its first visits.
-        violations_seen: What `count_violations` found in the training traces.
-        truth: Where the law's propositions hold. Without it the model's abstraction
-            must decide them; on a chain without an abstraction they are its labels.
+        violations_seen: The result of `count_violations` on the training traces.
+        truth: The states in which the law's propositions hold. Without it the model's
+            abstraction must decide them; on a chain without an abstraction they are its
+            labels.
     """
     chain, abstraction = model.chain, abstraction_of(model)
     if truth is None:
@@ -207,7 +210,7 @@ def assess(
 class RiskAt:
     """The guard's risk in one state of the monitor, with any bounds.
 
-    `likely` is where the risk likely lies once it is calibrated; this is no bound.
+    `likely` is the likely interval of the calibrated risk; it is not a bound.
     """
 
     monitor: str
@@ -223,12 +226,12 @@ class RiskRow:
 
     Args:
         state: Its name.
-        words: The predicates that hold in it, where they are known.
-        fresh: The risk if the monitor has read this state alone.
-        worst: The highest risk over the monitor states that can occur here, short of
+        words: The predicates that hold in it, if known.
+        fresh: The risk if the monitor has read only this state.
+        worst: The highest risk over the monitor states that can occur here, except
             `violated`.
-        visits: How often the state was left in training.
-        violations_seen: How often the law was seen to break in it.
+        visits: The number of transitions out of the state in training.
+        violations_seen: The number of observed violations in it.
     """
 
     state: str
@@ -288,7 +291,7 @@ def _entry(counts: Ints | None, state: int) -> int | None:
 
 
 def for_people(rows: Sequence[RiskRow]) -> tuple[list[str], list[list[str]]]:
-    """A heading and cells, without the columns that nothing is known for."""
+    """A heading and cells, without empty columns."""
     head = ["state", "risk", "worst", "in", "visits", "broken", "what holds"]
     body = []
     for row in rows:
@@ -313,7 +316,7 @@ def _figure(at: RiskAt) -> str:
 
 
 def parts_of(text: str, abstraction: Abstraction | None) -> list[Law]:
-    """The laws that a name or formula stands for, each with a monitor of its own."""
+    """The laws that a name or formula stands for, each with its own monitor."""
     vocabulary = None if abstraction is None else abstraction.vocabulary
     laws = find_laws(text, vocabulary=vocabulary)
     return [part for law in laws for part in law.parts or (law,)]
@@ -329,15 +332,15 @@ def told_apart(laws: Iterable[Law]) -> list[Law]:
     """The laws, each once.
 
     Raises:
-        InvalidModel: Two different laws have one name, so a rule for that name would
-            hold for either.
+        InvalidModel: Two different laws have the same name, so a rule for it would be
+            ambiguous.
     """
     found: dict[str, Law] = {}
     for law in laws:
         if repr(found.setdefault(law.name, law).formula) != repr(law.formula):
             raise InvalidModel(
                 f"two laws are called {law.name}",
-                mend="give each law a name of its own: 'NAME := FORMULA'",
+                mend="give each law its own name: 'NAME := FORMULA'",
             )
     return list(found.values())
 
@@ -351,16 +354,16 @@ def laws_named(model: Model, names: Sequence[str] = ()) -> list[Law]:
 
 
 def in_words_of(model: Model, law: str) -> str:
-    """A law by the name that the model itself gives it, or as it was asked for."""
+    """A law under the name that the model gives it, or the requested name."""
     own = (text for text in model.laws if text.partition(" := ")[0] == law)
     return next(own, law)
 
 
 def dealt(models: Sequence[Model], laws: Sequence[Law]) -> list[list[Law]]:
-    """Of each model the laws that are watched by it.
+    """For each model, the laws that it watches.
 
-    A law is watched by the model that was learned for it; one for which none was, by
-    the first whose states decide it.
+    A law is watched by the model that was learned for it, or else by the first model
+    whose states decide it.
     """
     laws = told_apart(laws)
     if len(models) == 1:
@@ -393,7 +396,7 @@ def refuse_undecided(
     """Rejects laws that the states of an abstraction do not decide.
 
     Raises:
-        InvalidInput: With the law, and the predicate to add.
+        InvalidInput: The message names the law and the missing predicate.
     """
     for law in laws:
         try:
@@ -418,7 +421,8 @@ def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
     """One of several models: the only one, or that of a law.
 
     Raises:
-        InvalidModel: There are several, and no law says which; or none is for it.
+        InvalidModel: There are several models and no law is given, or none is for that
+            law.
     """
     if len(models) == 1:
         return models[0]
@@ -429,7 +433,7 @@ def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
         return found[0]
     told = "; ".join(", ".join(law.name for law in laws_of(m)) for m in models)
     raise InvalidModel(
-        f"it holds {len(models)} models, each of its own laws: {told}",
+        f"it holds {len(models)} models, each for its own laws: {told}",
         source=source,
-        mend="say of which: --of LAW",
+        mend="choose one with --of LAW",
     )

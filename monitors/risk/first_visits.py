@@ -1,15 +1,15 @@
 """Bounds on risks from first visits, without the Markov assumption.
 
-Of each run we take the first moment in which the chain and the law's monitor are in a
-pair of states, before any violation, and whether an obligation that was pending then,
-or arose within the horizon, went unmet. These outcomes are independent from run to run,
-whatever else states remember. So Clopper-Pearson bounds the probability at a first
-visit, and Bonferroni makes the bounds hold for all pairs at once. They do not apply to
-later visits in a run.
+From each run we take the first moment in each pair of a chain state and a monitor
+state, before any violation, and whether an obligation that was pending then, or arose
+within the horizon, was broken. These outcomes are independent between runs, even if
+states hide memory. Clopper-Pearson therefore bounds the probability at a first visit,
+and Bonferroni makes the bounds hold for all pairs at once. They do not apply to later
+visits in a run.
 
-A run that ends is followed to its end, as in a chain whose ends are counted. Where they
-are not, and where frames are missing, some outcomes are unknown: the lower bound counts
-them as met, the upper bound as unmet, so both hold whatever cut the run short.
+A run that ends is followed to its end, as in a chain whose ends are counted. Otherwise,
+and where frames are missing, some outcomes are unknown: the lower bound counts them as
+met, the upper bound as broken, so both hold whatever cut the run short.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from forewarn.monitors.risk.product import Bools, Floats, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstVisits:
-    """What followed the first visits to the pairs of a law, over the training runs.
+    """The outcomes of first visits to the pairs of a law, over the training runs.
 
     Args:
         horizon_s: H of the guard's risk.
-        monitor: Which monitor's states they are: see `monitor_digest`.
-        pairs: A row a pair: the monitor's state, the chain's state, how many runs
-            visited it, of how many it then came true, and of how many that is unknown.
+        monitor: The digest of the monitor: see `monitor_digest`.
+        pairs: One row per pair: the monitor's state, the chain's state, and the numbers
+            of runs that visited it, that were followed by a violation, and whose
+            outcome is unknown.
     """
 
     horizon_s: float
@@ -68,7 +69,7 @@ class FirstVisits:
 
         Args:
             possible: The pairs that can occur: their bounds hold jointly.
-            delta: How improbable it may be that any of them misses.
+            delta: The error probability of all bounds together.
         """
         from scipy.special import betaincinv
 
@@ -92,7 +93,7 @@ def visits_for(
     letters: Ints,
     source: str = "",
 ) -> FirstVisits | None:
-    """The first visits that a model keeps for a law; None if it has none for this.
+    """A law's first visits in a model; None if there are none.
 
     Args:
         model: The model.
@@ -110,12 +111,14 @@ def visits_for(
     if found.monitor != monitor_digest(automaton, letters):
         return None
     if (found.pairs[:, :2] >= (automaton.n, len(letters))).any():
-        raise InvalidModel("a first visit is to no pair of states", source=source)
+        raise InvalidModel(
+            "a first visit refers to an unknown pair of states", source=source
+        )
     return found if math.isclose(found.horizon_s, horizon_s) else None
 
 
 def monitor_digest(automaton: Automaton, letters: Ints) -> str:
-    """Tells monitors apart whose states have other meanings or other numbers."""
+    """Distinguishes monitors whose states have other meanings or numbers."""
     parts = (automaton.step, automaton.pending, letters)
     content = b"".join(np.asarray(part, "<i8").tobytes() for part in parts)
     return hashlib.sha256(content).hexdigest()[:16]

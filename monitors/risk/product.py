@@ -1,4 +1,4 @@
-"""A chain and the monitor of a law, run in step.
+"""The product of a chain and the monitor of a law.
 
 A product state is a pair (s, q): the chain is in s and the monitor is in q, which it
 reached by reading the letter of s. Arrays over pairs are indexed [q, s].
@@ -29,19 +29,19 @@ Ints = NDArray[np.int64]
 class Reading:
     """The transitions of a chain, and the letter that a monitor reads in each state.
 
-    An obligation pending at END is decided by repeating the last state for ever. So END
-    is split into one absorbing state for each letter from which it is entered, in which
-    the monitor goes on reading that letter. The first copy keeps END's number and the
-    others come last, so that all other numbers stay.
+    An obligation pending at END is decided by repeating the last state forever. END is
+    therefore split into one absorbing state for each letter from which it is entered;
+    there the monitor continues to read that letter. The first copy keeps END's number
+    and the others come last, so that all other numbers stay.
 
     Args:
         indptr: Where each row begins, with END split.
         indices: The successors, ascending within each row.
-        origin: For each transition its number before END was split; the loop of an
-            added copy has the number of transitions that there were.
-        letters: The column of the automaton's tables that each state is read as.
+        origin: For each transition, its number before END was split; the self-loop of
+            an added copy has the original number of transitions.
+        letters: For each state, the column of the automaton's tables.
         ends: The copies of END; empty if there is no END.
-        size: How many states there were before END was split.
+        size: The number of states before END was split.
     """
 
     indptr: Ints
@@ -63,7 +63,7 @@ class Reading:
         return np.append(data, 1.0)[self.origin] if self.ends.size > 1 else data
 
     def restore(self, values: Floats) -> Floats:
-        """Values [q, s] over the states as they were; END takes the worst copy's."""
+        """Values [q, s] over the original states; END takes its worst copy's value."""
         if self.ends.size < 2:
             return values
         kept = values[:, : self.size].copy()
@@ -74,12 +74,14 @@ class Reading:
 def read_chain(
     indptr: Ints, indices: Ints, end: int | None, letters: Ints, automaton: Automaton
 ) -> Reading:
-    """What the automaton reads along a chain; END's own letter is never read."""
+    """The letters that the automaton reads along a chain; END's own letter is never
+    read.
+    """
     n = len(indptr) - 1
     monitor_states, columns = automaton.step.shape
     letters = np.array(letters, dtype=np.int64)
     if letters.shape != (n,):
-        raise InvalidModel(f"there are {letters.size} letters for {n} states")
+        raise InvalidModel(f"there are {letters.size} letters, but {n} states")
     if end is not None:
         letters[end] = 0
     if letters.min() < 0 or letters.max() >= columns:
@@ -117,7 +119,7 @@ def read_chain(
 
 
 def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bools:
-    """Which pairs [q, s] can occur: q after reading s from some monitor state.
+    """The pairs [q, s] that can occur: q after reading s from some monitor state.
 
     END has no letter of its own, so any state of the monitor may be seen there.
     """
@@ -131,11 +133,11 @@ def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bo
 
 
 def product_chain(chain: Chain, letters: Ints, automaton: Automaton) -> Chain:
-    """The pairs that can be reached, as a chain of their own, for other tools.
+    """The reachable pairs as a chain, for other tools.
 
-    It starts where the chain starts, or else in every state, with the monitor having
-    read that state. A pair is named "s|q". The chain's labels are kept, `violated` and
-    `pending` are added. A product that would be too large is rejected before it is
+    It starts in the chain's initial states, or else in every state, after the monitor
+    has read that state. A pair is named "s|q". The chain's labels are kept, `violated`
+    and `pending` are added. A product that would be too large is rejected before it is
     built.
     """
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)

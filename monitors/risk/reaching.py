@@ -1,11 +1,11 @@
 """The probability that a monitor reaches violation along a chain, from every pair at
 once.
 
-`within` answers within a horizon, by one product a step. `ever` answers without one.
-Value iteration is the wrong tool there: chains learned from driving stay where they are
+`within` answers for a horizon, with one product per step. `ever` answers without one.
+Value iteration does not work there: chains learned from driving stay in the same state
 997 times in 1000 and need tens of thousands of sweeps. Instead a few states of the
 monitor are kept as unknowns, such that the others have no cycle left (for a bounded
-response `idle` alone). Those others are affine functions of the unknowns, layer upon
+response, only `idle`). Those others are affine functions of the unknowns, layer upon
 layer. A countdown is a run of layers that differ only in the state below them, and a
 run of K layers costs log K matrix products. Where that is too large, `ever` solves one
 sparse system over all pairs.
@@ -37,7 +37,7 @@ FLOOR = 1e-150
 
 @dataclass(slots=True)
 class Countdown:
-    """Monitor states of which each differs from the one before in that alone.
+    """Monitor states each of which differs from the one before only in the state below.
 
     `pattern` is the row of each over the letters in use, with BELOW in place of the
     state before it; before the first stands `base`.
@@ -53,7 +53,7 @@ BELOW = -1
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """In which order the states of a monitor can be eliminated.
+    """The order in which the states of a monitor can be eliminated.
 
     `live` states can reach `violated`; the others never do. The `runs` stand so that
     each refers only to earlier ones, to unknowns, to `violated` and to what is not
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def is_short(self) -> bool:
-        """Whether runs cover the monitor so well that layers are the best way."""
+        """Whether runs cover the monitor well enough for the method of layers."""
         parts = len(self.runs) + len(self.unknowns)
         return parts <= max(8, int(self.live.sum()) // 8)
 
@@ -104,7 +104,7 @@ def plan_elimination(table: Sequence[Sequence[int]], violated: int) -> Plan:
 def _order(
     rows: list[tuple[int, ...]], referrers: list[list[int]], live: Bools
 ) -> tuple[list[int], list[int]]:
-    """Live states, each after its successors; and those kept as unknowns for that."""
+    """Live states, each after its successors, and those kept as unknowns."""
     alive = live.tolist()
     waiting = {
         q: sum(alive[r] for r in set(row)) for q, row in enumerate(rows) if alive[q]
@@ -151,7 +151,7 @@ def _runs(
 
 @dataclass(slots=True)
 class _Powers:
-    """N^(2^j), and the sum of N^i for i < 2^j, made when asked for."""
+    """N^(2^j), and the sum of N^i for i < 2^j, computed on demand."""
 
     powers: list[Floats]
     sums: list[Floats] = field(default_factory=list)
@@ -282,9 +282,9 @@ class Layers:
 
 
 def _absorption(system: Floats) -> Floats:
-    """The chance of the column before the last, in a chain with two exits.
+    """The probability of the column before the last, in a chain with two exits.
 
-    States with chance 0 and 1 are found in the graph and not computed.
+    States with probability 0 and 1 are found in the graph, not computed.
     """
     stay, hit, miss = system[:, :-2].copy(), system[:, -2], system[:, -1]
     np.fill_diagonal(stay, 0)
@@ -332,9 +332,9 @@ def within(
 
     Args:
         backup: One step of the chain, point or robust.
-        table: For each monitor state, where each successor state leads it.
+        table: For each monitor state and successor, the next monitor state.
         start: V_0.
-        first: The first step at which a monitor state's values may change; below 0:
+        first: The first step at which a monitor state's values may change; negative if
             they never do.
         steps: How often.
     """
@@ -384,7 +384,7 @@ def ever(reading: Reading, data: Floats, table: Table, violated: int) -> Floats:
         reading: The chain and its letters.
         data: The probability of each of the reading's transitions.
         table: The next state of the monitor: [monitor state, column of letters].
-        violated: The state asked about; it is absorbing. Below 0: there is none.
+        violated: The state asked about; it is absorbing. Negative if there is none.
     """
     if violated < 0:
         return np.zeros((len(table), reading.n))
@@ -425,9 +425,10 @@ def _solve_sparse(reading: Reading, data: Floats, table: Table, plan: Plan) -> F
     size = states.size * reading.indices.size
     if size > MAX_SPARSE_TRANSITIONS:
         raise TooLarge(
-            f"the law and the chain together have {size:,} transitions, more than "
-            f"{MAX_SPARSE_TRANSITIONS:,}, and the law's cycles forbid the layered way",
-            mend="ask within a number of steps, or use a coarser clock",
+            f"the law and the chain together have {size:,} transitions, "
+            f"more than {MAX_SPARSE_TRANSITIONS:,}, and the law's cycles "
+            "rule out the faster method",
+            mend="limit the number of steps, or use a coarser clock",
         )
     pairs = states.size * n
     hit, miss = pairs, pairs + 1

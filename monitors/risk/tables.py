@@ -1,10 +1,10 @@
 """Risk tables: the risk of a law from every state and monitor state.
 
-The guard's risk within H is the probability that an obligation which is pending now, or
-arises within the next H steps, then goes unmet: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
-where q' is q after reading s'; V_0(s, q) lets what q owes run out and takes on no new
-obligation. The literal risk, "violated within H steps" (`violation_within`), is 0 for
-as long as the deadline lies beyond H. For invariants the two agree.
+The guard's risk within H is the probability that an obligation that is pending now, or
+arises within the next H steps, is then broken: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
+where q' is q after reading s'; V_0(s, q) settles the pending obligations of q without
+new ones. The literal risk, "violated within H steps" (`violation_within`), is 0 for as
+long as the deadline lies beyond H. For invariants the two agree.
 
 Tables are solved when a model is loaded; at run time a risk is an element of a list.
 """
@@ -59,17 +59,17 @@ class RiskTable:
     Args:
         automaton: The law's monitor.
         states: The names of the chain's states.
-        end: Which of them is END, if any.
+        end: The index of END, if there is one.
         letters: The column of the automaton's tables that each state is read as.
         horizon_steps: H.
         point: The guard's risk within H.
-        low: The lower bound on it. Where training runs visited the pair it is that of
-            first visits, and elsewhere the least of any chain within the intervals.
+        low: The lower bound on it. If training runs visited the pair, it comes from
+            first visits; otherwise it is the least of any chain within the intervals.
         high: The upper bound, likewise.
         consistent: Which pairs can occur.
-        observed: Where the bounds are those of first visits.
-        visits: How often each state was left in training.
-        violations_seen: How often the law was seen to break in each state.
+        observed: The pairs whose bounds come from first visits.
+        visits: The number of transitions out of each state in training.
+        violations_seen: The number of observed violations in each state.
     """
 
     automaton: Automaton
@@ -94,7 +94,7 @@ class RiskTable:
         return len(self.states)
 
     def lookup(self, monitor_state: int, state: int) -> float:
-        """The guard's risk; `flat[monitor_state * n + state]` where calls cost."""
+        """The guard's risk; `flat[monitor_state * n + state]` avoids a call."""
         return self.flat[monitor_state * len(self.states) + state]
 
     def bounds(self, monitor_state: int, state: int) -> tuple[float, float] | None:
@@ -117,7 +117,7 @@ def solve_risk(
     visits: Ints | None = None,
     violations_seen: Ints | None = None,
 ) -> RiskTable:
-    """Solve what a guard asks of one law at run time: its risk, and bounds on it.
+    """Precomputes the risk of one law, with bounds, for a guard's run time.
 
     Args:
         chain: The chain; obligations pending at its END are decided by repeating the
@@ -127,12 +127,12 @@ def solve_risk(
         horizon_steps: H.
         intervals: Bounds on the chain's probabilities, for `low` and `high`.
         first: The first visits of training runs, for the same.
-        delta: How improbable it may be that the bounds of first visits miss.
+        delta: The error probability of the bounds from first visits.
         visits: Evidence, kept for showing.
         violations_seen: Evidence, kept for showing.
     """
     if intervals is not None and intervals.states != chain.states:
-        raise InvalidInput("the intervals are not those of this chain")
+        raise InvalidInput("the intervals do not belong to this chain")
     low, high = (
         None
         if intervals is None
@@ -172,7 +172,7 @@ def solve_risk(
 
 
 def short_of_violation(pairs: Bools, automaton: Automaton) -> Bools:
-    """These pairs without those in which the law is broken."""
+    """These pairs, except those in which the law is broken."""
     left = pairs.copy()
     left[automaton.violated] &= automaton.violated < 0
     return left
@@ -221,9 +221,9 @@ def guard_bound(
 ) -> Floats:
     """The least or greatest guard's risk of all chains within the intervals.
 
-    Where obligations may stay pending for ever, the part beyond H is iterated from
-    the safe side and stopped after 10,000 sweeps, or when it was as much work as may
-    be: the bound holds, but may be wide.
+    If obligations may stay pending forever, the part beyond H is iterated from the safe
+    side and stopped after 10,000 sweeps or at the work limit: the bound holds, but may
+    be wide.
     """
     reading = read_chain(intervals.indptr, intervals.indices, end, letters, automaton)
     cells = _check_work(
@@ -248,14 +248,15 @@ def guard_bound(
 def _check_work(
     automaton: Automaton, each: int, steps: int, most: int, held: int | None = None
 ) -> int:
-    """How many cells a step has; refuses what takes too long before it is begun.
+    """The number of cells of a step; raises an error beforehand if solving would take
+    too long.
 
     Args:
-        automaton: Whose states that may yet break count.
-        each: How many cells one of them has.
-        steps: How many steps there are.
-        most: How many cells they may have together.
-        held: How many may be held at once.
+        automaton: The monitor whose live states count.
+        each: The number of cells of one of them.
+        steps: The number of steps.
+        most: The maximum number of cells in total.
+        held: The number of them that may be held at once.
     """
     states = int(np.count_nonzero(automaton.left > 0))
     cells = states * each
@@ -295,7 +296,9 @@ def _unmet_bound(
     maximise: bool,
     sweeps: int,
 ) -> Floats:
-    """The least or greatest probability that what is owed goes unmet: [row, state]."""
+    """The least or greatest probability that pending obligations are broken: [row,
+    state].
+    """
     step = RobustStep(intervals, maximise=maximise)
     table = automaton.complete[:, reading.letters].astype(np.int64)
     used = np.unique(reading.letters)
@@ -327,7 +330,7 @@ def _unmet_bound(
 
 
 def _reaching(goal: Bools, step: Backup, table: Ints) -> Bools:
-    """The pairs that may come to the goal, itself included."""
+    """The pairs that may reach the goal, including the goal."""
     states = np.arange(table.shape[1])
     while True:
         before = step(goal[table, states].astype(np.float64)) > 0

@@ -1,4 +1,4 @@
-"""Conditions of rules: formulas over now and the past, compiled to closures.
+"""Conditions of rules: formulas over the present and the past, compiled to closures.
 
 The language is that of laws without its future half: predicates of the domain's
 library, comparisons of signals and of the event's own fields, `and or not ->`, and
@@ -62,8 +62,9 @@ def parse_condition(text: str, library: Library | None = None) -> Formula:
     for node in formula.walk():
         if isinstance(node, Future):
             raise InvalidExpression(
-                f"{node!r} speaks of the future",
-                mend="a rule knows now and the past: once, historically, since",
+                f"{node!r} refers to the future",
+                mend="a rule can use the present and the past: once, historically, "
+                "since",
             )
     return formula
 
@@ -217,7 +218,7 @@ def _numbers(node: Expression) -> tuple[str, ...]:
 
 
 class _Count:
-    """`count[0, 60 s](condition)`: in how many of the last events it held."""
+    """`count[0, 60 s](condition)`: the number of recent events at which it held."""
 
     __slots__ = ("key", "_condition", "_fault", "_held", "_span_s")
 
@@ -249,7 +250,7 @@ class _Count:
 
 
 class _Memory:
-    """`left since[low, high] right`: when right held and left has held since."""
+    """`left since[low, high] right`: right held then, and left has held since."""
 
     __slots__ = (
         "_began", "_fault", "_high", "_holds", "_left", "_low", "_right", "_step",

@@ -53,9 +53,9 @@ class RuleJudge:
             asked_for = rule.mode == "enforce" and not rule.needs
             if asked_for and rule.domain not in (None, rules.domain):
                 raise InvalidRules(
-                    f"the rule {rule.name} is of {rule.domain}, and only rules of"
-                    f" {rules.domain} would be asked",
-                    mend="put it into a file of its own, or turn it off",
+                    f"the rule {rule.name} is for {rule.domain}, but only rules "
+                    f"for {rules.domain} are checked",
+                    mend="move it to its own file, or turn it off",
                 )
         self._engine = Engine(rules, known)
         self._arguments = arguments_of(rules.arguments)
@@ -72,7 +72,7 @@ class RuleJudge:
         return {name: e.action for name, e in enforced if e.action is not None}
 
     def unmatched(self, actions: Collection[str]) -> Sequence[str]:
-        """Its enforced rules that are about none of these actions."""
+        """Its enforced rules that are for none of these actions."""
         there = set(map(plain_name, actions))
         return [
             each.rule.name
@@ -89,9 +89,10 @@ class RuleJudge:
         for each in self._engine.rules:
             if each.rule.mode == "enforce" and each.predicates:
                 raise InvalidInput(
-                    f"the rule {each.rule.name} is about programs and commands, and no"
-                    " tool has an argument that is one",
-                    mend="name it in the rules' file: arguments: {shell: [argument]}",
+                    f"the rule {each.rule.name} is for programs and commands, "
+                    "but no tool has such an argument",
+                    mend="name the argument in the rule file: arguments: {shell: "
+                    "[argument]}",
                 )
 
     def as_dict(self) -> Mapping[str, Any]:
@@ -192,7 +193,7 @@ def judge_of(content: Mapping[str, Any]) -> RuleJudge:
     given = dict(content)
     predicates = given.pop(PREDICATES, [])
     if not isinstance(predicates, list):
-        raise InvalidInput("the predicates are no list", source="the rules")
+        raise InvalidInput("the predicates must be a list", source="the rules")
     return RuleJudge(rules_of(given, "the rules"), predicates)
 
 

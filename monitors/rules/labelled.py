@@ -78,10 +78,10 @@ def labelled_from(row: object) -> LabelledTrace:
         raise InvalidTrace("expected a mapping of keys")
     label = row.get("label")
     if label not in ("safe", "unsafe", None):
-        raise InvalidTrace(f"the label is safe, unsafe or null, not {label!r:.40}")
+        raise InvalidTrace(f"the label must be safe, unsafe or null, not {label!r:.40}")
     events = row.get("events")
     if not isinstance(events, list) or not all(isinstance(e, dict) for e in events):
-        raise InvalidTrace("events is a list of mappings")
+        raise InvalidTrace("events must be a list of mappings")
     domain = domain_of(_text(row, "domain"))
     return LabelledTrace(
         id=_text(row, "id"),
@@ -207,7 +207,7 @@ def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         for step in row.get("traj") or ():
             yield "robotic controller", str(step["action"]), step
     except (KeyError, TypeError, AttributeError) as error:
-        raise InvalidTrace(f"not a log of AgentSpec's: {error}") from None
+        raise InvalidTrace(f"not a log of AgentSpec: {error}") from None
 
 
 def _cell(tool: str, given: str, observed: Any) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def add_written(library: Library, content: object, source: str) -> Library:
     file = validated(_PredicatesFile, content, source, InvalidPredicate)
     if domain_of(file.domain, source) != library.domain:
         raise InvalidPredicate(
-            f"its predicates are of {file.domain}, not of {library.domain}",
+            f"its predicates are for {file.domain}, not for {library.domain}",
             source=source,
         )
     for name, entry in file.predicates.items():
@@ -136,7 +136,9 @@ def _offered() -> Mapping[Domain, Mapping[str, tuple[Predicate, ...]]]:
                 f" {error}"
             ) from error
         if not all(isinstance(each, Predicate) for each in offered):
-            raise BrokenPredicates(f"{point.name} offers what is no Predicate")
+            raise BrokenPredicates(
+                f"{point.name} offers something that is not a Predicate"
+            )
         found.setdefault(domain, {})[point.name] = offered
     return found
 

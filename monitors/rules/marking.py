@@ -103,8 +103,9 @@ def _row(
     domain = header.get("vocabulary")
     if domain not in ("driving", "household"):
         raise InvalidInput(
-            f"a record of the vocabulary {domain!r:.40} makes no labelled trace",
-            mend="mark runs of the driving or household vocabulary",
+            f"a record with the vocabulary {domain!r:.40} cannot become "
+            "a labelled trace",
+            mend="mark runs with the driving or household vocabulary",
         )
     scenario = header.get("scenario")
     reviews = [line for line in lines if "signals" in line]
@@ -125,7 +126,7 @@ def _ticks(reviews: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def _acts(reviews: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
-    """The actions proposed: one succeeded if the frame after it says so."""
+    """The proposed actions; one succeeded if the next frame says so."""
     for review, after in pairwise([*reviews, {}]):
         proposal = review.get("proposal")
         if not isinstance(proposal, dict) or proposal["name"] in ("wait", "finish"):

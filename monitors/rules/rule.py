@@ -197,11 +197,11 @@ class _RuleFile(Strict):
         given = [moment for moment in MOMENTS if getattr(self, moment) is not None]
         if len(given) != 1:
             raise ValueError(
-                "a rule has one of before, after, tick and finish; `any` is every"
-                " action, as in before: any"
+                "a rule needs exactly one of before, after, tick and finish; "
+                "`before: any` matches every action"
             )
         if self.enforce == "substitute":
-            raise ValueError("say what instead: enforce: {substitute: {name: …}}")
+            raise ValueError("name the other action: enforce: {substitute: {name: …}}")
         return self
 
 
@@ -293,7 +293,7 @@ def _trigger(entry: _RuleFile) -> Trigger:
         if words is not None:
             actions = tuple(_words(words))
             return Trigger(moment, () if actions == ("any",) else actions)
-    raise InvalidRules("a rule without a trigger")
+    raise InvalidRules("the rule has no trigger")
 
 
 def _enforcement(entry: Enforced | _EnforceFile) -> Enforcement:

@@ -1,4 +1,4 @@
-"""Versions of a file of rules: a change is taken in shadow, then enforced, or undone.
+"""Versions of a file of rules: a change runs in shadow, then is enforced, or undone.
 
 Beside `rules.yaml` is a folder `rules.yaml.versions` with every earlier version, by
 number, and the change in shadow, if there is one.
@@ -54,7 +54,8 @@ def take_in_shadow(path: Path, proposed: Path) -> VersionChange:
     change = load_rules(proposed)
     if change.domain != now.domain:
         raise InvalidRules(
-            f"its rules are of {change.domain}, and those in force of {now.domain}",
+            f"its rules are for {change.domain}, but those in force "
+            f"are for {now.domain}",
             source=str(proposed),
         )
     known = {rule.name: rule for rule in now.rules}
@@ -91,7 +92,7 @@ def enforce(path: Path) -> VersionChange:
 
 
 def roll_back(path: Path, version: int | None = None) -> VersionChange:
-    """Puts an earlier version back: by default the one before."""
+    """Restores an earlier version: by default the previous one."""
     now, text = load_rules(path), read_text(path)
     kept = sorted(n for n in versions(path) if n != now.version)
     before = [number for number in kept if number < now.version]
@@ -99,7 +100,7 @@ def roll_back(path: Path, version: int | None = None) -> VersionChange:
     if wanted not in kept:
         have = ", ".join(map(str, kept)) or "none"
         raise InvalidRules(
-            "there is no such version to go back to",
+            "there is no such version",
             source=str(path),
             mend=f"kept are {have}",
         )

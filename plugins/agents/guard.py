@@ -169,7 +169,7 @@ def json_arguments(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidInput("the arguments are not JSON") from error
     if not isinstance(found, dict):
-        raise InvalidInput("the arguments are no JSON object")
+        raise InvalidInput("the arguments are not a JSON object")
     return found
 
 

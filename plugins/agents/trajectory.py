@@ -240,7 +240,7 @@ def compared(laws: Iterable[Law]) -> Kinds:
                 if kind and kinds.setdefault(signal, kind) != kind:
                     raise InvalidInput(
                         f"{signal} is compared with a {kind} and a {kinds[signal]}",
-                        mend="compare it with values of one kind",
+                        mend="compare it with values of one type",
                     )
     return {signal: kinds.get(signal, "") for signal in read}
 

@@ -202,7 +202,7 @@ class Turns:
         if self.is_elsewhere:
             raise InvalidInput(
                 "the guard was made before this process was forked",
-                mend="make a guard in each process",
+                mend="create a guard in each process",
             )
         now = self._now()
         return self._line if now is None else now.inner

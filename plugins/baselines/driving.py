@@ -40,7 +40,9 @@ def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
     the baseline read.
     """
     if source.vocabulary != "driving":
-        raise InvalidInput(f"{source.name} speaks of {source.vocabulary}, not driving")
+        raise InvalidInput(
+            f"{source.name} has the vocabulary {source.vocabulary}, not driving"
+        )
     if lacking := sorted({*law.signals, *needed} - set(source.provides)):
         raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
 
@@ -303,7 +305,7 @@ OF_OTHERS = frozenset(
 def refuse_unless_of_others(law: Law) -> None:
     """Raises for a law that has nothing to do with others on the road."""
     if OF_OTHERS.isdisjoint(law.signals):
-        raise InvalidInput("the law has nothing to do with others on the road")
+        raise InvalidInput("the law does not concern other road users")
 
 
 class TimeToCollision:

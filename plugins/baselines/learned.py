@@ -169,7 +169,7 @@ class Logistic:
             trace = run.trace(lessons.abstraction.vocabulary)
             seen.update(_examples(inputs, trace, lessons.horizon_s))
         if len({happens for _, happens in seen}) < 2:
-            raise InvalidInput("the law was never at risk, or always, in training")
+            raise InvalidInput("in training the law was broken in every run or in none")
         columns = [_digits(bits, inputs.size) for bits, _ in seen]
         fitted = LogisticRegression(max_iter=2000).fit(
             np.array(columns),

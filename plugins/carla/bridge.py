@@ -109,8 +109,8 @@ class CarlaWorld(SteppedWorld):
     ) -> None:
         if not scenario and not host:
             raise InvalidInput(
-                "the world carla has neither a scenario to put on its roads nor a host",
-                mend="forewarn run SCENARIO --world carla gives it the scenario",
+                "the world carla needs a scenario or a host",
+                mend="`forewarn run SCENARIO --world carla` gives it the scenario",
             )
         carla_module()
         self._scenario, self._host, self._port = scenario, host, port

@@ -60,11 +60,11 @@ def find_recording(client: Any, name: str) -> Recording:
         why = " ".join(told.split()) or "it says nothing of it"
         raise InvalidInput(
             f"the server has no such recording: {why}", source=name,
-            mend="name one of the server's, as start_recorder was given it",
+            mend="give the name that start_recorder was given",
         )  # fmt: skip
     duration_s = float(found["s"])
     if not 0.0 < duration_s < math.inf:
-        raise InvalidInput("it has no two frames", source=name)
+        raise InvalidInput("it has fewer than two frames", source=name)
     bare = found["map"].strip().rpartition("/")[2]
     return Recording(name, bare, int(found["frames"]), duration_s)
 
@@ -99,7 +99,7 @@ def replayed(
             if "Replaying from" not in said:
                 why = " ".join(said.split())
                 raise InvalidInput(
-                    f"the server does not play it: {why}", source=recording.name
+                    f"the server cannot play it: {why}", source=recording.name
                 )
             before: Any = None
             # At the very end CARLA lets go of everybody.

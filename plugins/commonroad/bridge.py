@@ -91,10 +91,10 @@ class CommonRoadWorld(SteppedWorld):
         told, roads, places = _known(self._paths[number])
         if told.period_s != self.source.period_s:
             raise InvalidInput(
-                f"its steps are {told.period_s:g} s apart, and those of the first file"
-                f" {self.source.period_s:g} s",
+                f"its steps are {told.period_s:g} s apart, but those of "
+                f"the first file are {self.source.period_s:g} s apart",
                 source=told.source,
-                mend="put files with other steps into a scenario of their own",
+                mend="put files with a different step in their own scenario",
             )
         ego = _chosen(told, roads, places, self._who, more)
         self._scene = scene = CommonRoadScene(told, roads, places, ego)
@@ -102,7 +102,9 @@ class CommonRoadWorld(SteppedWorld):
         self._shown = SceneShown(roads, lambda: scene)
         self._first, self._last = ego.states[0].step, ego.states[-1].step
         if not scene.look(self._first):
-            raise InvalidInput(f"{ego.number} begins on no lane", source=told.source)
+            raise InvalidInput(
+                f"{ego.number} does not begin on a lane", source=told.source
+            )
 
     def move(self, action: Action | None) -> None:
         """The recording continues as it was."""
@@ -188,14 +190,14 @@ def _chosen(
     if who == "each":
         if place >= len(driving):
             raise InvalidInput(
-                f"{len(driving)} vehicles move in it, and the first has number 0",
+                f"{len(driving)} vehicles move in it, and the first is number 0",
                 source=told.source,
                 mend="ask for fewer seeds",
             )
         return driving[place]
     if place:
         raise InvalidInput(
-            "there are fewer files, and the first has number 0",
+            "there are fewer files than that, and the first is number 0",
             source=told.source,
             mend="ask for fewer seeds, or for `ego: each`",
         )
@@ -207,7 +209,7 @@ def _chosen(
     if found is None:
         names = ", ".join(str(each.number) for each in driving[:8])
         raise InvalidInput(
-            f"nobody with the id {who} drives in it",
+            f"no vehicle with the id {who} moves in it",
             source=told.source,
             mend=f"there are {names}" if names else "nobody moves in it",
         )

@@ -194,7 +194,7 @@ def read_scene(path: Path) -> Recorded:
     root = _tree(read_bytes(path, _MOST_BYTES), str(path))
     if root.tag != "commonRoad":
         raise InvalidInput(
-            f"no CommonRoad file: it begins with <{root.tag:.40}>", source=str(path)
+            f"not a CommonRoad file: it begins with <{root.tag:.40}>", source=str(path)
         )
     return _Reading(str(path)).scene(root)
 
@@ -222,7 +222,8 @@ def _tree(data: bytes, source: str) -> ET.Element:
             skipped = depth
         if count > _MOST_ELEMENTS or depth > _DEEPEST:
             raise TooLarge(
-                f"more than {_MOST_ELEMENTS} elements, or {_DEEPEST} in one another",
+                f"more than {_MOST_ELEMENTS} elements, or nested more than "
+                f"{_DEEPEST} deep",
                 source=source,
             )
 
@@ -242,9 +243,9 @@ def _tree(data: bytes, source: str) -> ET.Element:
 
     def refuse(*_: object) -> None:
         raise InvalidInput(
-            "it declares a document type, by which a file can grow without end",
+            "it declares a document type, which could make the file grow without limit",
             source=source,
-            mend="take the line with <!DOCTYPE out",
+            mend="remove the line with <!DOCTYPE",
         )
 
     parser.StartElementHandler, parser.EndElementHandler = begin, end
@@ -275,7 +276,8 @@ class _Reading:
         for lanelet in lanelets.values():
             if missing := [n for n in lanelet.after if n not in lanelets]:
                 raise self._wrong(
-                    f"lanelet {lanelet.number} leads to {missing[0]}, which is none"
+                    f"lanelet {lanelet.number} leads to {missing[0]}, which "
+                    "does not exist"
                 )
         signs = {self._id(sign): _sign_ids(sign) for sign in root.iter("trafficSign")}
         limits = {
@@ -327,8 +329,8 @@ class _Reading:
         left, right = sides
         if len(left) != len(right) or len(left) < 2:
             raise self._wrong(
-                f"the sides of lanelet {number} are of {len(left)} and {len(right)}"
-                " points"
+                f"the sides of lanelet {number} have {len(left)} and {len(right)} "
+                "points"
             )
         pairs = list(zip(left, right, strict=True))
         middle = [((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in pairs]
@@ -399,8 +401,8 @@ class _Reading:
         states = [begins, *element.findall("trajectory/state")]
         if len(states) == 1 and not stands:
             raise self._wrong(
-                f"{name} moves, and has no trajectory",
-                "every road user in the scene must have one known course",
+                f"{name} moves, but has no trajectory",
+                "every road user in the scene needs one known trajectory",
             )
         length, width = self._size(element, name)
         shown = element.find("initialSignalState")
@@ -467,7 +469,7 @@ class _Reading:
         else:
             speed = 0.0
         if abs(speed) > _FASTEST:
-            raise self._wrong(f"{name} is {speed:g} m/s fast at step {step}")
+            raise self._wrong(f"{name} has a speed of {speed:g} m/s at step {step}")
         return State(step, x, y, turned, abs(speed))
 
     def _place(self, element: ET.Element | None, name: str) -> Point:
@@ -519,7 +521,7 @@ class _Reading:
         except ValueError:
             value = math.nan
         if not abs(value) <= _FARTHEST:
-            raise self._wrong(f"{name} says {text!r:.40} where a number should be")
+            raise self._wrong(f"{name}: {text!r:.40} is not a number")
         return value
 
     def _id(self, element: ET.Element) -> int:

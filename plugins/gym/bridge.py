@@ -238,8 +238,8 @@ class EnvPilot:
             return Action(AUTOPILOT)
         if not isinstance(frame.values, Seen):
             raise InvalidInput(
-                "a policy for an environment needs a world that is one",
-                mend="let it act in the world `gym`",
+                "a policy for a Gymnasium environment needs a world of that kind",
+                mend="use the world `gym`",
             )
         return Action(ACT, {"action": plain(self._policy(frame.values.observation))})
 
@@ -290,7 +290,7 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
         raise InvalidInput(f"no environment {env!r:.80}: {why}") from error
     if not isinstance(made, gymnasium.Env | VectorEnv):
         raise InvalidInput(
-            f"env: {env!r:.80} gives {made!r:.60}, which is no gymnasium.Env",
+            f"env: {env!r:.80} returns {made!r:.60}, which is not a gymnasium.Env",
             mend="return the environment",
         )
     return only(made) if isinstance(made, VectorEnv) else made

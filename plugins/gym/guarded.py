@@ -97,7 +97,9 @@ class Watched:
         turn = self.loop.decide(self.frame, Action(ACT, {"action": proposed}))
         executed, self._turn = turn.executed, turn
         if executed is None or "action" not in executed.arguments:
-            raise InvalidInput(f"the actuator gave no action for {turn.outcome.kind}")
+            raise InvalidInput(
+                f"the actuator returned no action for {turn.outcome.kind}"
+            )
         return executed.arguments["action"]
 
     def held(self, proposed: Any) -> Any:
@@ -106,7 +108,7 @@ class Watched:
             return proposed
         action = self._actuator.fallback(self.frame)
         if action is None or "action" not in action.arguments:
-            raise InvalidInput("the actuator gives no action that stops")
+            raise InvalidInput("the actuator has no action that stops")
         return action.arguments["action"]
 
     def seen(self, observation: Any, info: Mapping[str, Any]) -> None:
@@ -216,7 +218,7 @@ class GuardedVectorEnv(Closing, VectorWrapper):
         super().__init__(env)
         if "autoreset_mode" not in env.metadata:
             raise InvalidInput(
-                "the environment does not declare how its parts begin anew",
+                "the environment does not declare how its copies are reset",
                 mend="give its metadata an `autoreset_mode`",
             )
         self._mode = AutoresetMode(env.metadata["autoreset_mode"])
@@ -380,8 +382,8 @@ def only(env: VectorEnv) -> _Only:
     """The one environment that a vectorised one is of."""
     if env.num_envs != 1:
         raise InvalidInput(
-            f"the environment is {env.num_envs} at once, and a world is one episode",
-            mend="make it with num_envs=1, or guard all of it by GuardedVectorEnv",
+            f"the environment has {env.num_envs} copies, but a world is one episode",
+            mend="create it with num_envs=1, or guard it with GuardedVectorEnv",
         )
     return _Only(env)
 

@@ -44,7 +44,7 @@ class Reading(Strict):
         if not _PLACE.fullmatch(at):
             hint = near_miss(re.split(r"[.\[]", at)[0], ("observation", "info"))
             mend = hint or "write observation[0] or info.name"
-            raise ValueError(f"{at!r:.60} is no place ({mend})")
+            raise ValueError(f"{at!r:.60} is not a path ({mend})")
         return at
 
 
@@ -183,7 +183,7 @@ def _alias(
         if vocabulary.knows(name):
             return None
         raise InvalidInput(
-            f"no signal {name!r:.60} in the vocabulary {vocabulary.name}",
+            f"the vocabulary {vocabulary.name} has no signal {name!r:.60}",
             mend=near_miss(name, vocabulary.signals),
         )
     return Alias.of(

@@ -25,7 +25,9 @@ class Answer:
 
     def __post_init__(self) -> None:
         if (self.verdict == "edit") != (self.action is not None):
-            raise InvalidInput("an answer has an action if it edits, and only then")
+            raise InvalidInput(
+                "an answer needs an action if it edits, and must not have one otherwise"
+            )
 
 
 class Approver(Protocol):

@@ -107,14 +107,15 @@ class Guarding:
         policy = self.policy
         if policy.when != "after" and foresee is None:
             raise InvalidInput(
-                f"{source.name} cannot foresee what an action leads to, and the"
-                f" policy's `when` is {policy.when!r}",
-                mend="judge what is observed: `when: after`",
+                f"{source.name} cannot foresee the result of an action, "
+                f"but the policy's `when` is {policy.when!r}",
+                mend="judge the observed state instead: `when: after`",
             )
         if source.fixed and not policy.shadow:
             raise InvalidInput(
                 "a guard cannot change what was recorded",
-                mend="let it watch, by --intervene none, or measure with --no-guarded",
+                mend="let it only watch with --intervene none, or measure with "
+                "--no-guarded",
             )
         if clock is None:
             clock = EpisodeClock() if source.embedded else time.monotonic
@@ -155,9 +156,10 @@ class Guarding:
         halts = source.embedded or isinstance(world, Unattended)
         if not (halts or self.policy.shadow):
             raise InvalidInput(
-                f"the world {source.name} goes on by itself, and nobody can halt it if"
-                " the guard hangs",
-                mend="give it a method `halt`, or only watch: --intervene none",
+                f"the world {source.name} runs by itself, and nothing can "
+                "halt it if the guard hangs",
+                mend="give it a method `halt`, or let the guard only watch with "
+                "--intervene none",
             )
         foresee = world.foresee if isinstance(world, Foresight) else None
         return self.open(source, actions=world.actions, foresee=foresee)
@@ -194,7 +196,7 @@ class Guarding:
             )
         except InvalidExpression as error:
             raise InvalidModel(
-                f"its vocabulary does not have the laws: {error.problem}",
+                f"its vocabulary does not fit the laws: {error.problem}",
                 source=self.name,
                 mend="learn one for them: `forewarn learn` takes --law and --scenario",
             ) from error
@@ -213,15 +215,15 @@ def check_substitutes(
     for rule, action in substitutes_of(judges).items():
         if actions is None:
             raise InvalidInput(
-                f"the rule {rule} substitutes an action, and {source.name} does not say"
-                " which actions it takes",
-                mend="enforce it by skip or reflect",
+                f"the rule {rule} substitutes an action, but {source.name} "
+                "does not list its actions",
+                mend="use skip or reflect instead",
             )
         try:
             actions.check(action)
         except InvalidAction as error:
             raise InvalidInput(
-                f"the rule {rule} substitutes what cannot be done: {error.problem}",
+                f"the rule {rule} substitutes an impossible action: {error.problem}",
                 mend=error.mend,
             ) from error
 
@@ -234,6 +236,6 @@ def _check_bound(
         lost = judge.unmatched(actions) if isinstance(judge, Bound) else ()
         if lost:
             raise InvalidInput(
-                f"the rule {lost[0]} is about actions that {source.name} does not take",
-                mend=f"name some of {', '.join(actions)}, or turn the rule off",
+                f"the rule {lost[0]} is for actions that {source.name} does not have",
+                mend=f"use some of {', '.join(actions)}, or turn the rule off",
             )

@@ -35,7 +35,9 @@ class Lease:
         self, duration_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         if not (math.isfinite(duration_s) and duration_s > 0):
-            raise InvalidInput(f"a lease lasts for some time, not {duration_s} s")
+            raise InvalidInput(
+                f"a lease's duration must be above 0, not {duration_s} s"
+            )
         self.duration_s = duration_s
         self._clock = clock
         self._renewed_s = -math.inf

@@ -81,7 +81,7 @@ class ModelFile:
             content = self.content if self.path is None else read_bytes(self.path)
             if hashlib.sha256(content).hexdigest() != self.digest:
                 raise InvalidModel(
-                    "the model was changed meanwhile", source=str(self.path)
+                    "the model was changed during the run", source=str(self.path)
                 )
             with atomic_bytes(copy) as out:
                 out.write(content)

@@ -117,7 +117,7 @@ def make_judge(content: Mapping[str, Any]) -> Judge:
     make = MAKERS.get(str(content.get("format")))
     if make is None:
         raise InvalidInput(
-            f"no judge has the format {content.get('format')!r:.60}",
+            f"{content.get('format')!r:.60} is not a known format of a judge",
             mend=f"known are {', '.join(MAKERS)}",
         )
     return make(content)
@@ -179,7 +179,7 @@ def _guard(
     path = model or model_file(record, digest)
     if digest_of(path) != digest:
         raise InvalidModel(
-            "not the model that the record was made with",
+            "this is not the model that the record was made with",
             source=str(path),
             mend=f"its SHA-256 must be {digest}",
         )

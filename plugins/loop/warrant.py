@@ -151,14 +151,14 @@ class Warrant:
         )
         if file.certificate != self.certificate.digest:
             raise InvalidCertificate(
-                "it is about another certificate",
+                "it belongs to another certificate",
                 source=source,
-                mend="delete the file: the evidence begins anew",
+                mend="delete the file to start collecting evidence again",
             )
         due = {name: rate.as_dict() for name, rate in fresh(self.certificate).items()}
         # Only the runs are its own; by what they count, the certificate says.
         if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
-            raise InvalidCertificate("it is about other rates", source=source)
+            raise InvalidCertificate("it was collected for other rates", source=source)
         self._rates = {
             name: Rate.from_dict(content, f"{source}: {name}", self._rates[name])
             for name, content in file.rates.items()

@@ -70,8 +70,8 @@ class Cell:
     def __init__(self, sources: Mapping[str, str], call_s: float = CALL_S) -> None:
         if sys.platform != "linux" or platform.machine() not in CALLS:
             raise NotApart(
-                "functions of your own run only where the system keeps them apart:"
-                " Linux with seccomp, on x86_64 or aarch64"
+                "your own functions run only on a system that can isolate "
+                "them: Linux with seccomp, on x86_64 or aarch64"
             )
         self._sources, self._call_s = dict(sources), call_s
         self._turn = threading.Lock()
@@ -133,7 +133,7 @@ class Cell:
             raise InvalidInput(problem, source="the functions")
         if begun.get("apart") is not True:
             self.close()
-            raise NotApart("the system does not keep functions apart")
+            raise NotApart("the system cannot isolate functions")
         try:
             return _FUNCTIONS.validate_python(begun.get("functions"))
         except ValidationError:
@@ -162,7 +162,7 @@ class Cell:
             except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict) or found.get("number") != number:
-                raise OSError("its answer is none to what it was asked")
+                raise OSError("its answer does not belong to the question")
         except TimeoutError:
             self.close()
             raise TimeoutError(f"no answer within {patience_s:g} s") from None
@@ -202,7 +202,7 @@ class Cell:
             if len(data) > LONGEST_ANSWER:
                 raise OSError("its answer is too long")
         if not data.endswith(b"\n") or data.count(b"\n") > 1:
-            raise OSError("it answers more than it was asked")
+            raise OSError("it sent more answers than questions")
         return bytes(data)
 
 
@@ -256,7 +256,8 @@ def _functions(sources: tuple[tuple[str, str], ...]) -> tuple[Function, ...]:
 def _function(cell: Cell, name: str, of: _Described) -> Function:
     if not of.about or not of.plain:
         raise InvalidInput(
-            f"the function {name} has no docstring, or takes what programs cannot give"
+            f"the function {name} has no docstring, or "
+            "has parameters that programs cannot give"
         )
 
     def call(*arguments: Value) -> Value:

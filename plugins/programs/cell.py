@@ -120,7 +120,7 @@ def close_off() -> None:
     if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0 or (
         library.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(filter_)) != 0
     ):
-        raise OSError(ctypes.get_errno(), "the system does not filter calls")
+        raise OSError(ctypes.get_errno(), "the system cannot filter system calls")
 
 
 def closed_off() -> bool:
@@ -164,7 +164,7 @@ def functions_of(sources: Mapping[str, str]) -> dict[str, types.FunctionType]:
             if not ours or each.startswith("_"):
                 continue
             if each in found:
-                raise ValueError(f"two functions are called {each}")
+                raise ValueError(f"two functions are named {each}")
             found[each] = value
     return found
 

@@ -154,7 +154,7 @@ class Holds(Mapping[str, bool]):
                 continue
             if NAME.fullmatch(name):
                 raise InvalidInput(
-                    f"no predicate is called {name!r:.60}", mend=suggest(name, known)
+                    f"there is no predicate {name!r:.60}", mend=suggest(name, known)
                 )
             try:
                 formula = parse_condition(name)
@@ -351,7 +351,7 @@ def read_judge(
         raise InvalidInput(
             "predicates are for rules, and this file holds a guard program",
             source=str(path),
-            mend="give what the program is told as facts=…",
+            mend="give the program's facts as facts=…",
         )
     file = load_program(path)
     if enforced:

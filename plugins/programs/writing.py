@@ -206,7 +206,7 @@ class Writer:
                 problem = outcome.fault
             messages.append(Message("user", REPAIR.format(problem=problem)))
         tried = f"after {self._repairs} repairs"
-        raise NotWritten(f"no program that works {tried}: {problem}")
+        raise NotWritten(f"no working program {tried}: {problem}")
 
     def _ask(self, messages: list[Message]) -> str:
         reply = timely(self._chat, messages, self._patience_s)

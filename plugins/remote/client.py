@@ -175,7 +175,7 @@ class GuardClient(object):
         try:
             line.sendall(message)
         except socket.timeout:
-            raise Lost("the guard does not read")
+            raise Lost("the guard has stopped reading")
 
     def _answer(self, sequence: int, until_s: float) -> Optional[Decision]:
         """The answer to that frame; None if it does not come in time."""
@@ -187,13 +187,13 @@ class GuardClient(object):
                 raise Lost("the guard says: %s" % content["error"])
             answered = content.get("sequence")
             if content.get("decision") not in KINDS or type(answered) is not int:
-                raise Lost("the guard's answer is no decision")
+                raise Lost("the guard's answer is not a decision")
             if content["decision"] == "slow" and not _is_speed(content.get("cap_kmh")):
                 raise Lost("the guard's slow has no speed limit")
             if answered == sequence:
                 return content
             if answered > sequence:
-                raise Lost("the guard answered a frame that was not sent")
+                raise Lost("the guard answered for a frame that was not sent")
             # Else it is the late answer to a frame that is not waited for any more.
             if self._clock() > until_s:
                 return None
@@ -255,7 +255,7 @@ def _is_speed(value: Any) -> bool:
 def _no_repeats(pairs: List[Tuple[str, Any]]) -> Decision:
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise Lost("the guard's answer holds a key twice")
+        raise Lost("the guard's answer has a key twice")
     return content
 
 

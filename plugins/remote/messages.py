@@ -87,7 +87,7 @@ def parse_object(message: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise Malformed(f"not UTF-8 text at byte {error.start}") from None
     if not isinstance(content, dict):
-        raise Malformed("a message is a JSON object")
+        raise Malformed("a message must be a JSON object")
     return content
 
 
@@ -104,25 +104,25 @@ def read_hello(content: Mapping[str, Any]) -> Hello:
     token = content.get("token", "")
     provides = content.get("provides")
     if not isinstance(token, str):
-        raise Malformed("the token is a string")
+        raise Malformed("the token must be a string")
     if provides is not None:
         if not isinstance(provides, list) or not all(
             isinstance(name, str) for name in provides
         ):
-            raise Malformed("provides is a list of names of signals")
+            raise Malformed("provides must be a list of signal names")
         provides = tuple(provides)
     scenario, vocabulary = content.get("scenario"), content.get("vocabulary")
     if not all(isinstance(name, str | None) for name in (scenario, vocabulary)):
-        raise Malformed("scenario and vocabulary are names")
+        raise Malformed("scenario and vocabulary must be names")
     period_s = content.get("period_s")
     if period_s is not None and not (
         type(period_s) in (int, float) and 0 < period_s < MAX_PERIOD_S
     ):
-        raise Malformed("period_s is a number of seconds above 0")
+        raise Malformed("period_s must be a number of seconds above 0")
     can, actions = _kinds(content.get("can")), _actions(content.get("actions"))
     foresees = content.get("foresees", False)
     if not isinstance(foresees, bool):
-        raise Malformed("foresees is true or false")
+        raise Malformed("foresees must be true or false")
     return Hello(
         token, provides, can, scenario, vocabulary, period_s, actions, foresees
     )
@@ -137,7 +137,9 @@ def _actions(content: object) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
         for names in content.values()
     )
     if not fits or not isinstance(content, dict):
-        raise Malformed("actions are lists of arguments' names, by the actions' names")
+        raise Malformed(
+            "actions must map each action's name to a list of its arguments' names"
+        )
     return tuple((name, tuple(arguments)) for name, arguments in content.items())
 
 
@@ -145,7 +147,7 @@ def _kinds(can: object) -> frozenset[Kind] | None:
     if can is None:
         return None
     if not isinstance(can, list) or not all(kind in SEVERITY for kind in can):
-        raise Malformed(f"can is a list, of {', '.join(SEVERITY)}")
+        raise Malformed(f"can must be a list of some of {', '.join(SEVERITY)}")
     if "stop" not in can:
         raise Malformed("every loop can stop")
     return frozenset(can)
@@ -155,7 +157,7 @@ def read_obeyed(content: Mapping[str, Any]) -> bool | None:
     """Whether the loop has seen that it was obeyed; None: it is too early to tell."""
     obeyed = content.get("obeyed", True)
     if obeyed is not None and not isinstance(obeyed, bool):
-        raise Malformed("obeyed is true, false or null")
+        raise Malformed("obeyed must be true, false or null")
     return obeyed
 
 
@@ -170,9 +172,9 @@ def read_frame(
     except KeyError as error:
         raise Malformed(f"a frame has no {error.args[0]}") from None
     if type(sequence) is not int or not 0 <= sequence <= MAX_SEQUENCE:
-        raise Malformed("sequence is a count from 0")
+        raise Malformed("sequence must be a whole number, 0 or more")
     if type(time_s) not in (int, float) or not -1e15 < time_s < 1e15:
-        raise Malformed("time_s is a number of seconds")
+        raise Malformed("time_s must be a number of seconds")
     frame = Frame(float(time_s), sequence, _signals(signals, "signals"))
     proposal, ahead = content.get("proposal"), content.get("foreseen")
     return (
@@ -184,23 +186,23 @@ def read_frame(
 
 def _signals(content: object, key: str) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise Malformed(f"{key} is an object of names and values")
+        raise Malformed(f"{key} must be an object of names and values")
     for name, value in content.items():
         if type(value) not in _VALUES:
-            raise Malformed(f"the signal {name!r:.60} is neither number nor name")
+            raise Malformed(f"the signal {name!r:.60} is neither a number nor a name")
     return content
 
 
 def read_action(content: object) -> Action:
     """The action of a proposal."""
     if not isinstance(content, dict):
-        raise Malformed("a proposal is an object with a name and arguments")
+        raise Malformed("a proposal must be an object with a name and arguments")
     _only(content, _ACTION_KEYS)
     name, arguments = content.get("name"), content.get("arguments", {})
     if not isinstance(name, str) or not name:
-        raise Malformed("a proposal has a name")
+        raise Malformed("a proposal must have a name")
     if not isinstance(arguments, dict):
-        raise Malformed("a proposal's arguments are an object")
+        raise Malformed("a proposal's arguments must be an object")
     return Action(name, arguments)
 
 
@@ -267,7 +269,7 @@ class SceneTold:
         if scene is None:
             return
         if not isinstance(scene, dict) or not set(scene) <= {"ground", "things"}:
-            raise Malformed("a scene has ground and things", place="scene")
+            raise Malformed("a scene needs ground and things", place="scene")
         if "ground" in scene:
             self._ground = _rows(scene, "ground", MOST_SHAPES, _shape)
         if "things" in scene:
@@ -285,7 +287,9 @@ class SceneTold:
 def _rows(scene: Mapping[str, Any], name: str, most: int, read: Any) -> list[Any]:
     rows = scene[name]
     if not isinstance(rows, list) or len(rows) > most:
-        raise Malformed(f"not a list of at most {most} rows", place=f"scene.{name}")
+        raise Malformed(
+            f"expected a list of at most {most} rows", place=f"scene.{name}"
+        )
     try:
         return [read(*row) for row in rows]
     except (TypeError, ValueError) as error:
@@ -294,7 +298,7 @@ def _rows(scene: Mapping[str, Any], name: str, most: int, read: Any) -> list[Any
 
 def _shape(kind: object, width_m: object, points: object) -> Shape:
     if kind not in get_args(ShapeKind) or not isinstance(points, list):
-        raise ValueError("a shape is its kind, its width and its points")
+        raise ValueError("a shape needs a kind, a width and points")
     line = tuple((_number(x), _number(y)) for x, y in points)
     return Shape(kind, line, _number(width_m))  # type: ignore[arg-type]
 
@@ -305,7 +309,7 @@ def _thing(
     label: object = "",
 ) -> Thing:  # fmt: skip
     if kind not in get_args(ThingKind):
-        raise ValueError("a thing is of a kind that is not known")
+        raise ValueError("an object has an unknown kind")
     return Thing(
         _text(name), kind, _number(x), _number(y),  # type: ignore[arg-type]
         _number(heading_deg), _number(length_m), _number(width_m), _text(state),
@@ -323,5 +327,5 @@ def _number(value: object) -> float:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > _MOST_TEXT:
-        raise ValueError(f"not a text of at most {_MOST_TEXT} characters")
+        raise ValueError(f"expected text of at most {_MOST_TEXT} characters")
     return value

@@ -52,8 +52,8 @@ class Server(ABC):
     ) -> None:
         if not allow_remote and not is_loopback(host):
             raise InvalidInput(
-                f"{host} is not an address of this machine alone",
-                mend="listen on 127.0.0.1, or say --allow-remote",
+                f"{host} is not a loopback address",
+                mend="listen on 127.0.0.1, or give --allow-remote",
             )
         self._lock = threading.RLock()  # `close` may come in a signal
         self._threads: dict[threading.Thread, socket.socket] = {}
@@ -141,7 +141,7 @@ class Server(ABC):
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)
             if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
-                raise Full(f"it guards {MAX_CONNECTIONS} loops already")
+                raise Full(f"it already guards {MAX_CONNECTIONS} loops, the maximum")
 
 
 class GuardServer(Server):
@@ -166,7 +166,7 @@ class GuardServer(Server):
         allow_remote: bool = False,
     ) -> None:
         if len(token) < MIN_TOKEN:
-            raise InvalidInput(f"a token has at least {MIN_TOKEN} characters")
+            raise InvalidInput(f"the token needs at least {MIN_TOKEN} characters")
         super().__init__(host, port, allow_remote=allow_remote)
         self._lend, self._token = lend, token
 

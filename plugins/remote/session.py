@@ -127,7 +127,7 @@ class GuardPool:
 
 def _told_by_frames(action: Action) -> Frame:
     """Foresight of a client that sends it with each proposal."""
-    raise InvalidInput("the frame does not say what its proposal leads to")
+    raise InvalidInput("the frame has no foreseen signals for its proposal")
 
 
 class _Beyond:
@@ -213,7 +213,7 @@ class Session:
         if self._token is not None:
             shown = hello.token.encode("utf-8", "surrogatepass")
             if not hmac.compare_digest(shown, self._token.encode()):
-                raise Refused("a loop did not show the token")
+                raise Refused("a loop did not send the right token")
         self.welcome = True
         loop = self._borrowed.enter_context(self._lend(hello))
         if hello.can is not None:

@@ -98,7 +98,7 @@ class Oracle:
     def _take(self, event: Mapping[str, Any]) -> None:
         time_s = event.get("time")
         if not is_number(time_s) or not -1e15 < time_s < 1e15:
-            raise InvalidInput("time is a number of seconds")
+            raise InvalidInput("time must be a number of seconds")
         topic = event.get("topic")
         if not isinstance(topic, str):
             return  # a call of a service is judged by what topics said before

@@ -132,7 +132,7 @@ def load_topics(path: Path) -> TopicMap:
         for name, each in file.columns.items()
     }
     if (file.ego is None) != (file.objects is None):
-        raise InvalidInput("ego and objects go together", source=str(path))
+        raise InvalidInput("ego and objects are only valid together", source=str(path))
     if not columns and file.objects is None:
         raise InvalidInput("it maps no field to a signal", source=str(path))
     try:
@@ -140,7 +140,7 @@ def load_topics(path: Path) -> TopicMap:
     except InvalidInput as error:
         raise InvalidInput(error.problem, source=str(path), mend=error.mend) from error
     if file.objects is not None and vocabulary.name != "driving":
-        raise InvalidInput("objects are for driving alone", source=str(path))
+        raise InvalidInput("objects is only valid for driving", source=str(path))
     made = TopicMap(vocabulary, file.period_s, columns, file.ego, file.objects)
     wrong = next((each for each in made.topics if not each.startswith("/")), None)
     if wrong is not None:
@@ -196,7 +196,7 @@ class Topics:
             return None
         self._check_times(time_s)
         if late_s < 0.0:
-            raise WentBack("the topics have gone back in time")
+            raise WentBack("the topics' times went backwards")
         if self._began_s is None:
             self._began_s = self._due_s = time_s
         period_s = self._map.period_s
@@ -208,7 +208,9 @@ class Topics:
         for topic in sorted(self._map.topics):
             silent_s = time_s - self._last[topic][0]
             if silent_s > SILENT_S:
-                raise InvalidTrace(f"{topic} has said nothing for {silent_s:.3g} s")
+                raise InvalidTrace(
+                    f"there has been no message on {topic} for {silent_s:.3g} s"
+                )
             if silent_s < -SILENT_S:
                 raise InvalidTrace(f"{topic} is {-silent_s:.3g} s ahead")
 
@@ -282,7 +284,7 @@ def _listed(value: Any, name: str) -> Any:
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
         raise InvalidTrace(f"no list in {name:.200}")
     if len(value) > MOST_OBJECTS:
-        raise InvalidTrace(f"more than {MOST_OBJECTS} are listed in {name:.200}")
+        raise InvalidTrace(f"{name:.200} lists more than {MOST_OBJECTS} objects")
     return value
 
 

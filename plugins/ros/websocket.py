@@ -45,7 +45,9 @@ class WebSocket:
         """
         while b"\r\n\r\n" not in self._data:
             if len(self._data) > HEAD_BYTES:
-                raise Malformed(f"a head of more than {HEAD_BYTES} bytes")
+                raise Malformed(
+                    f"the request's header is longer than {HEAD_BYTES} bytes"
+                )
             self._data += self._received()
         head, _, self._data = self._data.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
@@ -56,7 +58,7 @@ class WebSocket:
         if not (first.startswith("GET ") and wants and key):
             raise Malformed("not a WebSocket's handshake")
         if fields.get("sec-websocket-version") != "13":
-            raise Malformed("a WebSocket of another version than 13")
+            raise Malformed("the WebSocket version is not 13")
         for name in ("host", "origin"):
             # A page of another site's, in a browser here, has an origin of its own.
             if name in fields and not _is_here(fields[name]):
@@ -103,9 +105,9 @@ class WebSocket:
         self._until_s = min(self._until_s, time.monotonic() + MESSAGE_S)
         code, size = one & 0x0F, two & 0x7F
         if one & 0x70 or not two & 0x80:
-            raise Malformed("a frame that is not masked, or is extended")
+            raise Malformed("a frame is not masked, or uses an extension")
         if code >= _CLOSE and (size > _MAX_CONTROL or not one & 0x80):
-            raise Malformed("a control frame in parts")
+            raise Malformed("a control frame is split into parts")
         if size > _MAX_CONTROL:
             size = int.from_bytes(self._exactly(2 if size == 126 else 8), "big")
         if size > MAX_BYTES:

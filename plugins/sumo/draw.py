@@ -42,7 +42,9 @@ def draw(name: str, folder: Path) -> tuple[Path, Path]:
     """
     netconvert = shutil.which("netconvert", path=str(Path(sys.executable).parent))
     if netconvert is None:
-        raise SystemExit("netconvert is missing: pip install eclipse-sumo sumolib")
+        raise SystemExit(
+            "netconvert is missing: run `pip install eclipse-sumo sumolib`"
+        )
     net, twin = folder / f"{name}.net.xml", folder / f"{name}.xodr"
     command = [netconvert, *OPTIONS]
     for kind, option in _KINDS.items():

@@ -84,7 +84,8 @@ class Routes:
             found, _ = self._net.getShortestPath(here, there, vClass="passenger")
             if not found:
                 raise InvalidInput(
-                    f"{what}: no way leads from {here.getID()} to {there.getID()}",
+                    f"{what}: there is no connection from {here.getID()} to "
+                    f"{there.getID()}",
                     mend="name edges that are connected, in the direction of travel",
                 )
             whole += [each.getID() for each in found[1:]]

@@ -105,9 +105,9 @@ def _refuse_writing(path: Path) -> None:
             writes = any(element.get(key, "") not in _NOWHERE for key in _WHERE)
         if writes:
             raise InvalidInput(
-                f"<{element.tag:.40}> has SUMO do more than read",
+                f"<{element.tag:.40}> makes SUMO write files",
                 source=str(path),
-                mend="take it out: what a run writes, Forewarn says where",
+                mend="remove it: Forewarn decides which files a run writes",
             )
 
 

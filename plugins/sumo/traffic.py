@@ -372,8 +372,8 @@ class Beginning:
         while name not in sumo.vehicle.getIDList():
             if sumo.simulation.getTime() > deadline_s:
                 raise InvalidInput(
-                    f"the ego {name!r:.60} found no room to appear in",
-                    mend="is its lane, position and speed free for it?",
+                    f"there was no free space to insert the ego {name!r:.60}",
+                    mend="check that its lane and position are free at its speed",
                 )
             sumo.simulationStep()
         wire.give_up_checks(sumo, name)

@@ -160,7 +160,7 @@ def _known(watch: Iterable[str]) -> list[str]:
         name, _, about = predicate.partition("(")
         if name not in KNOWS or (name == "is_near" and "," in about):
             raise InvalidInput(
-                f"VirtualHome does not tell {predicate!r:.80}",
+                f"VirtualHome does not provide {predicate!r:.80}",
                 mend=near_miss(name, KNOWS) or f"it tells {', '.join(sorted(KNOWS))}",
             )
     return list(watch)

@@ -81,14 +81,14 @@ class Plan:
             self.graph = EnvironmentGraph(graph)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InvalidInput(
-                f"this is no graph of VirtualHome's: {error!r:.80}", source=source
+                f"this is not a VirtualHome graph: {error!r:.80}", source=source
             ) from error
         self.of_kind: dict[str, list[int]] = {}
         for node in sorted(self.graph.get_nodes(), key=lambda node: node.id):
             self.of_kind.setdefault(kind_of(node.class_name), []).append(node.id)
         robots = self.of_kind.get(kind_of(_ROBOT), [])
         if not robots:
-            raise InvalidInput("nobody is in this home", source=source)
+            raise InvalidInput("there is no character in this home", source=source)
         self.robot = robots[0]
 
     def begun(self) -> Home:
@@ -365,7 +365,7 @@ def the_program(path: Path | None, number: int) -> Program:
     programs = load_programs(path)
     if not 0 <= number < len(programs):
         raise InvalidInput(
-            f"no program {number}; there are {len(programs)}, counted from 0",
+            f"there is no program {number}; there are {len(programs)}, numbered from 0",
             source=str(path or OURS),
         )
     return programs[number]
@@ -392,17 +392,17 @@ def parse_step(step: str | Sequence[object]) -> Action:
         line = _LINE.fullmatch(step.strip())
         if line is None:
             raise InvalidInput(
-                f"{step!r:.80} is no step", mend="such as [OPEN] <fridge> (1)"
+                f"{step!r:.80} is no step", mend="write it as in [OPEN] <fridge> (1)"
             )
         verb, things = verb_of(line[1]), _THING.findall(line[2])
     else:
         verb, things = _pair(step)
     if verb not in VERBS:
         raise InvalidInput(
-            f"VirtualHome knows no verb {verb!r:.60}", mend=near_miss(verb, VERBS)
+            f"VirtualHome has no verb {verb!r:.60}", mend=near_miss(verb, VERBS)
         )
     if len(things) != VERBS[verb]:
-        raise InvalidInput(f"{verb} is about {VERBS[verb]} things, not {len(things)}")
+        raise InvalidInput(f"{verb} takes {VERBS[verb]} objects, not {len(things)}")
     named = [f"{kind_of(name)}#{n}" if n else kind_of(name) for name, n in things]
     return Action(verb, dict(zip(_PLACES, named, strict=False)))
 

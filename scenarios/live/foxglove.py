@@ -77,7 +77,7 @@ class Told(Listener):
         except (OSError, RuntimeError) as error:
             raise InvalidInput(
                 f"cannot listen on {HOST}:{port}: {error}",
-                mend="another run tells Foxglove already: end it first",
+                mend="another run is already connected to Foxglove: end it first",
             ) from error
         self.port: int = self._server.port
         self._channels: dict[str, Any] = {}

@@ -228,7 +228,7 @@ class Feed:
             case [str(), *_] if self._run is not None:
                 pass
             case _:
-                raise ValueError("not a message of a run that has begun")
+                raise ValueError("the message does not belong to a run in progress")
         self._run.take(content)
 
     def lost(self) -> None:

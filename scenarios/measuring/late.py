@@ -99,7 +99,7 @@ def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
     if source.fixed or not source.embedded:
         why = "is recorded" if source.fixed else "goes on by itself"
         raise InvalidInput(
-            f"{source.name} {why}, so it cannot replay a seed with an intervention",
+            f"{source.name} {why}, so it cannot repeat a seed with an intervention",
             mend="measure without --last-moment",
         )
 
@@ -195,8 +195,8 @@ class Again:
         broken = self._run(self._alone, job.seed, self._end(job, job.broken.time_s))
         if job.broken not in broken:
             raise InvalidInput(
-                f"the run with seed {job.seed} comes out differently now: the world of"
-                f" {self.scenario.name} cannot replay a seed",
+                f"the run with seed {job.seed} has a different result now: "
+                f"the world of {self.scenario.name} cannot repeat a seed",
                 mend="measure without --last-moment",
             )
 

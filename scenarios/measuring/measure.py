@@ -486,7 +486,9 @@ def measure(
     digest = digest_of(wish.model)
     watched = list(_watch(wish, on, folder, progress))
     if digest_of(wish.model) != digest:
-        raise InvalidInput("the model was changed meanwhile", source=str(wish.model))
+        raise InvalidInput(
+            "the model was changed during the run", source=str(wish.model)
+        )
     found = judge_runs(wish, watched)
     guarded = None
     if wish.guarded and (found.acts or wish.scenario.judges):

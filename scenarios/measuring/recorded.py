@@ -257,7 +257,7 @@ def training_runs(
             if len(named) > 1:
                 which = f"runs with seeds {named[0]} to {named[-1]} come"
             raise InvalidInput(
-                f"the training {which} out differently now",
+                f"the training {which} differently now",
                 source=str(model),
                 mend="give the traces with --runs, or learn anew",
             )

@@ -396,7 +396,7 @@ def read_run(path: Path) -> RecordedRun:
         return _run(path, header, lines, cautions)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BrokenRecord(
-            f"not a run that a report can tell: {error!r:.80}", source=str(path)
+            f"a report cannot show this run: {error!r:.80}", source=str(path)
         ) from error
 
 
@@ -405,7 +405,7 @@ def _run(
 ) -> RecordedRun:
     reviews = [line for line in lines if "decision" in line]
     if not reviews:
-        raise BrokenRecord("there is no frame in it", source=str(path))
+        raise BrokenRecord("it has no frames", source=str(path))
     head = head_of(header, reviews)
     if head.live:
         lines = list(told_by_the_guard(lines))

@@ -192,7 +192,8 @@ def _folder(folder: Path) -> list[Part]:
         raise InvalidInput(
             "there is no run record, campaign or measurement",
             source=str(folder),
-            mend="`forewarn run --out` and `forewarn measure --out` make such folders",
+            mend="create such a folder with `forewarn run --out` or `forewarn "
+            "measure --out`",
         )
     return found
 

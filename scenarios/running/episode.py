@@ -214,7 +214,7 @@ def read_episode(path: Path) -> Episode:
         raise InvalidEpisode(
             f"not an episode: {error}",
             source=str(path),
-            mend="remove the file, and the episode is run again",
+            mend="delete the file to repeat the episode",
         ) from error
 
 

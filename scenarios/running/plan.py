@@ -110,9 +110,9 @@ def without_risk(scenario: Scenario, folder: Path) -> Path:
     abstraction = scenario.abstraction
     if abstraction.period_s is None:
         raise InvalidScenario(
-            "rules cannot judge alone where the abstraction has no period_s",
+            "rules cannot judge alone, because the abstraction has no period_s",
             source=scenario.source,
-            mend="say in it how many seconds apart its states are",
+            mend="set its period_s, the seconds between two states",
         )
     path = folder / "no-risk.model.json"
     model = riskless(abstraction.vocabulary, abstraction.period_s)
@@ -126,7 +126,7 @@ def scenario_of(plan: Plan) -> Scenario:
     scenario = load_scenario(plan.scenario).under(plan.laws).driven_by(pilot)
     if plan.digest not in (scenario.digest, scenario.unguarded_digest):
         raise InvalidScenario(
-            "the scenario was changed while its episodes ran", source=plan.scenario
+            "the scenario was changed during the run", source=plan.scenario
         )
     return scenario
 
@@ -147,7 +147,7 @@ def runner_of(plan: Plan) -> Runner:
         approver=None if plan.approver is None else plan.approver(),
     )
     if guarding.file is None or guarding.file.digest != plan.model_digest:
-        raise InvalidScenario("the model was changed meanwhile", source=plan.model)
+        raise InvalidScenario("the model was changed during the run", source=plan.model)
     if all(map(is_riskless, guarding.models)):
         guarding = replace(guarding, laws=())
     return Runner(scenario, guarding)

@@ -29,7 +29,7 @@ def encoded(pixels: Any) -> str:
     """
     image = np.asarray(pixels)
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
-        raise ValueError(f"no RGB picture: {image.dtype} of shape {image.shape}")
+        raise ValueError(f"not an RGB image: {image.dtype} with shape {image.shape}")
     if not image.size:
         raise ValueError("the picture is empty")
     factor = -(-max(image.shape[:2]) // MAX_SIDE)
@@ -65,14 +65,14 @@ def checked(text: Any) -> str:
         ValueError: It is not.
     """
     if not isinstance(text, str):
-        raise ValueError("a picture is no text")
+        raise ValueError("an image must be text")
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError("a picture is not base64") from None
+        raise ValueError("an image is not valid base64") from None
     if not data.startswith(_HEAD) or len(data) < len(_HEAD) + 8:
-        raise ValueError("a picture is no PNG")
+        raise ValueError("an image must be a PNG")
     if max(struct.unpack_from(">II", data, len(_HEAD))) > MAX_SIDE:
         # A few bytes may stand for gigabytes in the browser.
-        raise ValueError(f"a picture has more than {MAX_SIDE} pixels a side")
+        raise ValueError(f"an image has more than {MAX_SIDE} pixels on a side")
     return text

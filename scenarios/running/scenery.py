@@ -133,7 +133,7 @@ class SceneLog(Listener):
         self._picture = picture
         self._chars += len(picture)
         if self._chars > rendering.MAX_RUN_CHARS:
-            raise ValueError("the pictures of the run take more than 4 MB")
+            raise ValueError("the images of the run take more than 4 MB")
         return {"picture": picture}
 
     def close(self) -> str:
@@ -209,7 +209,8 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
         said = header.get("format"), header.get("scenario"), header.get("seed")
         if said != (FORMAT, scenario, seed):
             raise InvalidScene(
-                f"not the scenes of {scenario} with seed {seed}", source=str(path)
+                f"these are not the scenes of {scenario} with seed {seed}",
+                source=str(path),
             )
         ground = tuple(_shape(row) for row in header["ground"])
         moments: list[Moment] = []

@@ -274,7 +274,7 @@ def rivals(
             found.append(Rival(name))
         elif lessons is None:
             raise InvalidInput(
-                f"the baseline {name} learns, and there is nothing to learn from",
+                f"the baseline {name} must be trained, and there are no training runs",
                 mend="give the training runs",
             )
         else:

@@ -135,7 +135,7 @@ class Learner:
             return None
         if wish.file is not None or wish.vocabulary:
             raise InvalidInput(
-                "--scenario names the abstraction and the vocabulary by itself",
+                "--scenario already sets the abstraction and the vocabulary",
                 mend="leave out --abstraction and --vocabulary",
             )
         scenario = load_scenario(wish.scenario)
@@ -177,7 +177,7 @@ class Learner:
                 raise InvalidInput(
                     "its states have no predicates",
                     source=self.source,
-                    mend="continue it with sequences of states, and without laws",
+                    mend="continue it with state sequences and without laws",
                 )
             return None
         known = Abstraction.from_dict(
@@ -243,7 +243,10 @@ class Learner:
         clock_s = hand.period_s if hand is not None and hand.period_s else period_s
         clock_s = clock_s or runs[0].header.period_s
         if clock_s is None:
-            raise InvalidInput("--abstraction auto needs a clock", mend="give --period")
+            raise InvalidInput(
+                "--abstraction auto needs a law's clock or --period",
+                mend="give --period",
+            )
         known = [law for law in laws if all(map(runs[0].header.can_know, law.signals))]
         parts = [part for law in known for part in law.parts or (law,)]
         vocabulary = self.vocabulary or runs[0].vocabulary
@@ -306,9 +309,9 @@ class Learner:
         by, training = self.abstraction, self.training
         if by is None:
             raise InvalidInput(
-                "it holds frames, and a chain is learned over predicates of them",
+                "it contains frames, and learning a chain needs predicates over them",
                 source=str(runs[0].path),
-                mend="name them by --scenario, --abstraction or --law",
+                mend="choose them with --scenario, --abstraction or --law",
             )
         wish, unused = (self.vocabulary, self.wish.period), self.candidates
         if self._found is not None:
@@ -412,7 +415,8 @@ class Learner:
             return Support.declared(read_json(Path(kind)), kind)
         if self.abstraction is None:
             raise InvalidInput(
-                "--support valid needs --abstraction or --law, which say what is valid"
+                "--support valid needs --abstraction or --law, which define "
+                "the valid states"
             )
         return Support.valid(self.abstraction)
 

@@ -148,7 +148,7 @@ def train(
     period_s = hand.period_s or known[0].header.period_s
     if period_s is None:
         source = str(stored[0].path)
-        raise InvalidInput("the traces do not say their period", source=source)
+        raise InvalidInput("the traces do not state their period", source=source)
     learning, calibrating, aside = dealt(len(known))
     corpus = Corpus(known[learning], laws, vocabulary, period_s)
     chosen = choose_by_law(corpus, laws, hand, scenario.horizon_s, progress=progress)

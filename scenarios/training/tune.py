@@ -211,7 +211,9 @@ def tune(
         confidence: The confidence level of the guarantee.
     """
     if len(runs) < FEWEST:
-        raise InvalidInput(f"{len(runs)} runs are too few to tune by: take {FEWEST}")
+        raise InvalidInput(
+            f"{len(runs)} runs are too few for tuning: use at least {FEWEST}"
+        )
     models = tunable(path)
     signals = [signal for law in laws for signal in law.signals]
     for model in models:
@@ -477,7 +479,7 @@ def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:
     """
     if not settled.thresholds:
         why = "; ".join(f"{law}: {text}" for law, text in settled.without.items())
-        raise InvalidInput(f"no threshold keeps the promise: {why}")
+        raise InvalidInput(f"no threshold keeps the guarantee: {why}")
     rules = {law: (Step(kind, at),) for law, at in settled.thresholds.items()}
     curves = settled.best.calibration if policy.judge_by != "upper" else {}
     return replace(

@@ -421,7 +421,8 @@ def check_laws(laws: Sequence[Law], past: Sequence[Past]) -> None:
             lacking = [name for name in law.signals if not header.can_know(name)]
             if lacking:
                 raise InvalidInput(
-                    f"it does not have {lacking[0]}, which {law.name} reads",
+                    f"it has no signal {lacking[0]}, which {law.name} reads",
                     source=str(each.stored.path),
-                    mend="leave the run out, or name a law that it can answer",
+                    mend="leave the run out, or choose a law that"
+                    " needs only its signals",
                 )

@@ -63,9 +63,9 @@ def _not_learned_from(certificate: Certificate, past: Sequence[Past]) -> list[in
     missing = len(learned_from) - len(groups)
     if missing and certificate.group:
         raise InvalidInput(
-            f"{missing} runs that the guard was learned from are not among the logs, so"
-            f" nobody knows their {certificate.group}",
-            mend="give the logs that it was made from, and the new ones",
+            f"{missing} runs that the guard was learned from are not "
+            f"in the logs, so their {certificate.group} is unknown",
+            mend="give the original logs together with the new ones",
         )
     taken = set(groups) if certificate.group else set()
     return [

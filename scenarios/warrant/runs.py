@@ -117,7 +117,7 @@ def grouped(facts: Mapping[str, str], group: str | None, name: str, source: str)
         return name
     if group not in facts or not facts[group].strip():
         raise InvalidInput(
-            f"nothing says the {group} of the run {name:.80}",
+            f"the {group} of the run {name:.80} is not given",
             source=source,
             mend=near_miss(group, facts)
             or f"give --facts, a CSV with the columns run and {group}",
@@ -168,8 +168,8 @@ def read_past(
         header = run.header
         if header.guarded:
             raise InvalidInput(
-                "a guard intervened in this run, so nobody knows how it would have"
-                " gone on",
+                "a guard intervened in this run, so its outcome without "
+                "the guard is unknown",
                 source=str(origin.path),
                 mend="use runs without a guard, or in shadow mode",
             )
@@ -178,9 +178,9 @@ def read_past(
         every_s = header.period_s or period_s or regular_period(run.times())
         if every_s is None:
             raise InvalidInput(
-                "its frames do not come regularly",
+                "its frames are not evenly spaced in time",
                 source=str(origin.path),
-                mend="give the time between two as --period",
+                mend="give the time between two frames with --period",
             )
         if not len(run):
             raise InvalidInput("there are no frames", source=str(origin.path))

@@ -216,7 +216,7 @@ class BridgeServer:
         except OSError as error:
             raise InvalidInput(
                 f"cannot listen on {host}:{port}: {error.strerror or error}",
-                mend="is another server there? --port 0 takes a free one",
+                mend="is another server running? --port 0 chooses a free port",
             ) from error
         self._socket.setblocking(False)
         self.host, self.port = host, int(self._socket.getsockname()[1])

@@ -147,14 +147,14 @@ def vehicle_of(host: Host, which: int) -> Vehicle:
     """The vehicle of that number."""
     actor = host.world.actor(which)
     if not isinstance(actor, Vehicle):
-        raise Refusal(f"actor {which} is no vehicle")
+        raise Refusal(f"actor {which} is not a vehicle")
     return actor
 
 
 def _walker(host: Host, which: int) -> Walker:
     actor = host.world.actor(which)
     if not isinstance(actor, Walker):
-        raise Refusal(f"actor {which} is no walker")
+        raise Refusal(f"actor {which} is not a walker")
     return actor
 
 
@@ -217,7 +217,7 @@ def walk(host: Host, which: int, wanted: list[Any]) -> None:
 def _light(host: Host, which: int) -> TrafficLight:
     actor = host.world.actor(which)
     if not isinstance(actor, TrafficLight):
-        raise Refusal(f"actor {which} is no traffic light")
+        raise Refusal(f"actor {which} is not a traffic light")
     return actor
 
 
@@ -231,7 +231,7 @@ def _taken(host: Host, which: int) -> tuple[TrafficLight, Group]:
 @does("set_traffic_light_state")
 def set_state(host: Host, which: int, wanted: int) -> None:
     if wanted not in range(5):
-        raise Refusal(f"{wanted!r:.40} is no state of a traffic light")
+        raise Refusal(f"{wanted!r:.40} is not a traffic light state")
     light, group = _taken(host, which)
     group.force(light, wanted)
     host.world.mark(light)

@@ -122,7 +122,7 @@ def find(name: str) -> Blueprint:
     """
     found = library().get(name)
     if found is None:
-        raise Refusal(f"no blueprint {name!r:.80} in this server's library")
+        raise Refusal(f"this server's library has no blueprint {name!r:.80}")
     return found
 
 

@@ -118,7 +118,7 @@ def settings(host: Host) -> list[Any]:
 def set_settings(host: Host, wanted: list[Any]) -> int:
     sync, no_rendering, fixed, *rest = wanted
     if len(rest) != len(_OTHER_SETTINGS):
-        raise Refusal("these are no settings of CARLA 0.9.16")
+        raise Refusal("these are not settings of CARLA 0.9.16")
     kept = [
         bool(value) if kind is bool else kind(number(value))
         for kind, value in zip(_OTHER_SETTINGS, rest, strict=True)
@@ -126,7 +126,7 @@ def set_settings(host: Host, wanted: list[Any]) -> int:
     if len(fixed) == 2 and fixed[1]:
         step = number(fixed[1])
         if not 0.0 < step <= _MOST_STEP_S:
-            raise Refusal(f"fixed_delta_seconds is {step:g}, not within 0 and 10 s")
+            raise Refusal(f"fixed_delta_seconds is {step:g}, not between 0 and 10 s")
         fixed = [True, step]
     else:
         fixed = [False]
@@ -190,7 +190,7 @@ def weather(host: Host) -> list[float]:
 @does("set_weather_parameters")
 def set_weather(host: Host, wanted: list[Any]) -> None:
     if len(wanted) != len(host.world.weather):
-        raise Refusal("this is no weather of CARLA 0.9.16")
+        raise Refusal("this is not a weather of CARLA 0.9.16")
     host.world.weather = [number(value) for value in wanted]
 
 

@@ -130,7 +130,7 @@ class _Parts:
 
 def _count(body: bytes) -> int:
     if len(body) < _COUNT.size:
-        raise BadLog("a packet has no count")
+        raise BadLog("a packet has no size")
     return int(_COUNT.unpack_from(body)[0])
 
 
@@ -227,7 +227,7 @@ class Log:
     def _packets(self) -> Iterator[tuple[int, int]]:
         while head := self._file.read(_PACKET.size):
             if len(head) < _PACKET.size:
-                raise self._torn("half of a packet's head")
+                raise self._torn("a packet's header is cut off")
             kind, size = _PACKET.unpack(head)
             yield kind, size
 
@@ -244,7 +244,7 @@ class Log:
             if size > min(_MOST_BYTES, self._size - self._file.tell()):
                 raise self._torn(f"a packet of {size} bytes does not fit")
             if (kind == START) is inside or (kind == START and size != _FRAME.size):
-                raise self._torn("packets that are in no frame")
+                raise self._torn("there are packets outside a frame")
             if kind == START:
                 self._start(_FRAME.unpack(self._file.read(size)))
                 inside = True
@@ -252,7 +252,7 @@ class Log:
                 inside = kind != END
                 self._file.seek(size, os.SEEK_CUR)
         if inside:
-            raise self._torn("the last frame does not end")
+            raise self._torn("the last frame is cut off")
 
     def _start(self, head: tuple[int, float, float]) -> None:
         elapsed = head[2]

@@ -75,8 +75,9 @@ class Recordings:
         bare = str(name).removeprefix(f"{folder}{os.sep}")
         if not _NAME.fullmatch(bare):
             raise Refusal(
-                f"{name!r:.80} is no name for a recording: they are kept in {folder},"
-                " under names of letters, digits, dots, dashes and blanks"
+                f"{name!r:.80} is not a valid name for a recording: they "
+                f"are kept in {folder}, and names consist of letters, digits, "
+                "dots, dashes and blanks"
             )
         return folder / bare
 
@@ -102,7 +103,7 @@ class Recordings:
             raise Refusal(f"{self.folder} is full: {used >> 20} MiB of recordings")
         odd = path.exists() and not path.is_file()
         if odd or (path.exists() and path.stat().st_size and not logs.is_log(path)):
-            raise Refusal(f"{path} is no recording, and is not written over")
+            raise Refusal(f"{path} is not a recording, so it is not overwritten")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         flags |= getattr(os, "O_BINARY", 0)
         try:

@@ -125,8 +125,7 @@ class Maps:
             if path.suffix != ".xodr":
                 raise InvalidInput(
                     f"no map {name!r:.80}",
-                    mend=f"known are {', '.join(self._shipped)}, or a path to an .xodr"
-                    " file",
+                    mend=f"use {', '.join(self._shipped)}, or a path to an .xodr file",
                 )
         text = text_of(path, LARGEST)
         net = path.with_name(f"{path.stem}.net.xml")
@@ -294,7 +293,7 @@ def prepared(text: str) -> str:
         InvalidInput: It is not OpenDRIVE.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise InvalidInput("an OpenDRIVE map declares no document types")
+        raise InvalidInput("an OpenDRIVE map must not declare document types")
     try:
         root = ET.fromstring(text)  # noqa: S314  without document types it is harmless
         if root.tag != "OpenDRIVE":

@@ -62,7 +62,7 @@ class Server:
     ) -> None:
         if not 0.1 <= rate_hz <= _FASTEST_HZ:
             raise InvalidInput(
-                f"{rate_hz:g} ticks a second are not within 0.1 and 1000"
+                f"{rate_hz:g} ticks per second is not between 0.1 and 1000"
             )
         self.host, self.port = _address(host), port
         self.managers: dict[int, list[Any]] = {}
@@ -108,7 +108,7 @@ class Server:
                 )
         else:
             known = ", ".join(self.maps())
-            raise Refusal(f"map {name!r:.80} not found: known are {known}")
+            raise Refusal(f"there is no map {name!r:.80}; the maps are {known}")
         self._replace(on, self._seed, keep_settings)
 
     def load_text(self, text: str) -> None:
@@ -161,7 +161,7 @@ class Server:
                     raise
                 continue  # the one after a free port was not free
             return calls, streams
-        raise InvalidInput("no two free ports next to each other")
+        raise InvalidInput("there are no two free ports next to each other")
 
     def _caller(self) -> Caller:
         return Caller(self._answer, self._callers)
@@ -254,6 +254,6 @@ def _address(host: str) -> str:
         return str(ipaddress.IPv4Address(LOOPBACK if host == "localhost" else host))
     except ValueError:
         raise InvalidInput(
-            f"{host!r:.80} is no IPv4 address",
-            mend=f"CARLA's tokens hold nothing else; {LOOPBACK} is this machine",
+            f"{host!r:.80} is not an IPv4 address",
+            mend=f"CARLA's tokens hold only IPv4 addresses; {LOOPBACK} is this machine",
         ) from None

@@ -263,7 +263,7 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
             {"predicates": ["wet", "speed <"]},
             "predicate 2, column 8: expected a signal",
         ),
-        ({"predicates": ["bands(speed)"]}, "predicate 1: bands need a signal"),
+        ({"predicates": ["bands(speed)"]}, "predicate 1: bands needs a signal"),
         ({"predicates": ["bands(speed, 1, x)"]}, "predicate 1, column 9: unknown"),
         ({"predicates": ["bands(speed, 1,)"]}, "predicate 1, column 9: expected"),
         ({"predicates": []}, "predicates: list should have at least 1 item"),

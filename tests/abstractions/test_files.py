@@ -26,8 +26,8 @@ from forewarn.abstractions.files import (
     ("text", "said"),
     [
         ("NaN", "NaN is not a number"),
-        ("[1e999]", "1e999 is too large a number"),
-        ("[-1e999]", "-1e999 is too large a number"),
+        ("[1e999]", "the number 1e999 is too large"),
+        ("[-1e999]", "the number -1e999 is too large"),
         ("9" * 5000, "a whole number of thousands of digits"),
         ('{"a": 1, "a": 2}', "the key 'a' appears twice"),
         ("[" * 100_000, "nested too deeply"),

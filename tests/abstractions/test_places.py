@@ -103,7 +103,7 @@ def test_credentials_stay_out_of_addresses() -> None:
 
 
 def test_what_nobody_knows_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="nowhere is no storage that is known here"):
+    with pytest.raises(InvalidInput, match="nowhere is not a supported storage scheme"):
         read_bytes(place("nowhere://runs/a"))
 
 

@@ -109,7 +109,7 @@ def test_a_score_is_what_its_curves_add_up_to() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("curve(speed, 1 below 2 s, 0 else)", "not of the same unit"),
+        ("curve(speed, 1 below 2 s, 0 else)", "have different units"),
         ("curve(speed, 1 below 2, 3 m else)", "more than a number"),
         ("curve(speed, 1 below 3, 2 below 2, 1 else)", "rise"),
         ("curve(speed, 1)", "expected 'else'"),

@@ -91,7 +91,9 @@ def test_a_number_that_is_always_none_is_a_column_of_nan(tmp_path: Path) -> None
 
 def test_a_column_with_a_gap_says_which_frame(tmp_path: Path) -> None:
     trace = read_trace(_file(tmp_path, _line(0, 0.0, speed=1), _line(1, 0.1)))
-    with pytest.raises(InvalidTrace, match="frame 1: speed is provided, but absent"):
+    with pytest.raises(
+        InvalidTrace, match="frame 1: speed is listed in provides, but missing"
+    ):
         trace.columns(["speed"])
 
 
@@ -353,7 +355,7 @@ def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
         (Frame(0.0, 5, {}), "repeated"),
         (Frame(9.0, 4, {}), "goes back"),
         (Frame(0.0, 6, {}), "does not come after"),
-        (Frame(1.0, 6, {"b": 1.0}), "does not provide b"),
+        (Frame(1.0, 6, {"b": 1.0}), "b is not listed"),
         (Frame(1.0, 6, {"a": math.nan}), "cannot be written"),
         (Frame(1.0, 6, {"a": [1]}), "cannot be written"),
     ],
@@ -661,10 +663,14 @@ def test_a_recording_with_junk_inside_reads_or_is_refused(
         ("a.csv", "time_s;a\n0;1\n", "save it again with commas"),
         ("a.csv", "0,1\n0.1,1\n", "put the columns' names before the first row"),
         ("a.csv", "time_s,a,a\n0,1,1\n", "rename one of them"),
-        ("a.csv", "time_s,a\n0,1,2\n", "is written in quotes"),
+        ("a.csv", "time_s,a\n0,1,2\n", "in quotes"),
         ("a.csv", "time_s,a\n0,?\n", "leave the cell empty"),
-        ("a.csv", "time_s,a\n0,1\n0,1\n", "order the frames by time"),
-        ("a.jsonl", '{"format": "forewarn.trace/9"}\n', "the first line is the header"),
+        ("a.csv", "time_s,a\n0,1\n0,1\n", "sort the frames by time"),
+        (
+            "a.jsonl",
+            '{"format": "forewarn.trace/9"}\n',
+            "the first line must be the header",
+        ),
     ],
 )
 def test_an_error_says_what_mends_it(

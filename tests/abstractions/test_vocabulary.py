@@ -317,7 +317,7 @@ def _lift(old: str = "", new: str = "") -> Any:
         ("range: [0, 40]", "rnge: [0, 40]", "did you mean range"),
         ("signals:", "sgnals:", "did you mean signals"),
         ("vocabulary/1", "vocabulary/9", "format"),
-        ("range: [0, 40]", "range: [40, 0]", "upside down"),
+        ("range: [0, 40]", "range: [40, 0]", "lower end is above"),
         ("range: [0, 40]", "range: [40]", "signals.height.range"),
         ("range: [0, null]", "range: [.nan, 1]", "signals.load.range"),
         ("type: enum,", "type: enm,", "signals.door.type"),

@@ -109,9 +109,9 @@ def test_it_is_read_from_a_folder_from_bytes_and_from_text(
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
-        ("base_map.bin", b"\xff\xff\xff", "not a map of Apollo"),
-        ("base_map.txt", b"lane { id: 7 }", "not a map of Apollo"),
-        ("base_map.txt", b"\xff\xfe", "not a map of Apollo"),
+        ("base_map.bin", b"\xff\xff\xff", "not an Apollo map"),
+        ("base_map.txt", b"lane { id: 7 }", "not an Apollo map"),
+        ("base_map.txt", b"\xff\xfe", "not an Apollo map"),
         ("base_map.bin", b"", "no lanes"),
         ("else.bin", b"", "no map in this folder"),
     ],

@@ -257,7 +257,7 @@ class TestBroken:
         assert found.faults == len(frames) == 3
         assert frames[0].values["speed"] == 3.6
         assert "stop_line_distance" not in frames[0].values
-        assert "localization has no place" in found.fault
+        assert "localization has no position" in found.fault
         assert len(list(found.frames())) == found.faults, "counted anew, not on"
         found = drive(path, road_map=None)
         assert [f.values["speed"] for f in found.frames()] == [3.6] * 3

@@ -265,7 +265,7 @@ class TestUnknown:
     def test_a_place_that_is_none(self, road_map: RoadMap) -> None:
         scene = Scene()
         scene.inputs["localization"].pose.ClearField("position")
-        self.knows_itself(scene, road_map, "localization has no place")
+        self.knows_itself(scene, road_map, "localization has no position")
 
     @pytest.mark.parametrize("field", ["position", "velocity"])
     def test_an_obstacle_without_a_place_or_a_speed(
@@ -519,7 +519,7 @@ class TestWithoutAMap:
         scene = Scene()
         scene.inputs["localization"].pose.position.x = math.nan
         values, fault = scene.told(None)
-        assert "localization has no place" in fault and values["speed"] == 36.0
+        assert "localization has no position" in fault and values["speed"] == 36.0
 
 
 def test_the_driver_s_own_signals(road_map: RoadMap) -> None:

@@ -159,7 +159,7 @@ def test_where_from(road: Path, walk: Path) -> None:
         (["--law", "always a"],
          "--law: 'a' is not defined on the states of this model"),
         (["--law", "always (crash -> eventually[0, 1 s] crash)"],
-         "--law: 1 s needs a clock"),
+         "--law: a time in s needs a clock"),
     ],
 )  # fmt: skip
 def test_an_error_says_of_what_it_is(
@@ -268,7 +268,7 @@ def test_an_estimate_that_smoothing_moved_out_is_told(tmp_path: Path) -> None:
 
 def test_bounds_need_counts(road: Path) -> None:
     said = refused(road, "--prop", "P=? [ F s=3 ]", "--intervals")
-    assert "intervals need counts, and this model has none" in said
+    assert "intervals need transition counts, and this model has none" in said
 
 
 # Laws
@@ -331,7 +331,7 @@ def test_a_law_over_signals_is_decided_by_the_model(speeds: Path) -> None:
         (["--law", "always(not crash)", "--intervals"], "--intervals goes with --prop"),
         (["--law", "always(not crsh)"], "'crsh' is not defined on the states of this"),
         (["--law", "always(not crash"], "column 17"),
-        (["--law", "nolaw"], "no law 'nolaw' in the book"),
+        (["--law", "nolaw"], "the law book has no law 'nolaw'"),
         (["--law", "always(crash -> eventually[0, 1 s] crash)"], "needs a clock"),
         (["--law", "always(not crash)", "--within", "-1"], "-1"),
         (["--prop", "true", "--engine", "prism"], "builtin"),

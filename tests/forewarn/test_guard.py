@@ -213,8 +213,8 @@ def test_a_policy_that_rules_none_of_the_laws_is_refused(
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
         f"forewarn: {tmp_path}/policy.yaml: the policy mine has a rule for 51_5, 53,"
-        f" and what is watched is {LAW}, {OTHER} (give one of them a rule, or write one"
-        " for any law, '*')\n"
+        f" but the watched laws are {LAW}, {OTHER} (add a rule for one of them, or for"
+        " any law ('*'))\n"
     )
 
 
@@ -278,7 +278,10 @@ def test_what_is_decided_is_recorded_and_replays(
         (["--socket", "127.0.0.1:0"], "--socket needs --token-file"),
         (["--socket", "7007", "--token-file", "{token}"], "takes HOST:PORT"),
         (["--socket", "127.0.0.1:x", "--token-file", "{token}"], "takes HOST:PORT"),
-        (["--socket", "0.0.0.0:0", "--token-file", "{token}"], "this machine alone"),
+        (
+            ["--socket", "0.0.0.0:0", "--token-file", "{token}"],
+            "not a loopback address",
+        ),
         (["--socket", "127.0.0.1:0", "--token-file", "{none}"], "no such file"),
         (["--socket", "127.0.0.1:0", "--token-file", "{short}"], "at least 16"),
         (["--socket", "127.0.0.1:0", "--token-file", "{lines}"], "one line"),

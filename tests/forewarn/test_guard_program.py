@@ -99,7 +99,7 @@ def test_check_says_which_recorded_actions_do_not_pass(
     found = _json("check", logs, "--program", made, status=1)
     assert found["actions"] == 3 and found["decisions"] == {"allow": 1, "deny": 2}
     assert [each["id"] for each in found["found"]] == ["2", "7"]
-    assert "there is no user here" in found["found"][1]["reason"]
+    assert "user does not exist here" in found["found"][1]["reason"]
 
 
 def test_evaluate_answers_with_the_figures_of_the_paper(shared_data: Path) -> None:
@@ -385,8 +385,8 @@ def test_what_is_needed_is_told_from_the_log(tmp_path: Path) -> None:
     found = _json("evaluate", *given, status=1)
     assert found["label_accuracy"] == pytest.approx(8 / 9)
     assert [each["id"] for each in found["wrong"]] == ["prose"]
-    assert "there is no needed here" in found["wrong"][0]["why"]
+    assert "needed does not exist here" in found["wrong"][0]["why"]
     cases.write_text(json.dumps({"id": "a", "identity": "nursing", "label": 1}))
     refused = _run("evaluate", *given)
     assert refused.exit_code == 2
-    assert "neither required nor log" in refused.stderr
+    assert "needs required or log" in refused.stderr

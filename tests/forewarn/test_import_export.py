@@ -150,7 +150,10 @@ def test_files_are_written(kind: str, names: list[str], tmp_path: Path) -> None:
     [
         (["--format", "umb"], "--format umb needs --out"),
         (["--format", "explicit", "--out", "m.txt"], "ending in .tra"),
-        (["--format", "prism", "--law", "51"], "51 is several laws: name one of 51_"),
+        (
+            ["--format", "prism", "--law", "51"],
+            "51 stands for several laws: name one of 51_",
+        ),
         (["--format", "prism", "--law", LAW], "cold"),
         (["--format", "prism", "--define", "cold=s=9"], "--define"),
         (["--format", "jani"], "jani"),

@@ -185,10 +185,10 @@ def test_a_folder_is_its_files(tmp_path: Path, out: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()
     done = forewarn("learn", folder, "--out", out)
-    assert done.exit_code == 2 and "has no files" in done.stderr
+    assert done.exit_code == 2 and "has no traces" in done.stderr
     (folder / "words.vocabulary.yaml").write_text("name: words\n")
     done = forewarn("learn", folder, "--out", out)
-    assert done.exit_code == 2 and "has no files" in done.stderr
+    assert done.exit_code == 2 and "has no traces" in done.stderr
     for name in ("b.txt", "a.txt", ".hidden"):
         (folder / name).write_text(f"{name} x\n")
     files = learned(out, folder)["training"]["files"]
@@ -288,9 +288,9 @@ def test_traces_of_different_periods_are_told(
         ([RUNS, "--alpha", "-1"], "alpha is -1, below zero"),
         ([RUNS, "--support", "valid"], "--support valid needs --abstraction"),
         ([RUNS, "--support", "none.json"], "none.json: no such file"),
-        ([RUNS, "--format", "trace"], "of them (name them by --scenario, --abs"),
+        ([RUNS, "--format", "trace"], "over them (choose them with --scenario, --abs"),
         ([RUNS, "--law", "always("], "column"),
-        ([RUNS, "--law", "51_55"], "no law '51_55' in the book"),
+        ([RUNS, "--law", "51_55"], "the law book has no law '51_55'"),
         (
             [RUNS, "--law", "a := always speed < 9", "--law", "a := always speed < 8"],
             "two laws are called a",

@@ -142,10 +142,10 @@ def test_one_that_the_others_reject_ends_with_status_1(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"laws": "0" * 64}, "not the same laws"),
-        ({"states": ["0", "0"]}, "not different ones"),
-        ({"steps": []}, "a row for each state"),
-        ({"starts": [0]}, "not pairs"),
+        ({"laws": "0" * 64}, "different laws"),
+        ({"states": ["0", "0"]}, "its states repeat"),
+        ({"steps": []}, "one row for each state"),
+        ({"starts": [0]}, "expected pairs"),
         ({"id": "A"}, "id"),
         ({"more": 1}, "unknown key 'more'"),
     ],

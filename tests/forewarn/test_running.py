@@ -99,7 +99,7 @@ def test_learn_takes_what_collect_wrote(tmp_path: Path, model: Path) -> None:
         *("learn", learned.traces(KITCHEN), "--scenario", KITCHEN),
         *("--vocabulary", "household", "--out", tmp_path / "m.json"),
     )
-    assert status == 2 and "--scenario names the abstraction" in line
+    assert status == 2 and "--scenario already sets the abstraction" in line
 
 
 # -- run -------------------------------------------------------------------------------
@@ -146,9 +146,9 @@ def test_run_says_where_a_policy_and_the_laws_do_not_meet(
     apart = ruled("51_5")
     assert (apart.exit_code, apart.stdout) == (2, "")
     assert apart.stderr == (
-        f"forewarn: {policy}: the policy default has a rule for 51_5, and what is"
-        " watched is no_metal_heated (give one of them a rule, or write one for any"
-        " law, '*')\n"
+        f"forewarn: {policy}: the policy default has a rule for 51_5, but the"
+        " watched laws are no_metal_heated (add a rule for one of them, or for any law"
+        " ('*'))\n"
     )
     measured = CliRunner().invoke(main, ["measure", *words[1:-1]])
     assert (measured.exit_code, measured.stderr) == (2, apart.stderr)
@@ -246,7 +246,7 @@ def test_actions_are_judged_before_they_are_done(tmp_path: Path, model: Path) ->
     status, line = refused(
         "run", "tiny-road", "--model", road, *veto, "--out", tmp_path / "road"
     )
-    assert (status, "tiny cannot foresee what an action leads to" in line) == (2, True)
+    assert (status, "tiny cannot foresee the result of an action" in line) == (2, True)
 
 
 def test_run_counts_for_prometheus(tmp_path: Path, model: Path) -> None:
@@ -680,14 +680,14 @@ def test_a_model_of_another_scenario_is_named(tmp_path: Path) -> None:
         status, said = refused(*arguments)
         assert status == 2
         assert said == (
-            f"forewarn: {other}: the model is of something else: it was learned on"
+            f"forewarn: {other}: the model does not fit: it was learned on"
             f" tiny-road, and this is {KITCHEN}; its vocabulary is driving, and here it"
             " is household; its states are 0.1 s apart, and the frames here 1 s (give"
-            " one that was learned there, or insist with --accept-model)"
+            " a model that was learned there, or use --accept-model)"
         )
         status, said = refused(*arguments, "--accept-model")
         assert status == 2
-        assert "its vocabulary does not have the laws" in said
+        assert "its vocabulary does not fit the laws" in said
 
 
 def test_a_model_of_another_scenario_is_taken_on_request(

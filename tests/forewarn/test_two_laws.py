@@ -69,7 +69,9 @@ def test_from_traces_under_two_laws_to_a_guard_that_warns_of_both(
     told("check", model, "--of", "spill", "--prop", 'P=? [ F<=10 "spilled" ]')
     done = CliRunner().invoke(main, ["export", str(model), "--format", "csv"])
     assert done.exit_code == 2 and "of spill; burn" not in done.output
-    assert "each of its own laws: spill; burn (say of which: --of LAW)" in done.stderr
+    assert (
+        "each for its own laws: spill; burn (choose one with --of LAW)" in done.stderr
+    )
     more = ["learn", fresh, "--update", model, "--out", tmp_path / "more.json"]
     told(*more)
     counted = [each.training["traces"] for each in load_models(tmp_path / "more.json")]

@@ -86,9 +86,12 @@ def test_lz4_is_unpacked_no_further_either(tmp_path: Path) -> None:
 
 TABLES: dict[str, tuple[Callable[[], Any], str]] = {
     "lists": (lambda: [[1.0]] * 30, "holds list<element: double>"),
-    "objects": (lambda: [{"a": 1}] * 30, "no signal's values"),
+    "objects": (lambda: [{"a": 1}] * 30, "which cannot be a signal"),
     "bytes": (lambda: [b"\xff"] * 30, "holds binary"),
-    "moments": (lambda: [datetime(2026, 1, 1, tzinfo=UTC)] * 30, "no signal's values"),
+    "moments": (
+        lambda: [datetime(2026, 1, 1, tzinfo=UTC)] * 30,
+        "which cannot be a signal",
+    ),
     "no numbers": (lambda: [float("nan")] * 30, "nan, not a finite number"),
     "a word of megabytes": (lambda: words("a" * (5 * MB)), "more than 4194304 bytes"),
     "a long text, again and again": (
@@ -138,7 +141,7 @@ BAG = {
         (
             json.dumps({"rosbag2_bagfile_information": BAG | {
                 "compression_mode": "FILE", "compression_format": "zstd"}}),
-            "a bag that is packed is not read",
+            "a compressed bag cannot be read",
         ),
     ],
 )  # fmt: skip
@@ -162,7 +165,7 @@ def test_a_bag_holds_tables_and_no_rows_without_end(tmp_path: Path) -> None:
             " (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS id FROM c"
         )
         db.commit()
-    with pytest.raises(InvalidInput, match="it holds more than tables"):
+    with pytest.raises(InvalidInput, match="it contains more than tables"):
         drive(tmp_path / "x.db3")
 
 

@@ -122,7 +122,10 @@ def test_blanks_are_none_if_that_is_said(tmp_path: Path) -> None:
     ("changes", "said"),
     [
         ({"files": "/nowhere/*.csv"}, r"no file '/nowhere.*\$here/"),
-        ({"columns": {"v_ego": "sped"}}, "no signal 'sped' for the column 'v_ego'"),
+        (
+            {"columns": {"v_ego": "sped"}},
+            "the column 'v_ego' names the unknown signal 'sped'",
+        ),
         ({"columns": {"v_ego": {"signal": "speed", "unit": "m"}}}, "cannot be in 'm'"),
         ({"columns": {}}, "no column is a signal"),
         ({"columns": {"v_ego": {"signal": "speed", "units": "m"}}}, "units"),
@@ -140,7 +143,11 @@ def test_a_gap_ends_it_with_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("time_s,speed\n0,5\n0.1,5\n9,5\n")
     log = make_world("log", {"files": str(tmp_path / "a.csv"), "period_s": 0.1})
     log.reset(0)
-    with pytest.raises(InvalidInput, match=r"no row from 0.1 s to 1.2 s .*two logs"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"no rows between 0.1 s and"
+        r" 1.2 s .*two logs",
+    ):
         for _ in range(20):
             log.step(None)
 

@@ -119,7 +119,7 @@ def test_settings_reach_the_plug() -> None:
         ({"speed_kmh": 0.0}, "s.yaml: world: speed_kmh: it should be greater than 0"),
         ({"speed_kmh": float("nan")}, "s.yaml: world: speed_kmh: "),
         ({"lead": 1}, "s.yaml: world: lead: expected true or false"),
-        ({1: 2}, "s.yaml: world: the names of settings are words"),
+        ({1: 2}, "s.yaml: world: the names of settings must be words"),
     ],
 )
 def test_settings_are_checked_by_the_signature(
@@ -167,6 +167,6 @@ def test_what_lacks_a_method_is_no_world(install: Any) -> None:
     install("lacking", {"half": "lacking_code:Lacking"})
     with pytest.raises(
         BrokenPlug,
-        match="half is none: it has no actions, actuator, ",
+        match="half is not a world: it has no actions, actuator, ",
     ):
         make_world("half")

@@ -68,6 +68,6 @@ def test_nothing_steps_that_has_not_begun_or_is_closed() -> None:
 def test_what_it_does_not_take_changes_nothing() -> None:
     world = Counter()
     world.reset(1)
-    with pytest.raises(InvalidInput, match="knows no action 'fly'"):
+    with pytest.raises(InvalidInput, match="has no action 'fly'"):
         world.step(Action("fly"))
     assert world.step(None).sequence == 1

@@ -205,7 +205,7 @@ def test_a_scenario_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
     mine = load_scenario(str(path))
     todo = jobs(plan(mine), mine, range(1), tmp_path)
     path.write_text(ROAD.text.replace("max_time_s: 30", "max_time_s: 29"))
-    with pytest.raises(InvalidInput, match="was changed while its episodes ran"):
+    with pytest.raises(InvalidInput, match="was changed during the run"):
         list(campaign(todo, Here()))
 
 

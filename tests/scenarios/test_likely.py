@@ -195,7 +195,9 @@ def test_a_model_keeps_it_and_a_guard_judges_by_it() -> None:
         asked, policy = facts
         Guard(asked, policy)
         assert all(p[4] is None for row in asked.laws[-1]._risks for p in row)
-        with pytest.raises(InvalidModel, match="does not say where the risk of"):
+        with pytest.raises(
+            InvalidModel, match="has no likely interval for the risk of"
+        ):
             Guard(asked, replace(policy, judge_by="likely"))
 
 
@@ -211,7 +213,7 @@ def test_it_is_not_read_for_another_monitor() -> None:
     assert found(table.letters) is not None
     assert found(table.letters[::-1].copy()) is None
     broken = {text: {**model.likely[text], "low": [[1]], "high": [[0]]}}
-    with pytest.raises(InvalidModel, match="no proper ends"):
+    with pytest.raises(InvalidModel, match="ends are not in order"):
         likely_for(broken, text, HORIZON_S, table.automaton, table.letters)
 
 

@@ -242,7 +242,7 @@ def test_a_model_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
         yield from episodes
         model.write_bytes(learned.model("tiny-road").read_bytes())
 
-    with pytest.raises(InvalidInput, match="the model was changed meanwhile"):
+    with pytest.raises(InvalidInput, match="the model was changed during the run"):
         measure(wanted, Here(), tmp_path / "runs", rewritten)
 
 

@@ -180,7 +180,7 @@ def test_pictures_that_cannot_be_kept_spoil_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = filmed(tmp_path / "a.scene.jsonl", Camera((300, 400)), 2)
-    assert "no RGB picture" in found.problem and not found.moments
+    assert "not an RGB image" in found.problem and not found.moments
     monkeypatch.setattr(rendering, "MAX_RUN_CHARS", 700)
     found = filmed(tmp_path / "b.scene.jsonl", Camera(), 9)
     assert found.pictures and "more than 4 MB" in found.problem

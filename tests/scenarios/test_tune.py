@@ -197,7 +197,7 @@ def test_too_few_clean_runs_give_no_threshold_and_no_policy() -> None:
     for why in found.without.values():
         clean, needed = int(why.split()[0]), int(why.split()[-4])
         assert why.endswith(" more clean runs") and clean + needed == 29
-    with pytest.raises(InvalidInput, match="no threshold keeps the promise"):
+    with pytest.raises(InvalidInput, match="no threshold keeps the guarantee"):
         tuned_policy(found, Policy(), "alert")
 
 
@@ -212,7 +212,7 @@ def test_training_runs_come_out_again_or_are_refused(tmp_path: Path) -> None:
     content["training"]["files"][-1]["sha256"] = "0" * 64
     changed = tmp_path / "changed.json"
     write_json(changed, content)
-    with pytest.raises(InvalidInput, match="seeds? .*119 comes? out differently now"):
+    with pytest.raises(InvalidInput, match="seeds? .*119 comes? differently now"):
         training_runs(ROAD, changed, Here(), tmp_path / "b")
     del content["training"]["files"]
     write_json(changed, content)

@@ -160,7 +160,7 @@ def test_time_is_up() -> None:
 def test_other_actions_are_refused_by_name() -> None:
     world = HouseholdWorld()
     world.reset(1)
-    with pytest.raises(InvalidInput, match="knows no action 'fly'"):
+    with pytest.raises(InvalidInput, match="has no action 'fly'"):
         world.step(Action("fly"))
 
 

@@ -196,8 +196,8 @@ def test_a_run_is_reproduced_without_its_model(
     assert "4.jsonl" in str(other.error)
     (replies / "4.jsonl").write_bytes((replies / "3.jsonl").read_bytes())
     other = Runner(scenario(tmp_path, how="replay", **kept)).run(4)
-    assert "asked something else" in str(other.error)
-    assert "line 2: the model is asked something else" in str(other.error)
+    assert "recorded for another question" in str(other.error)
+    assert "line 2: this reply was recorded for another question" in str(other.error)
 
 
 ASKED = [Message("user", "what now?")]
@@ -210,7 +210,7 @@ def test_replies_in_another_order_or_beyond_the_end_are_told(tmp_path: Path) -> 
     again = Replayed(path)
     assert again.reply(ASKED) == Reply("a", 1, 3)
     assert again.reply([]).text == "b"
-    with pytest.raises(ReplayMismatch, match="once more than the 2 times"):
+    with pytest.raises(ReplayMismatch, match="only 2 replies are recorded"):
         again.reply(ASKED)
     with pytest.raises(ReplayMismatch, match="line 2"):
         Replayed(path).reply([])
@@ -223,12 +223,12 @@ def test_replies_are_written_over_no_other_file(tmp_path: Path, text: str) -> No
     """A scenario says where they go, and a scenario may be anyone's."""
     path = tmp_path / "3.jsonl"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(InvalidInput, match="holds no replies"):
+    with pytest.raises(InvalidInput, match="not a file of replies"):
         Recording(Scripted("a"), "m", path)
     assert path.read_text(encoding="latin-1") == text
     link = tmp_path / "4.jsonl"
     link.symlink_to(path)
-    with pytest.raises(InvalidInput, match="holds no replies"):
+    with pytest.raises(InvalidInput, match="not a file of replies"):
         Recording(Scripted("a"), "m", link)
     kept = tmp_path / "5.jsonl"
     for word in "ab":

@@ -91,13 +91,13 @@ def timed(
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_player_that_never_speaks(server: Server) -> None:
-    assert "said nothing for 1 s" in timed(
+    assert "did not answer for 1 s" in timed(
         SimulatorHung, "mute", server=server, start_timeout_s=1.0
     )
 
 
 def test_a_player_that_opens_its_pipe_and_never_speaks() -> None:
-    assert "said nothing for 1 s" in timed(SimulatorHung, "late", start_timeout_s=1.0)
+    assert "did not answer for 1 s" in timed(SimulatorHung, "late", start_timeout_s=1.0)
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -122,7 +122,7 @@ def test_a_player_that_dies_in_mid_answer() -> None:
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_player_that_hangs(server: Server) -> None:
-    assert "said nothing for 0.5 s" in timed(
+    assert "did not answer for 0.5 s" in timed(
         SimulatorHung, "hangs", patience_s=0.5, server=server
     )
 

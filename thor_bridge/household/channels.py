@@ -179,7 +179,7 @@ class FifoChannel:
             if kind == END:
                 return action
             if kind != ACTION or length > MAX_ACTION_BYTES:
-                raise Disconnected(f"a field {kind} of {length} bytes is no action")
+                raise Disconnected(f"a field {kind} of {length} bytes is not an action")
             body = self._in.read(length)
             if len(body) < length:
                 raise Disconnected("the action ends in the middle")

@@ -52,7 +52,7 @@ def _loaded(path: Path, version: object) -> Mapping[str, Scene]:
     """The scenes of one version of a file, which takes seconds to read."""
     data = read_json(path)
     if not isinstance(data, dict) or not data:
-        raise InvalidInput("a scene file holds scenes by name", source=str(path))
+        raise InvalidInput("a scene file must map names to scenes", source=str(path))
     return {name: _scene(name, entry, str(path)) for name, entry in data.items()}
 
 
@@ -93,7 +93,7 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
             raise InvalidInput("the scene is too large", source=source, place=name)
         objects = tuple(_checked(complete(row)) for row in rows)
         if not all(_number(x) and _number(z) for x, z in cells):
-            raise ValueError("the grid is not of numbers")
+            raise ValueError("the grid must contain numbers")
         grid = tuple((float(x), float(z)) for x, z in cells)
     except (
         ArithmeticError,
@@ -106,7 +106,7 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
             f"not a scene: {error!r:.80}",
             source=source,
             place=name,
-            mend="`forewarn thor harvest` writes scenes from a running AI2-THOR",
+            mend="write scenes from a running AI2-THOR with `forewarn thor harvest`",
         ) from error
     if not grid:
         raise InvalidInput(

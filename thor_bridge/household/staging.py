@@ -79,7 +79,9 @@ _ABOVE_M = 5.0
 
 def add(world: World, action: Arguments) -> None:
     if len(world.cameras) >= MOST_CAMERAS:
-        raise Refused(f"there are {MOST_CAMERAS} cameras beside the robot's already")
+        raise Refused(
+            f"there are already {MOST_CAMERAS} third-party cameras, the maximum"
+        )
     camera = Camera(point(action, "position"), point(action, "rotation"))
     world.see_with((*world.cameras, _set(camera, action)))
 

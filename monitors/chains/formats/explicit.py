@@ -42,7 +42,7 @@ def recognises(head: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The lines of one file that are not empty, each split, with its place."""
+    """The non-empty lines of a file, split into fields, with their positions."""
 
     text: str
     source: str
@@ -109,7 +109,7 @@ def _transitions(lines: _Lines) -> tuple[dict[int, dict[int, Fraction]], int]:
     check_size(largest + 1, found, lines.source)
     if declared is not None and found != declared:
         raise InvalidModel(
-            f"{declared} transitions are declared, {found} are there",
+            f"{declared} transitions are declared, but {found} are listed",
             source=lines.source,
             mend="the file may be cut off",
         )

@@ -1,4 +1,4 @@
-"""Which format a file has, found by its content, and the right reader for it."""
+"""Detects a file's format by its content and chooses the reader."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def read_models(path: Path) -> tuple[Model, ...]:
     """The model or chain in a file of any format that can be read, or its models.
 
     Raises:
-        InvalidModel: With the place, if the file's content is wrong.
-        TooLarge: Before anything is built, if the chain exceeds a limit.
+        InvalidModel: The file's content is wrong; the message gives the place.
+        TooLarge: Raised before memory is allocated, if the chain exceeds a limit.
     """
     try:
         return _read(path)
@@ -104,7 +104,7 @@ def _read_json(file: _Json) -> tuple[Model, ...]:
 
 
 def _refuse_early(text: str, source: str) -> None:
-    """Refuses JSON with too many states by counting quotes, before it is parsed."""
+    """Rejects JSON with too many states before parsing it, by counting quotes."""
     begin = text.find('"states"')
     stop = text.find("]", begin)
     if begin >= 0:
@@ -122,7 +122,7 @@ def _unknown(source: str) -> InvalidModel:
 
 
 def write_csv(chain: Chain, out: TextIO) -> None:
-    """One line a transition, with the names of the states."""
+    """One line per transition, with the names of the states."""
     table = csv.writer(out, lineterminator="\n")
     table.writerow(("from", "to", "probability"))
     for i, name in enumerate(chain.states):
@@ -147,7 +147,7 @@ def chain_as_text(chain: Chain, kind: str) -> str:
 
 
 def write_chain(chain: Chain, kind: str, path: Path) -> list[Path]:
-    """Writes the chain whole or not at all; returns the files written."""
+    """Writes the chain completely or not at all; returns the files written."""
     if kind in TEXT_FORMATS:
         with atomic_text(path) as text:
             TEXT_FORMATS[kind](chain, text)
@@ -158,7 +158,7 @@ def write_chain(chain: Chain, kind: str, path: Path) -> list[Path]:
         return [path]
     if path.suffix != ".tra":
         raise InvalidInput(
-            "explicit files are written side by side",
+            "explicit files are written next to each other",
             source=str(path),
             mend="name the transition file, ending in .tra",
         )

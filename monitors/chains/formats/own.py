@@ -1,6 +1,6 @@
 """`forewarn.model/1`: counts or rows in JSON; probabilities are derived on load.
 
-`forewarn.models/1` is a list of these, each of laws of its own, for one guard.
+`forewarn.models/1` is a list of these, each for its own laws, for one guard.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def parse_models(data: object, source: str = "") -> tuple[Model, ...]:
     laws = [law for model in models for law in model.laws]
     twice = next((law for law in laws if laws.count(law) > 1), None)
     if twice is not None:
-        raise InvalidModel(f"two models are for the law {twice!r}", source=source)
+        raise InvalidModel(f"two models are for the same law, {twice!r}", source=source)
     return models
 
 
@@ -90,9 +90,7 @@ def parse_model(data: object, source: str = "") -> Model:
     """The model that a JSON object describes."""
     file = validated(_File, data, source, InvalidModel)
     if (file.counts is None) == (file.rows is None):
-        raise InvalidModel(
-            "a model has either counts or rows, and one of them", source=source
-        )
+        raise InvalidModel("a model needs either counts or rows", source=source)
     try:
         return _learned(file) if file.counts is not None else _published(file)
     except (InvalidModel, TooLarge) as error:
@@ -102,7 +100,7 @@ def parse_model(data: object, source: str = "") -> Model:
 
 
 class _Numbers:
-    """State names looked up as numbers; an error gives the place of a wrong one."""
+    """Converts state names to numbers; an error gives the place of an unknown name."""
 
     def __init__(self, states: list[str]) -> None:
         check_size(len(states))
@@ -242,7 +240,7 @@ def model_as_dict(model: Model) -> dict[str, Any]:
 
 
 def named_counts(model: Model) -> dict[str, dict[str, int]]:
-    """The counts by state name: every allowed successor, also those never seen."""
+    """The counts by state name, including allowed successors that were never seen."""
     states, counts = model.chain.states, model.counts
     if counts is None:
         return {}
@@ -277,7 +275,7 @@ def parse_probguard(data: object, source: str = "") -> Chain:
             file.states[0],
         )
         raise InvalidModel(
-            f"state_index and states disagree about {wrong!r}", source=source
+            f"state_index and states disagree on {wrong!r}", source=source
         )
 
     # Some versions write the rows by number instead of by name.

@@ -237,13 +237,15 @@ def propose(
     matrix = data.matrix
     if not matrix.unsafe or not matrix.safe:
         raise InvalidInput(
-            "no rule can be learned unless some traces are unsafe and some safe",
+            "learning rules needs both safe and unsafe traces",
             mend="label more of them",
         )
     held = held_out(matrix, holdout, seed) if holdout else 0
     training = matrix.only(matrix.labelled & ~held)
     if not training.unsafe or not training.safe:
-        raise InvalidInput("what is not held out is all safe, or all unsafe")
+        raise InvalidInput(
+            "the traces that are not held out are all safe, or all unsafe"
+        )
     groups = and_groups(training, MOST_LITERALS, LEAST_WORTH)
     chosen, trials = cautious(training, data.start, groups, seed)
     found = evolve(training, data.start, chosen, groups)

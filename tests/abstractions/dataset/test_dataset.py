@@ -235,7 +235,7 @@ def test_signals_that_only_some_runs_have_stay_theirs(tmp_path: Path) -> None:
         ({"speed": None}, "run x, frame 2: speed cannot be none"),
         ({"traffic_light": "gren"}, "frame 2: traffic_light cannot be 'gren' .*green"),
         ({"collision": None}, "frame 2: collision cannot be none"),
-        ({}, "frame 2: .* is provided, but absent from this frame"),
+        ({}, "frame 2: .* is listed in provides, but missing from this frame"),
     ],
 )
 def test_a_value_that_cannot_be_is_named_with_its_frame(
@@ -368,7 +368,7 @@ def test_files_that_are_no_parts_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidTrace, match="a.parquet: this is no whole Parquet file"):
         part_of(path)
     pq.write_table(pa.table({"speed": [1.0]}), path)
-    with pytest.raises(InvalidTrace, match="does not say that it is forewarn.traces/1"):
+    with pytest.raises(InvalidTrace, match="is not marked as forewarn.traces/1"):
         part_of(path)
     write_part(path, campaign([1]))
     path.write_bytes(path.read_bytes()[:-9])
@@ -443,7 +443,7 @@ def test_frames_have_a_number_and_a_time(tmp_path: Path, name: str) -> None:
 
     path = tmp_path / "a.parquet"
     pq.write_table(whole(path).drop_columns([name]), path)
-    with pytest.raises(InvalidTrace, match="no number or no time"):
+    with pytest.raises(InvalidTrace, match="lack a number or a time"):
         part_of(path)
 
 

@@ -91,7 +91,7 @@ def test_an_unknown_state_is_answered_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("part", "value", "said"),
     [
-        ("indptr", [0, 1], "differ in number"),
+        ("indptr", [0, 1], "not as many"),
         ("indptr", [0, 2, 1], "not ascending"),
         ("indptr", [0, 0, 2], "'a' has no row"),
         ("indices", [1, 9], "number 9 of 2"),

@@ -347,7 +347,7 @@ def test_impossible_intervals_are_refused_by_state() -> None:
 
 def test_a_model_without_counts_has_no_intervals() -> None:
     chain = Chain.from_rows(["a"], {0: {0: 1.0}})
-    with pytest.raises(InvalidModel, match="need counts"):
+    with pytest.raises(InvalidModel, match="need transition counts"):
         model_intervals(Model(chain), 0.05)
 
 

@@ -129,7 +129,7 @@ def test_end_is_never_smoothed_into_rows_that_did_not_end() -> None:
 
 def test_end_is_not_a_name_for_a_state() -> None:
     for support in (Support("observed"), Support("all")):
-        with pytest.raises(InvalidInput, match="as is the end of a trace"):
+        with pytest.raises(InvalidInput, match="the name of the end of a trace"):
             learn(tally("a END"), support, Fraction(0), "absorb")
     model = learn(tally("a END"), Support("observed"), Fraction(0), "ignore")
     assert model.chain.end is None and model.chain.index("END") == 0
@@ -164,9 +164,9 @@ def test_nothing_is_counted_in_end_itself() -> None:
 @pytest.mark.parametrize(
     ("trace", "said"),
     [
-        ("a c", "from 'a' to 'c', which the support does not allow"),
-        ("a b a", "from 'b' to 'a', which the support does not allow"),
-        ("e a", "the state 'e' occurs, which the support does not know"),
+        ("a c", "from 'a' to 'c', but the support does not allow it"),
+        ("a b a", "from 'b' to 'a', but the support does not allow it"),
+        ("e a", "the state 'e' occurs, but is not in the support"),
     ],
 )
 def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:
@@ -178,8 +178,8 @@ def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ([], "a support is an object"),
-        ({}, "a support is an object"),
+        ([], "a support must be an object"),
+        ({}, "a support must be an object"),
         ({"a": "b"}, "S.json: a: the allowed successors must be a list"),
         ({"a": [1]}, "S.json: a: the allowed successors must be a list"),
         ({"a": ["b", 1]}, "S.json: a: the allowed successors must be a list"),

@@ -99,11 +99,11 @@ def test_a_name_with_two_meanings_is_refused_unless_they_are_one() -> None:
     labelling = Labelling(chain)
     assert states('"crash"', labelling) == ["crash"]
     assert (
-        'column 1: the name "calm" means a label and a state, which differ'
+        'column 1: the name "calm" means a label and also a different state'
         in refusal('"calm"', labelling)
     )
     for name in ("crash", "deadlock"):
-        with pytest.raises(InvalidProperty, match=f"{name}' already means a"):
+        with pytest.raises(InvalidProperty, match=f"{name}' is already used for a"):
             define(labelling, f"{name}=s=calm")
 
 
@@ -115,7 +115,7 @@ def test_definitions_use_what_is_defined_before() -> None:
     assert states("quiet", labelling) == ["a1"]
     assert tuple(labelling.definitions) == ("a", "quiet")
     with pytest.raises(
-        InvalidProperty, match="the name 'a' already means a definition"
+        InvalidProperty, match="the name 'a' is already used for a definition"
     ):
         define(labelling, "a=true")
 

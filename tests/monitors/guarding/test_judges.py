@@ -164,7 +164,7 @@ def test_what_judges_called_for_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = _recorded(tmp_path)
-    with pytest.raises(InvalidInput, match="no judge has the format 'test'"):
+    with pytest.raises(InvalidInput, match="'test' is not a known format of a judge"):
         replay(record)
     monkeypatch.setitem(MAKERS, "test", _remade())
     assert replay(record) == (3, None)

@@ -138,7 +138,7 @@ def test_a_line_that_is_no_review_no_event_and_no_end_breaks_the_record(
     path = tmp_path / "a.run.jsonl"
     with RunRecord(path, {"seed": 7}) as record:
         record._line({"sequence": 1, "time_s": 0.1, "signals": {}})
-    with pytest.raises(BrokenRecord, match="line 2: neither a review nor an event"):
+    with pytest.raises(BrokenRecord, match="line 2: not a review, an event"):
         list(read_record(path))
 
 

@@ -132,7 +132,7 @@ def test_every_policy_reads_back_or_is_not_made(
         chosen = Policy(rules=rules)
     except InvalidPolicy as error:
         # Either no risk reaches a step, or two forms at one risk contradict each other.
-        assert "would never begin" in str(error) or "is not severer" in str(error)
+        assert "would never begin" in str(error) or "is not more severe" in str(error)
         return
     read = Policy.from_dict(json.loads(json.dumps(chosen.as_dict())), "p")
     assert Policy.from_dict(read.as_dict(), "p") == read
@@ -164,7 +164,7 @@ def test_rules_that_never_act_make_no_policy(rules: dict[str, Any]) -> None:
         ({"rules": [{"law": "*", "thresholds": {"stop": 1.5}}]}, "not a probability"),
         (
             {"rules": [{"law": "*", "thresholds": {"stop": 0.3, "alert": 0.6}}]},
-            "alert comes after stop but is not severer",
+            "alert comes after stop but is not more severe",
         ),
         ({"rules": [{"law": "a", "thresholds": {"stop": 0.5}}] * 2}, "two rules"),
         ({"rules": [{"law": "a", "thresholds": {}}]}, "would never act"),
@@ -290,7 +290,7 @@ def test_a_calibration_reads_back_and_has_to_rise() -> None:
     found = policy(calibration={"no_collision": [[0.25, 0.125], [0.5, 0.75]]})
     assert found == Policy(calibration={"no_collision": curve})
     assert Policy.from_dict(found.as_dict(), "p.yaml") == found
-    with pytest.raises(InvalidInput, match="does not rise") as error:
+    with pytest.raises(InvalidInput, match="decreases") as error:
         policy(calibration={"no_collision": [[0.5, 0.5], [0.25, 0.75]]})
     assert "calibration, law no_collision" in str(error.value)
 
@@ -305,8 +305,8 @@ def test_laws_without_a_rule_are_told_and_none_ruled_is_refused() -> None:
     with pytest.raises(InvalidPolicy) as refused:
         policy.without_rule(["c", "d"])
     assert str(refused.value) == (
-        "the policy mine has a rule for a, b, and what is watched is c, d (give one of"
-        " them a rule, or write one for any law, '*')"
+        "the policy mine has a rule for a, b, but the watched laws are c, d (add"
+        " a rule for one of them, or for any law ('*'))"
     )
 
 

@@ -96,7 +96,7 @@ def test_a_review_that_the_record_never_heard_of_ends_it(
     monkeypatch.setattr(sys.modules[__name__], "RunRecord", Deaf)
     lines = read_record(recorded(tmp_path, *FRAMES))
     assert len(list(itertools.islice(lines, 3))) == 3
-    with pytest.raises(BrokenRecord, match="no end line"):
+    with pytest.raises(BrokenRecord, match="no last line"):
         next(lines)
 
 
@@ -174,8 +174,8 @@ def test_an_error_leaves_the_record_without_an_end(tmp_path: Path) -> None:
     with pytest.raises(BrokenRecord) as cut:
         lines_of(path)
     assert str(cut.value) == (
-        f"{path}: after line 1: it has no end line: it was not closed, or its end was"
-        " cut off (what stands before is verified and can be replayed)"
+        f"{path}: after line 1: it has no last line: it was not closed, or its end was"
+        " cut off (everything before it is intact and can be replayed)"
     )
 
 
@@ -273,7 +273,7 @@ def test_it_reads_sixteen_mebibytes_in_a_line() -> None:
         ),
         (b'{"format": "forewarn.run/1", "hash": "0"}\n', "line 1: was changed after"),
         (b'{"format"', "line 1: the record is cut in the middle of this line"),
-        (b"", "after line 0: it has no end line"),
+        (b"", "after line 0: it has no last line"),
     ],
 )
 def test_what_is_no_record_says_why(content: bytes, said: str, tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_once_a_line_could_not_be_written_none_is(tmp_path: Path) -> None:
             record.event("done")
     record.close()
     assert record.path.read_bytes() == whole
-    with pytest.raises(BrokenRecord, match="after line 2: it has no end line"):
+    with pytest.raises(BrokenRecord, match="after line 2: it has no last line"):
         lines_of(record.path)
 
 
@@ -348,7 +348,7 @@ def test_once_it_could_not_be_recorded_no_frame_passes(tmp_path: Path) -> None:
     for i, frame in enumerate(FRAMES):
         disk.full = i == 0
         assert guard.review(frame).kind == "stop", i
-    with pytest.raises(BrokenRecord, match="after line 2: it has no end line"):
+    with pytest.raises(BrokenRecord, match="after line 2: it has no last line"):
         lines_of(record.path)
 
 
@@ -420,7 +420,7 @@ def test_an_interrupt_ends_a_record_in_order(tmp_path: Path) -> None:
 def test_no_record_is_written_over_another(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES[:1])
     before = path.read_bytes()
-    with pytest.raises(InvalidInput, match="there is a record already"):
+    with pytest.raises(InvalidInput, match="a record with this name exists already"):
         RunRecord(path, {})
     assert path.read_bytes() == before
 

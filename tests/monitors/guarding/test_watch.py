@@ -249,7 +249,9 @@ def test_predicates_that_cannot_hold_together_are_a_fault() -> None:
     watch = watching()
     # Standing still and faster than 60 km/h: no frame says so.
     impossible = int("1101"[::-1], 2) & ~4
-    with pytest.raises(SignalFault, match="in a combination that cannot be"):
+    with pytest.raises(
+        SignalFault, match="in a combination that the abstraction excludes"
+    ):
         for law in watch.laws:
             law._columns.clear()
             law.column(impossible)
@@ -273,7 +275,7 @@ def test_states_never_left_in_training_are_unknown() -> None:
     ).unknown
     counts = Counts.from_rows([{}] * 4)
     chain, _ = smoothed_chain(list(STATES.values()), counts, Fraction(0))
-    with pytest.raises(InvalidModel, match="no state that was ever left in training"):
+    with pytest.raises(InvalidModel, match="every training run stayed in one state"):
         watching(replace(learned, chain=chain, counts=counts))
 
 
@@ -399,18 +401,19 @@ def refused(learned: Model, laws: Sequence[str] = (), **changes: Any) -> str:
 def test_what_cannot_be_watched_is_said() -> None:
     plain = model()
     assert refused(replace(plain, abstraction=None)) == (
-        "m.json: its states are not those of an abstraction, so no frame has one"
+        "m.json: its states do not come from an abstraction, so"
+        " they cannot be computed from frames"
         " (learn it from traces with --abstraction or --law)"
     )
     assert refused(replace(plain, period_s=None)) == (
-        "m.json: it does not say the time between two states"
-        " (learn it from traces that carry period_s)"
+        "m.json: it does not state the time between two states"
+        " (learn it from traces with period_s)"
     )
     assert refused(replace(plain, laws=())) == (
         "m.json: it was learned for no law (name laws with --law)"
     )
     assert refused(plain, horizon_s=0.1 * MAX_HORIZON + 0.1) == (
-        "m.json: a horizon of 10000.1 s is more than 100000 of its periods"
+        "m.json: a horizon of 10000.1 s is more than 100000 of its model's periods"
     )
     assert "m.json" in refused(replace(plain, laws=("always (",)))
     asked = refused(plain, ["always ("])
@@ -422,7 +425,7 @@ def test_a_horizon_may_be_so_long_and_no_longer(
 ) -> None:
     monkeypatch.setattr(loading, "MAX_HORIZON", 4)
     assert len(watching(horizon_s=0.4).laws) == 2
-    assert "more than 4 of its periods" in refused(model(), horizon_s=0.41)
+    assert "more than 4 of its model's periods" in refused(model(), horizon_s=0.41)
 
 
 def test_the_clock_is_the_model_s_or_else_the_abstraction_s() -> None:
@@ -441,10 +444,10 @@ def test_the_clock_is_the_model_s_or_else_the_abstraction_s() -> None:
     [
         ({"period_s": 100.0}, 3.0, "100 s apart, which is more than the horizon of 3"),
         ({"period_s": 0.2, "ticks_s": 0.1}, 3.0, "0.2 s apart, and those of its abst"),
-        ({}, -1.0, "a horizon of -1 s looks nowhere ahead"),
-        ({}, 0.0, "a horizon of 0 s looks nowhere ahead"),
-        ({}, math.nan, "a horizon of nan s looks nowhere ahead"),
-        ({}, math.inf, "a horizon of inf s looks nowhere ahead"),
+        ({}, -1.0, "a horizon of -1 s is not above zero"),
+        ({}, 0.0, "a horizon of 0 s is not above zero"),
+        ({}, math.nan, "a horizon of nan s is not above zero"),
+        ({}, math.inf, "a horizon of inf s is not above zero"),
     ],
 )
 def test_times_that_do_not_fit_are_refused(

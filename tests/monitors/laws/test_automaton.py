@@ -290,7 +290,7 @@ def test_the_papers_variant_counts_seconds_on_the_clock() -> None:
      "always (once a -> eventually[0, 2 steps] b)"],
 )  # fmt: skip
 def test_the_paper_defines_bounded_response_alone(text: str) -> None:
-    with pytest.raises(InvalidExpression, match="bounded response alone"):
+    with pytest.raises(InvalidExpression, match="only for bounded response"):
         law(text, semantics="paper")
     with pytest.raises(InvalidExpression, match="unknown semantics 'papre'"):
         law(text, semantics="papre")
@@ -497,12 +497,12 @@ def test_only_letters_that_frames_can_show_are_kept() -> None:
     automaton = law("always (speed < 0.5 -> eventually[0, 2 steps] speed > 5)")
     assert automaton.letters == (0, 1, 2)
     assert automaton.column(2) == 2
-    with pytest.raises(InvalidExpression, match=r"never speed < 0\.5 and speed > 5"):
+    with pytest.raises(InvalidExpression, match=r"speed < 0\.5 and speed > 5"):
         automaton.column(3)
-    with pytest.raises(InvalidExpression, match="as if never"):
+    with pytest.raises(InvalidExpression, match="on the assumption that"):
         automaton.column(-1)
     either = compile_law(automaton.formula, letters=[1, 2])
-    neither = r"never not \(speed < 0\.5\) and not \(speed > 5\)$"
+    neither = r"not \(speed < 0\.5\) and not \(speed > 5\) never holds$"
     with pytest.raises(InvalidExpression, match=neither):
         either.column(0)
 
@@ -626,7 +626,7 @@ def test_a_clock_that_does_not_tick_is_refused(period: float) -> None:
         ("always (a -> eventually[3 steps,] b)", "can never be seen broken"),
         ("always once eventually[0, 2 steps] a", "looks into the future from inside"),
         ("always (a since next b)", "looks into the future from inside"),
-        ("always (a -> eventually[0, 2 s] b)", "2 s needs a clock"),
+        ("always (a -> eventually[0, 2 s] b)", "a time in s needs a clock"),
         ("always (a -> eventually[0, 2000000 steps] b)", "is more than 1000000 steps"),
     ],
 )

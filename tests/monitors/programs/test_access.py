@@ -150,11 +150,11 @@ def test_a_table_in_a_request_compiles_to_the_same() -> None:
         ({"roles": {"a": {"x": [], "X": []}}}, "the database of a appears twice"),
         (
             {"roles": {"a": {"x": ["p"]}}, "databases": {"x": ["q"]}},
-            "a is granted 'p', which x does not have",
+            "a is granted 'p', but x has no such column",
         ),
         (
             {"roles": {"a": {"y": []}}, "databases": {"x": []}},
-            "a is granted an unknown database 'y'",
+            "a is granted the unknown database 'y'",
         ),
         ({"rolls": {}}, "unknown key 'rolls'"),
         ([], "expected a mapping"),

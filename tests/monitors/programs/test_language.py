@@ -115,16 +115,25 @@ if CheckAccess(needed=needed, allowed={})[0]:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('if user["age"] < 18:\n    pass', "there is no user here"),
-        ('if frame["fog"] < 18:\n    pass', 'line 1: there is no frame["fog"]'),
+        ('if user["age"] < 18:\n    pass', "user does not exist here"),
+        ('if frame["fog"] < 18:\n    pass', 'line 1: frame["fog"] does not exist'),
         ('if "a" < 18:\n    pass', "line 1 compares a text as if it were a number"),
         ("if None < 18:\n    pass", "line 1 compares nothing as if it were a number"),
         ("if [1] == [1]:\n    pass", "line 1 compares a list"),
-        ("if 1:\n    pass", "line 1 tests a number, not whether something is so"),
-        ('if not "":\n    pass', "line 1 tests a text, not whether something is so"),
-        ("for x in 3:\n    pass", "line 1 goes through a number"),
+        (
+            "if 1:\n    pass",
+            "line 1 uses a number as a condition; it must be true or false",
+        ),
+        (
+            'if not "":\n    pass',
+            "line 1 uses a text as a condition; it must be true or false",
+        ),
+        ("for x in 3:\n    pass", "line 1 loops over a number, which is not a list"),
         ("a, b = [1]", "a list is not 2 values"),
-        ("if 1 in 2:\n    pass", "line 1 looks for a number in a number"),
+        (
+            "if 1 in 2:\n    pass",
+            "line 1 looks for a number in a number, which cannot contain it",
+        ),
         ("x = Count(3)", "a number cannot be counted"),
         ('x = AllowedTo("a", "b")', "the table is a text, not a mapping"),
     ],
@@ -199,11 +208,11 @@ def test_lists_of_lists_of_lists_run_out_of_steps() -> None:
         ("x = user is log", "line 1: `is` stands before None alone"),
         ('x = {"a": 1, "a": 2}', "line 1: the key 'a' appears twice"),
         ("ｘ = 1", "line 1: the name x is not written in plain letters"),
-        ("x = 1 # \u202e", "it holds marks that people cannot see"),
+        ("x = 1 # \u202e", "it contains invisible characters"),
         ("x = " + "[" * 30 + "]" * 30, "line 1: it is nested more than 20 deep"),
         ("x = 1\n" * 40_000, "it is longer than 64000 characters"),
         ("x=1;" * 9_000, "it is longer than 8000 words and marks"),
-        ("x = (", "line 1: it is not Python's syntax"),
+        ("x = (", "line 1: it is not valid Python syntax"),
     ],
 )
 def test_what_is_not_in_the_language_is_refused_with_its_line(
@@ -222,9 +231,9 @@ def test_what_it_calls_and_reads_is_known_before_it_runs() -> None:
 def test_functions_describe_themselves_to_who_writes_programs() -> None:
     lines = TOOLS.described()
     assert lines[0].startswith("CheckAccess(allowed, needed): Whether something")
-    with pytest.raises(InvalidInput, match="does not say what it does"):
+    with pytest.raises(InvalidInput, match="has no description"):
         function(lambda x: x, "Silent")
-    with pytest.raises(InvalidInput, match="two functions Same"):
+    with pytest.raises(InvalidInput, match="two functions named Same"):
         Toolbox([*STANDARD, *STANDARD[2:3]])
 
 

@@ -47,7 +47,7 @@ LAW = "always (traffic_light == red -> eventually[0, 2 steps] speed <= 0.5 km/h)
 
 def test_frames_have_states_where_the_model_has_an_abstraction() -> None:
     chain = Chain.from_rows(["11"], {0: {0: Fraction(1)}})
-    with pytest.raises(InvalidModel, match="m.json: its states are not those of an"):
+    with pytest.raises(InvalidModel, match="m.json: its states do not come from an"):
         needed_abstraction(Model(chain), "m.json")
     found = needed_abstraction(Model(chain, abstraction=ABSTRACTION.as_dict()))
     assert found.fingerprint() == ABSTRACTION.fingerprint()
@@ -116,10 +116,10 @@ def test_what_the_abstraction_does_not_decide_is_refused() -> None:
 def test_a_letter_that_was_ruled_out_is_named() -> None:
     automaton = compile_law(parse_formula("always (a -> next b)"), letters=[0, 1, 2])
     chain = Chain.from_dense(["x", "y"], np.eye(2))
-    with pytest.raises(InvalidModel, match=r"state 'y' just these hold: a, b;"):
+    with pytest.raises(InvalidModel, match=r"state 'y' exactly these hold: a, b;"):
         letters_of_states(chain, automaton, truth_in_sets({"a": [1], "b": [1]}, 2))
     never_alone = compile_law(parse_formula("always (a -> next b)"), letters=[0, 1, 3])
-    with pytest.raises(InvalidModel, match=r"state 'y' just these hold: b;"):
+    with pytest.raises(InvalidModel, match=r"state 'y' exactly these hold: b;"):
         letters_of_states(chain, never_alone, truth_in_sets({"a": [], "b": [1]}, 2))
 
 

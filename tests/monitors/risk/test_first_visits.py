@@ -127,7 +127,7 @@ def test_a_file_with_more_outcomes_than_visits_is_rejected() -> None:
     with pytest.raises(InvalidModel, match="more outcomes than visits"):
         load_watch(parse_model(content), horizon_s=2.0)
     kept["pairs"] = [[0, 99, 3, 2, 0]]
-    with pytest.raises(InvalidModel, match="no pair of states"):
+    with pytest.raises(InvalidModel, match="an unknown pair of states"):
         load_watch(parse_model(content), horizon_s=2.0)
 
 

@@ -325,7 +325,7 @@ def test_run_logs_are_read_without_a_label(tmp_path: Path) -> None:
 def test_a_log_that_is_none_says_so(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(json.dumps({"intermediate_steps": [{"action": "x"}]}))
-    with pytest.raises(InvalidInput, match="line 1: not a log of AgentSpec's"):
+    with pytest.raises(InvalidInput, match="line 1: not a log of AgentSpec"):
         read_labelled(path)
 
 

@@ -268,7 +268,7 @@ def test_a_program_that_is_too_long_to_be_read_is_a_fault() -> None:
 
 def test_a_rule_of_another_domain_is_not_left_unasked() -> None:
     rules = "name: a, domain: code, before: any, when: deletes"
-    with pytest.raises(InvalidRules, match="only rules of household would be asked"):
+    with pytest.raises(InvalidRules, match="only rules for household are checked"):
         RuleJudge(rule_set(rules))
     RuleJudge(rule_set(f"{rules}, mode: 'off'"))
 

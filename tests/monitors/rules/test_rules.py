@@ -99,9 +99,9 @@ def test_a_file_written_reads_back(tmp_path: Path, rules: RuleSet) -> None:
     ("old", "new", "said"),
     [
         ("before: pour", "befor: pour", "did you mean before"),
-        ("before: pour, ", "", "a rule has one of"),
+        ("before: pour, ", "", "needs exactly one of"),
         ("name: wet", "name: heat", "two rules"),
-        ("enforce: ask", "enforce: substitute", "say what instead"),
+        ("enforce: ask", "enforce: substitute", "name the other action"),
         ("domain: household", "domain: househld", "did you mean household"),
     ],
 )

@@ -80,5 +80,5 @@ def test_what_cannot_be_taken_says_why(files: tuple[Path, Path]) -> None:
     with pytest.raises(InvalidRules, match="kept are 1"):
         roll_back(rules, 7)
     proposed.write_text(HEAD.replace("household", "code") + "- {name: a, before: any}")
-    with pytest.raises(InvalidRules, match="its rules are of code"):
+    with pytest.raises(InvalidRules, match="its rules are for code"):
         take_in_shadow(rules, proposed)

@@ -573,7 +573,7 @@ def test_a_tool_that_runs_at_the_provider_is_an_error(way: str) -> None:
             return agent.invoke(start)
         return asyncio.run(agent.ainvoke(start))
 
-    with pytest.raises(InvalidInput, match="'web_search' does not run here"):
+    with pytest.raises(InvalidInput, match="'web_search' does not run in this process"):
         drive()
     assert drive(harmless=["web_search"])["messages"][-1].content == "done"
 

@@ -353,7 +353,7 @@ def test_a_tool_of_an_mcp_server_is_refused() -> None:
 
 def test_a_tool_that_runs_elsewhere_is_refused() -> None:
     guard = Kitchen().guard(policy("stop"))
-    with pytest.raises(InvalidInput, match="nobody can guard it"):
+    with pytest.raises(InvalidInput, match="so it cannot be guarded"):
         guarded_tools([WebSearchTool()], guard)
     search = WebSearchTool()
     assert guarded_tools([search], guard, harmless=[search.name]) == [search]

@@ -81,8 +81,8 @@ def test_each_vehicle_in_turn_may_be_the_ego() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"files": FILES, "ego": 1004}, "nobody with the id 1004 drives"),
-        ({"files": FILES, "ego": 1005}, "nobody with the id 1005 drives"),
+        ({"files": FILES, "ego": 1004}, "no vehicle with the id 1004 moves"),
+        ({"files": FILES, "ego": 1005}, "no vehicle with the id 1005 moves"),
         ({"files": "nothing/*.xml"}, "there is no file"),
     ],
 )
@@ -112,7 +112,7 @@ def test_bodies_that_meet_collide(tmp_path: Path) -> None:
     (told,) = json.loads(done.stdout)["results"]
     assert 4.0 < told["first_violation_s"] < 6.0
     done = CliRunner().invoke(main, [*arguments, "--ego", "7"])
-    assert done.exit_code == 2 and "nobody with the id 7" in done.stderr
+    assert done.exit_code == 2 and "no vehicle with the id 7" in done.stderr
 
 
 def test_it_is_drawn_with_its_lanes_lights_and_people() -> None:

@@ -170,7 +170,7 @@ def test_what_is_no_environment_is_refused() -> None:
         car(env="CartPole-v1", options={"colour": "red"})
     with pytest.raises(InvalidInput, match="no function"):
         car(env="nowhere.at_all:make")
-    with pytest.raises(InvalidInput, match="needs a world that is one"):
+    with pytest.raises(InvalidInput, match="needs a world of that kind"):
         from forewarn.plugins.tiny import TinyWorld
 
         EnvPilot(policy=faster).propose(TinyWorld().reset(1))
@@ -280,9 +280,9 @@ def nothing(): ...
         ("mine.py:P", "mine.py:Big",
          "act: action is [7.0], not in the action space Box"),
         ("mine.py:P", "mein.py:P",
-         "which should hold P (did you mean mine.py?)"),
+         "in which P should be (did you mean mine.py?)"),
         ("mine.py:E", "mine.py:nothing",
-         "gives None, which is no gymnasium.Env"),
+         "returns None, which is not a gymnasium.Env"),
         ("info.speed", "info.sped",
          "signals: speed: info has no 'sped' (did you mean speed?)"),
         ("info.speed", '"observation[3]"',

@@ -335,7 +335,7 @@ def test_a_reset_that_fails_leaves_no_part_to_be_judged() -> None:
 def test_an_actuator_that_gives_no_action_is_an_error() -> None:
     env = guarded(Servant())
     env.reset(seed=1)
-    with pytest.raises(Exception, match="the actuator gave no action for stop"):
+    with pytest.raises(Exception, match="the actuator returned no action for stop"):
         for _ in range(100):
             env.step(FASTEST)
     env.close()

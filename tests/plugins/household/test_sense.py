@@ -110,9 +110,9 @@ def test_every_predicate_of_the_vocabulary_can_be_decided() -> None:
     ("text", "says"),
     [
         ("is_insid(Fork, Microwave)", "did you mean is_inside"),
-        ("is_inside(Fork)", "not about 2 objects"),
-        ("is_open(Mug; rm)", "not about 1"),
-        ("speed", "no object predicate"),
+        ("is_inside(Fork)", "does not take 2 objects"),
+        ("is_open(Mug; rm)", "does not take 1"),
+        ("speed", "not an object predicate"),
     ],
 )
 def test_what_is_no_predicate_is_refused(text: str, says: str) -> None:

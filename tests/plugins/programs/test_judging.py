@@ -83,8 +83,8 @@ def test_programs_count_calls_and_judge_texts() -> None:
     ("condition", "problem"),
     [
         ("count[0, 60 s] failed > 3", "write count"),
-        ("eventually x", "speaks of the future"),
-        ("unheard_of", "no predicate is called"),
+        ("eventually x", "refers to the future"),
+        ("unheard_of", "there is no predicate"),
     ],
 )
 def test_a_condition_that_does_not_parse_is_rejected(
@@ -98,7 +98,7 @@ def test_a_program_that_cannot_judge_denies_in_its_own_name() -> None:
     turn_on = Action("turn_on", {"object": "StoveKnob"})
     found = _judged(STOVE, {}, turn_on)
     assert found is not None and found.kind == "skip"
-    assert found.rule == "rules of the house" and "there is no user" in found.reason
+    assert found.rule == "rules of the house" and "user does not exist" in found.reason
 
 
 def test_in_snow_the_car_is_told_its_speed() -> None:
@@ -131,7 +131,7 @@ def test_what_every_predicate_says_is_there_to_ask() -> None:
     judge.judge(Frame(0.0, 0), Action("pick", {"object": "Mug"}))
     found = judge.judge(Frame(1.0, 1, {"last_action_succeeded": True}), thrown)
     assert found is not None and found.kind == "skip"
-    with pytest.raises(InvalidInput, match="no predicate is called 'no_such'"):
+    with pytest.raises(InvalidInput, match="there is no predicate 'no_such'"):
         ProgramJudge(_file('if holds["no_such"]:\n    deny("x")'), {})
 
 
@@ -141,7 +141,7 @@ def test_a_record_keeps_enough_to_make_the_judge_again() -> None:
     turn_on = Action("turn_on", {"object": "StoveKnob"})
     assert again.judge(Frame(0, 0), turn_on) == judge.judge(Frame(0, 0), turn_on)
     assert again.rules == judge.rules
-    with pytest.raises(InvalidInput, match="no judge has the format 'x'"):
+    with pytest.raises(InvalidInput, match="'x' is not a known format of a judge"):
         make_judge({"format": "x"})
 
 

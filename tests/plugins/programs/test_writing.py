@@ -108,7 +108,7 @@ def test_a_broken_program_is_repaired_at_most_three_times() -> None:
     chat = Scripted(PLAN, BROKEN, "no program at all", FAULTY, GOOD)
     written = Writer(chat, toolbox()).write(RULES, AGENT, STOVE)
     assert written.repairs == 3
-    assert 'there is no user["age"]' in chat.words
+    assert 'user["age"] does not exist' in chat.words
     assert "an import does not stand in this language" in chat.words
     never = Scripted(PLAN, *[BROKEN] * 9)
     with pytest.raises(NotWritten, match="after 3 repairs: line 1: an import"):

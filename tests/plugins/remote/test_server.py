@@ -156,7 +156,7 @@ def test_who_does_not_show_the_token_is_told_nothing(line: Line, first: bytes) -
         (b"{}", "a frame has no sequence"),
         (b"nonsense", "not JSON"),
         (hello(), "a second hello"),
-        (frame(0, {"speed": []}), "neither number nor name"),
+        (frame(0, {"speed": []}), "neither a number nor a name"),
         (b'{"sequence": NaN}', "NaN is not a number"),
     ],
 )
@@ -267,7 +267,7 @@ def test_no_more_than_so_many_at_once(server: GuardServer) -> None:
     assert all(line.read() is not None for line in lines)
     late = Line(server).send(hello())
     answer = late.read()
-    assert answer is not None and "it guards 16 loops already" in answer["error"]
+    assert answer is not None and "it already guards 16 loops" in answer["error"]
     assert late.read() is None
     late.close()
     lines[0].close()
@@ -323,9 +323,9 @@ def test_closing_while_a_connection_is_taken_in() -> None:
 @pytest.mark.parametrize(
     ("host", "port", "token", "problem"),
     [
-        ("0.0.0.0", 0, TOKEN, "not an address of this machine alone"),  # noqa: S104
-        ("192.0.2.1", 0, TOKEN, "not an address of this machine alone"),
-        ("no.such.host.invalid", 0, TOKEN, "not an address of this machine alone"),
+        ("0.0.0.0", 0, TOKEN, "not a loopback address"),  # noqa: S104
+        ("192.0.2.1", 0, TOKEN, "not a loopback address"),
+        ("no.such.host.invalid", 0, TOKEN, "not a loopback address"),
         ("127.0.0.1", 99_999, TOKEN, "99999 is no port"),
         ("127.0.0.1", 0, "short", "at least 16 characters"),
     ],

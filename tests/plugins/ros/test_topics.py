@@ -71,7 +71,9 @@ def test_a_topic_that_falls_silent_is_told() -> None:
     topics = Topics(load_topics(AUTOWARE))
     for topic, said in ((OBJECTS, {"objects": []}), (LIGHTS, lights())):
         topics.take(topic, said, 0.0)
-    with pytest.raises(InvalidInput, match="objects has said nothing for 1.5 s"):
+    with pytest.raises(
+        InvalidInput, match="there has been no message on .*objects for 1.5 s"
+    ):
         topics.take(EGO, odometry(0.0, 5.0), 1.5)
 
 
@@ -80,7 +82,7 @@ def test_a_topic_that_falls_silent_is_told() -> None:
     [
         ({"objects": [{}]}, "no field 'kinematics'"),
         ({"objects": [thing(pose(0.0), {"linear": {"x": None, "y": 0}})]}, "no number"),
-        ({"objects": [LEADS] * 1001}, "more than 1000 are listed"),
+        ({"objects": [LEADS] * 1001}, "lists more than 1000"),
         ({}, "no field 'objects'"),
     ],
 )

@@ -112,7 +112,10 @@ def test_to_foresee_leaves_the_home_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("predicate", "words"),
-    [("is_broken(Mug)", "does not tell"), ("is_near(Mug, Sink)", "does not tell")],
+    [
+        ("is_broken(Mug)", "does not provide"),
+        ("is_near(Mug, Sink)", "does not provide"),
+    ],
 )
 def test_what_the_graph_does_not_tell_is_refused(predicate: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
@@ -137,7 +140,10 @@ def test_a_graph_of_ones_own_is_read_and_another_file_refused(tmp_path: Path) ->
     frame = done(world, "[WALK] <old_radio>", "[SWITCHON] <old_radio>")
     assert frame.values["is_toggled(OldRadio)"] is True
     nobody = {"nodes": nodes[:1], "edges": []}
-    for content, words in (({"rooms": 3}, "no graph"), (nobody, "nobody")):
+    for content, words in (
+        ({"rooms": 3}, "not a VirtualHome graph"),
+        (nobody, "character"),
+    ):
         other.write_text(json.dumps(content))
         with pytest.raises(InvalidInput, match=words):
             VirtualHomeWorld(scene=str(other))

@@ -116,8 +116,8 @@ def bad_logs() -> Iterator[tuple[str, bytes, str]]:
     yield "torn packet", WHOLE[:-50], "torn at byte"
     yield "torn head", WHOLE + b"\x00\x18", "torn at byte"
     yield "no end", HEAD + FIRST[:-5], "does not end"
-    yield "no start", HEAD + packet(6, b"\0\0"), "in no frame"
-    yield "two starts", HEAD + FIRST[:-5] + SECOND, "in no frame"
+    yield "no start", HEAD + packet(6, b"\0\0"), "outside a frame"
+    yield "two starts", HEAD + FIRST[:-5] + SECOND, "outside a frame"
     yield "huge packet", HEAD + FIRST[:-5] + b"\x06\xff\xff\xff\xff", "does not fit"
     yield "backwards", HEAD + FIRST + THIRD + SECOND, "time goes from 1 to 0.5"
     yield "no time", HEAD + frame(1, float("nan")), "time goes from 0 to nan"
@@ -310,7 +310,7 @@ def test_a_log_of_another_map_loads_it(standin: Standin, folder: Path) -> None:
     (said, name, heroes), refused = standin.script(body)
     assert "Loading map Carla/Maps/tee\n" in said
     assert (name, heroes) == ("Carla/Maps/tee", 1)
-    assert "map 'TWN' not found" in refused
+    assert "there is no map 'TWN'" in refused
 
 
 def test_names_stay_in_the_folder_and_logs_must_be_logs(
@@ -339,8 +339,8 @@ def test_names_stay_in_the_folder_and_logs_must_be_logs(
     tell(world.get_map().name)
     """
     outside, refused, missing, name = standin.script(body)
-    assert all("is no name for a recording" in each for each in outside)
-    assert all("not written over" in each for each in refused[:2])
+    assert all("is not a valid name for a recording" in each for each in outside)
+    assert all("not overwritten" in each for each in refused[:2])
     assert all("torn at byte" in each for each in refused[2:])
     assert all("not found on server" in each for each in missing)
     assert name, "the server goes on"

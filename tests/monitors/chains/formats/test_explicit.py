@@ -65,7 +65,7 @@ def test_actions_in_a_fourth_column_are_passed_over(tmp_path: Path) -> None:
     [
         (
             "2 3\n0 1 1\n1 1 1\n",
-            "3 transitions are declared, 2 are there (the file may",
+            "3 transitions are declared, but 2 are listed (the file may",
         ),
         ("2 2\n0 1 1\n1 1\n", "line 3: expected FROM TO PROBABILITY, found 1 1"),
         ("2 2\n0 1 1\n1 2 1\n", "line 3: unknown state 2 of 2"),

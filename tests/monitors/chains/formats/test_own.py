@@ -119,7 +119,8 @@ def changed(data: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (changed(PUBLISHED, rows={"a": {"a": 3.0, "b": -2.0}}), "is -2"),
         (changed(PUBLISHED, alpha="1"), "alpha: alpha needs counts"),
         (changed(PUBLISHED, labels={"bad": ["c"]}), "labels.bad: unknown state 'c'"),
-        (changed(PUBLISHED, variables={"s": [0]}), "'s' misses some states"),
+        (changed(PUBLISHED, variables={"s": [0]}), "the variable 's' has no value"
+                                                   " in some states"),
         (changed(PUBLISHED, period_s=0.0), "period_s"),
     ],
 )  # fmt: skip
@@ -140,8 +141,8 @@ def test_probguard_rows_by_name_or_by_number() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"states": ["01", "10", "10"]}, "disagree about"),
-        ({"state_index": {"01": 1, "10": 0}}, "disagree about '01'"),
+        ({"states": ["01", "10", "10"]}, "disagree on"),
+        ({"state_index": {"01": 1, "10": 0}}, "disagree on '01'"),
         ({"transition_probs": {"01": {"11": "1"}}}, "01: unknown state '11'"),
         ({"transition_probs": {"01": {"01": "1/2"}}}, "'01' sums to 0.5"),
         ({"transition_probs": {"01": {"01": "3/2"}}}, "3/2 is not between 0 and 1"),

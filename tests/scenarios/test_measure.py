@@ -283,6 +283,8 @@ def test_pairs_are_made_by_seed() -> None:
         "violation_rate_guarded": 1 / 3,
         "caused": 1,
         "cut": 0.0,
+        "saved": 1,
+        "saved_arrived": None,
     }
     assert found["duration_ratio"] == pytest.approx(1.2)
     assert found["prolonged"] == 1

@@ -18,6 +18,7 @@ from forewarn.cli.command import (
     Many,
     Seed,
     command,
+    given_options,
 )
 from forewarn.cli.episodes import (
     counted,
@@ -136,6 +137,8 @@ def collect(
     facts: dict[str, Any] = {}
     told: list[str] = []
     if goal.until is None:
+        for name in given_options().keys() & {"budget", "epsilon", "delta"}:
+            raise click.UsageError(f"--{name} is for --until")
         found = campaign.run(episodes or recordings(wanted) or 100)
         refuse_total_failure(found)
     else:

@@ -173,6 +173,12 @@ _TIME_UNITS: dict[str, TimeUnit] = {
     "s": "s", "ms": "ms", "min": "min", "steps": "steps", "step": "steps",
 }  # fmt: skip
 
+_ELSEWHERE = {
+    "never": "write always not (…)",
+    "within": "write the time after the operator: eventually[0, 2 s] (…)",
+}
+"""Words that other languages have, and how to say the same here."""
+
 
 def parse_formula(
     text: str,
@@ -222,8 +228,8 @@ class _FormulaParser(ExpressionParser):
         words = [each for each in self._tokens if each.start <= at.start]
         for each in reversed(words[-4:]):
             known = each.kind != "name" or each.text in self._all_words()
-            close = "" if known else near_miss(each.text, _WORDS)
-            if close:
+            meant = _ELSEWHERE.get(each.text) or near_miss(each.text, _WORDS)
+            if close := "" if known else meant:
                 super()._fail(f"{each.text!r} is not an operator", each, mend=close)
         super()._fail(problem, token, mend=mend)
 

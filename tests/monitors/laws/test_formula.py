@@ -193,6 +193,9 @@ def test_steps_are_the_floor_of_the_decimals_as_written(
         ("a until", 8, "expected a signal or a number"),
         ("always a b", 10, "expected an operator before 'b'"),
         ("(always a) > 3", 1, "always a is not a number"),
+        ("never x < 5", 1, "'never' is not an operator (write always not (…))"),
+        ("never (x < 5)", 1, "'never' is not an operator (write always not (…))"),
+        ("eventually x < 5 within 2 s", 18, "'within' is not an operator"),
     ],
 )
 def test_errors_say_where_and_what_mends_them(

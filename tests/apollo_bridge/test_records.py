@@ -222,7 +222,7 @@ class TestBroken:
         chassis = message(channels.CHASSIS, 1.0)
         write_record(path, [(channels.LOCALIZATION.name, chassis, 1),
                             (channels.CHASSIS.name, chassis, 2)])  # fmt: skip
-        with pytest.raises(InvalidInput, match="holds apollo.canbus.Chassis, not"):
+        with pytest.raises(InvalidInput, match="contains apollo.canbus.Chassis, not"):
             drive(path)
 
     def test_without_localization_there_are_no_frames(self, tmp_path: Path) -> None:

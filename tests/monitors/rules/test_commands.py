@@ -96,7 +96,7 @@ def test_a_rule_about_commands_needs_a_tool_that_is_given_one() -> None:
     judge = RuleJudge(rules_of(RULES, "r"))
     with AgentGuard.by_laws([], judges=[judge]) as guard:
         guard.check_tools({"run": ["command"], "say": ["text"]})
-        with pytest.raises(InvalidInput, match="no-remote-code is about programs"):
+        with pytest.raises(InvalidInput, match="no-remote-code is for programs"):
             guard.check_tools({"say": ["text"]})
 
 

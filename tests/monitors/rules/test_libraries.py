@@ -215,7 +215,7 @@ def test_a_file_adds_predicates_that_build_on_each_other(tmp_path: Path) -> None
     [
         ("both:", "breaks:", "breaks is there already"),
         ("when: in_a_hurry", "when: in_hurry", "did you mean in_a_hurry"),
-        ("domain: household", "domain: code", "not of household"),
+        ("domain: household", "domain: code", "not for household"),
         ("both:", "b-th:", "cannot be the name"),
     ],
 )

@@ -170,7 +170,7 @@ def test_a_trace_that_is_wrong_says_where(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"line 2: the id 'a' appears twice"):
         read_labelled(path)
     path.write_text(line.replace('"safe"', '"fine"'))
-    with pytest.raises(InvalidInput, match=r"line 1: the label is safe"):
+    with pytest.raises(InvalidInput, match=r"line 1: the label must be safe"):
         read_labelled(path)
     path.write_text(line.replace("[]", '[{"object": "Mug"}]'))
     with pytest.raises(InvalidInput, match=r"line 1, event 0: the key 'verb'"):

@@ -57,7 +57,7 @@ class Database:
         {"sql": FORBIDDEN},
         {"request": {"steps": [{"query": FORBIDDEN}]}},
         {"code": f"import pandas as pd\npd.read_sql({FORBIDDEN!r}, db)"},
-        {"code": "lab = pd.read_csv('lab.csv')\nlab[lab.labresult > 3]"},
+        {"code": "lab = pd.read_csv('lab.csv')\nlab[lab.labresult > 3].labresult"},
     ],
 )
 def test_columns_are_found_in_what_a_tool_is_given(

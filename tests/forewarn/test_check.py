@@ -170,7 +170,7 @@ def test_an_error_says_of_what_it_is(
 
 def test_a_model_without_counts_is_named(road: Path) -> None:
     said = refused(road, "--prop", "P=? [ F s=3 ]", "--intervals")
-    assert said.startswith(f"forewarn: {road}: intervals need counts")
+    assert said.startswith(f"forewarn: {road}: intervals need transition counts")
 
 
 def test_states_named_by_digits_are_told_apart(tmp_path: Path) -> None:

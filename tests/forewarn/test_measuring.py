@@ -57,7 +57,7 @@ def test_every_baseline_stands_in_the_table(facts: dict[str, Any]) -> None:
         assert laws == {"stop_at_red", "no_collision"}
         for row in judged["laws"]:
             assert row["violating"] + row["clean"] == 40
-    assert "others on the road" in facts["baselines"]["ttc"]["skipped"]["stop_at_red"]
+    assert "other road users" in facts["baselines"]["ttc"]["skipped"]["stop_at_red"]
 
 
 def test_what_is_compared_is_worth_comparing(facts: dict[str, Any]) -> None:

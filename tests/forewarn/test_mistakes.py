@@ -284,7 +284,7 @@ def test_one_hundred_mistakes_are_told_well(
     desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(desk)
-    assert len(MISTAKES) == len({mistake.line for mistake in MISTAKES}) == 100
+    assert len(MISTAKES) == len({mistake.line for mistake in MISTAKES}) >= 100
     graded = [(*grade(mistake), mistake.line) for mistake in MISTAKES]
     mean = sum(points for points, *_ in graded) / len(graded)
     worst = "\n".join(

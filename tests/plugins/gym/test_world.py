@@ -113,7 +113,7 @@ def test_a_map_reads_places_units_codes_and_what_is_not_there() -> None:
     ("entry", "says"),
     [
         ({"sped": "observation[0]"}, "speed"),
-        ({"speed": "observation.__class__()"}, "is no place"),
+        ({"speed": "observation.__class__()"}, "is not a path"),
         ({"speed": {"at": "observation[0]", "unit": "m"}}, "cannot be in 'm'"),
         ({"speed": {"in": "observation[0]"}}, "in"),
     ],
@@ -156,7 +156,7 @@ def test_a_vectorised_environment_of_one_is_that_one() -> None:
         for world in (one, single)
     ]
     assert frames[0] == frames[1]
-    with pytest.raises(InvalidInput, match="3 at once"):
+    with pytest.raises(InvalidInput, match="3 copies"):
         car(env=made, options={"num_envs": 3}, **settings)
 
 

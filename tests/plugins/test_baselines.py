@@ -184,7 +184,7 @@ def test_time_to_collision_is_what_the_frame_says() -> None:
     baseline = TimeToCollision(law("no_collision"), ROAD)
     assert score(baseline) == -1000.0
     assert score(baseline, time_to_collision=1.25) == -1.25
-    with pytest.raises(InvalidInput, match="nothing to do with others"):
+    with pytest.raises(InvalidInput, match="does not concern other road users"):
         TimeToCollision(law(RED), ROAD)
 
 

@@ -111,7 +111,9 @@ def test_a_log_without_a_time(tmp_path: Path) -> None:
 def test_blanks_are_none_if_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("time_s,speed,lead_distance\n0,5,\n0.1,5,9\n")
     files = {"files": str(tmp_path / "a.csv")}
-    with pytest.raises(InvalidInput, match="lead_distance is blank 0 s .*blanks: none"):
+    with pytest.raises(
+        InvalidInput, match="lead_distance is blank at 0 s .*blanks: none"
+    ):
         make_world("log", files).reset(0)
     log = make_world("log", {**files, "blanks": "none"})
     assert log.reset(0).values["lead_distance"] is None

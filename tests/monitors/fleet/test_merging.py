@@ -133,7 +133,7 @@ def test_too_many_contributors_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_model_without_counts_takes_none() -> None:
-    with pytest.raises(InvalidModel, match="no counts"):
+    with pytest.raises(InvalidModel, match="no transition counts"):
         merged(Model(BASE.chain), named(of([NAMES[0]]), "vehicle-1"))
 
 

@@ -632,7 +632,9 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
     digest = lines_of(path)[0]["model"]["sha256"]
     other = tmp_path / "other.json"
     other.write_bytes(model_file(path, digest).read_bytes() + b" ")
-    with pytest.raises(InvalidModel, match=rf"other.json: not the model.*{digest}"):
+    with pytest.raises(
+        InvalidModel, match=rf"other.json: this is not the model.*{digest}"
+    ):
         replay(path, other)
     assert hashlib.sha256(other.read_bytes()).hexdigest() != digest
 

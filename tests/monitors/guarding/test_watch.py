@@ -462,7 +462,7 @@ def test_times_that_do_not_fit_are_refused(
 def test_a_law_with_a_clock_of_its_own_needs_a_model_of_that_clock() -> None:
     clocked = next(law for law in law_book().every().values() if law.clock_s == 1)
     assert refused(model(), [clocked.name]) == (
-        f"m.json: law {clocked.name} needs a clock of {clocked.clock_s} s, and the"
+        f"m.json: the law {clocked.name} needs a clock of {clocked.clock_s} s, but the"
         " model's states are 0.1 s apart (learn the model with an abstraction of that"
         " period_s)"
     )

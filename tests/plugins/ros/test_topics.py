@@ -97,7 +97,7 @@ def test_messages_that_do_not_fit_are_named(said: Any, problem: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ("columns: {/odom.x: sped}", "no signal 'sped'"),
+        ("columns: {/odom.x: sped}", "unknown signal 'sped'"),
         ("columns: {odom.x: speed}", "'odom' is no topic"),
         ("columns: {}", "maps no field"),
         ("colums: {}", "colums"),

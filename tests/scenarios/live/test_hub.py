@@ -152,7 +152,7 @@ def test_what_is_no_message_is_refused(message: bytes) -> None:
 
 
 def test_nothing_is_told_before_something_began() -> None:
-    with pytest.raises(ValueError, match="has begun"):
+    with pytest.raises(ValueError, match="a run in progress"):
         Feed(Hub()).take(frame(1.0))
 
 

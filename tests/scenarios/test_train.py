@@ -147,7 +147,7 @@ def test_auto_needs_laws_and_goes_with_no_update(tmp_path: Path) -> None:
     for more, said in (
         ([], "needs --scenario or --law"),
         (["--scenario", "tiny-road", "--update", model], "--update keeps"),
-        (["--law", "no_collision", "--group", "driver"], "says the driver of the run"),
+        (["--law", "no_collision", "--group", "driver"], "the driver of the run"),
     ):
         arguments = ["learn", traces, "--abstraction", "auto", "--out", tmp_path / "x"]
         done = CliRunner().invoke(main, [str(each) for each in [*arguments, *more]])

@@ -115,7 +115,7 @@ def bad_logs() -> Iterator[tuple[str, bytes, str]]:
     yield "head", HEAD[:-3], "not a CARLA recorder"
     yield "torn packet", WHOLE[:-50], "torn at byte"
     yield "torn head", WHOLE + b"\x00\x18", "torn at byte"
-    yield "no end", HEAD + FIRST[:-5], "does not end"
+    yield "no end", HEAD + FIRST[:-5], "is cut off"
     yield "no start", HEAD + packet(6, b"\0\0"), "outside a frame"
     yield "two starts", HEAD + FIRST[:-5] + SECOND, "outside a frame"
     yield "huge packet", HEAD + FIRST[:-5] + b"\x06\xff\xff\xff\xff", "does not fit"

@@ -35,7 +35,7 @@ MAX_TEXT_BYTES = 64 * 1024 * 1024
 MAX_ITEMS = 1_500_000
 """No JSON may have more items: small ones take thirty times their text."""
 
-MAX_YAML_CHARACTERS = 120_000
+MAX_YAML_CHARACTERS = 100_000
 """No YAML may be longer: people write it, and its reader is slow."""
 
 MAX_YAML_DEPTH = 100

@@ -187,8 +187,11 @@ class Address(PosixPath):
         return OSError(number, said or f"{error!s:.200}", str(self))
 
 
-left_waiting: list[str] = []
-"""Who gave up on a storage: with its call under way, pyarrow crashes at the exit."""
+left_running: list[str] = []
+"""Libraries whose threads cannot be ended, and that crash if Python ends before them.
+
+The command line then leaves the process without the interpreter's own clean-up.
+"""
 
 
 def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
@@ -217,7 +220,7 @@ def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
     try:
         return answers.get(timeout=limit_s)()
     except queue.Empty:
-        left_waiting.append(threading.current_thread().name)
+        left_running.append("pyarrow")
         problem = f"the storage did not answer in full within {limit_s:g} s"
         raise TimeoutError(errno.ETIMEDOUT, problem) from None
 

@@ -25,7 +25,7 @@ from forewarn.abstractions.errors import (
     mend_of,
     near_miss,
 )
-from forewarn.abstractions.places import left_waiting
+from forewarn.abstractions.places import left_running
 
 BAD_INPUT = 2
 MISSING = 3
@@ -136,8 +136,7 @@ class _Forewarn(click.Group):
                 stream.reconfigure(errors="backslashreplace")
         extra |= {"standalone_mode": False, "prog_name": "forewarn"}
         status = self._run(*args, **extra)
-        if left_waiting:
-            # A storage's answer is still awaited, and pyarrow crashes when it ends so.
+        if left_running:
             sys.stdout.flush()
             os._exit(status)
         sys.exit(status)
@@ -147,6 +146,8 @@ class _Forewarn(click.Group):
             status = super().main(*args, **extra)
             sys.stdout.flush()
             return status if isinstance(status, int) else 0
+        except SystemExit as ended:
+            return ended.code if isinstance(ended.code, int) else 0
         except ForewarnError as error:
             return _complain(str(error), error.exit_status)
         except click.UsageError as error:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from forewarn.abstractions.errors import InvalidInput, Unreachable
+from forewarn.abstractions.places import left_running
 from forewarn.cli.command import (
     Count,
     File,
@@ -405,6 +406,7 @@ def apart(where: str) -> Callable[[], bool]:
     waits = os.getpid()
     child = os.fork()
     if not child:
+        left_running.append("carla")
         return lambda: os.getppid() != waits
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.kill(child, number))

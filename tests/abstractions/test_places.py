@@ -132,7 +132,7 @@ def test_a_storage_that_never_answers_in_full_is_given_up(
 ) -> None:
     """Neither one that lists without end, nor one that takes nothing in."""
     monkeypatch.setattr(places, "STORAGE_SECONDS", 0.1)
-    monkeypatch.setattr(places, "left_waiting", [])
+    monkeypatch.setattr(places, "left_running", [])
     gate = threading.Event()
 
     class Endless:
@@ -156,6 +156,6 @@ def test_a_storage_that_never_answers_in_full_is_given_up(
     try:
         with pytest.raises(OSError, match="did not answer in full within 0.1 s"):
             ways[asked]()
-        assert places.left_waiting
+        assert places.left_running
     finally:
         gate.set()

@@ -1,7 +1,7 @@
-"""Forewarn says how likely a car or robot is to break a rule soon, and steps in.
+"""Forewarn estimates how likely a car or robot is to break a rule soon, and intervenes.
 
-The names here are the ones that most programs need. They are loaded when they are
-first used: `import forewarn` itself costs next to nothing.
+These are the names that most programs need. Each is imported on first use, so `import
+forewarn` itself is fast.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ __version__ = "0.1.0"
 def _front(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """The names of a package that wait to be used, its `__getattr__` and `__dir__`.
+    """The `__all__`, `__getattr__` and `__dir__` of a package with lazy imports.
 
     Args:
-        package: Its name.
-        homes: Its modules, by their names below it, with the names that each gives.
+        package: The package's name.
+        homes: The public names that each module of the package defines, by module.
     """
     home = {name: module for module, names in homes.items() for name in names}
 

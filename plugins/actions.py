@@ -1,7 +1,7 @@
 """The actions that a world takes: their names and arguments.
 
-A world declares them once, and any other action is rejected. `check` is the only judge:
-neither a world's `step` nor an actuator compares words.
+A world declares its actions once, and rejects all others. Only `check` decides: a
+world's `step` and an actuator compare no names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from forewarn.abstractions.frame import is_number
 from forewarn.monitors.guarding.decision import Action
 
 CAP = "speed_cap_kmh"
-"""The argument that slows a car down: the speed that it may not pass."""
+"""The argument that limits a car's speed."""
 
 
 _SMALL = 5.0
@@ -29,16 +29,16 @@ class InvalidAction(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The allowed values of an argument. None stands for one that is left out.
+    """The allowed values of an argument. The value None means that it is omitted.
 
     Args:
-        type: A number, a word, a switch, a sample of what its world knows, or any
+        type: A number, a word, a switch, a sample of the world's action space, or any
             value.
-        low: The least number.
-        high: The greatest number.
-        choices: The allowed words; none: any word.
-        required: Whether it may be left out.
-        unit: Of the number.
+        low: The minimum of a number.
+        high: The maximum of a number.
+        choices: The allowed words; if empty, any word is allowed.
+        required: Whether the argument must be present.
+        unit: The unit of a number.
     """
 
     type: Literal["number", "word", "switch", "sample", "any"]
@@ -64,7 +64,7 @@ class Argument:
         if not is_number(value):
             return "not a number"
         if not self.low <= value <= self.high:
-            # Nor is what is not a number between any two.
+            # NaN fails this comparison too.
             return f"not a number from {self.low:g} to {self.high:g}"
         return ""
 
@@ -90,7 +90,7 @@ def number(
 
 
 def word(*choices: str, required: bool = False) -> Argument:
-    """An argument that is one of these words; any, where none is given."""
+    """An argument that is one of these words, or any word if none are listed."""
     return Argument("word", choices=choices, required=required)
 
 
@@ -101,13 +101,13 @@ def switch() -> Argument:
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """One action: its name, and its arguments by theirs."""
+    """An action's name, and the allowed values of its arguments by name."""
 
     name: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
 
     def some(self, luck: Random) -> Action:
-        """An action of the kind, each argument that may be left out now and then."""
+        """A random valid action; optional arguments are sometimes omitted."""
         given = {
             name: argument.some(luck)
             for name, argument in self.arguments.items()
@@ -117,10 +117,10 @@ class ActionSpec:
 
 
 class Actions:
-    """The actions that a world takes. `None`, to do nothing, is always one.
+    """The actions that a world takes. `None` (do nothing) is always allowed.
 
     Args:
-        specs: What they are.
+        specs: The specification of each action.
     """
 
     def __init__(self, *specs: ActionSpec) -> None:
@@ -133,10 +133,10 @@ class Actions:
         return name in self._specs
 
     def check(self, action: Action | None) -> None:
-        """Checks that an action is one of these.
+        """Checks that the world takes an action.
 
         Raises:
-            InvalidAction: It is not.
+            InvalidAction: The world does not take it.
         """
         if action is None:
             return

@@ -1,8 +1,8 @@
-"""Asking a chat model, and replaying its replies without it.
+"""Chat models, and replay of their recorded replies.
 
-A model's replies are kept as `forewarn.replies/1`, JSON Lines: a header, then a line
-for each reply with the hash of its request. For the same requests in the same order the
-file replies instead of the model; any other request is an error.
+Replies are recorded in the format `forewarn.replies/1`, JSON Lines: a header, then a
+line for each reply with the hash of its request. The file replaces the model for the
+same requests in the same order; any other request is an error.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ How = Literal["live", "record", "replay"]
 
 
 class ReplayMismatch(ForewarnError):
-    """A model is asked something other than when its replies were recorded."""
+    """A request differs from the one for which a reply was recorded."""
 
 
 class ModelError(ForewarnError):
-    """The model's provider refused or did not answer."""
+    """The model's provider rejected a request or did not answer."""
 
 
 class Message(NamedTuple):
@@ -59,10 +59,10 @@ class Reply:
 
 
 class Chat(Protocol):
-    """A chat model, or a substitute for it."""
+    """A chat model or a substitute."""
 
     def reply(self, messages: Sequence[Message]) -> Reply:
-        """What it says next."""
+        """The next reply."""
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class Usage:
     tokens_out: int = 0
 
     def add(self, reply: Reply) -> None:
-        """Counts one reply."""
+        """Adds the cost of a reply."""
         self.model_calls += 1
         self.tokens_in += reply.tokens_in
         self.tokens_out += reply.tokens_out
@@ -84,17 +84,17 @@ class Usage:
 
 
 def prompt_hash(model: str, messages: Sequence[Message]) -> str:
-    """The hash of what a model is asked."""
+    """The hash of a request to a model."""
     asked = json.dumps([model, *messages], separators=(",", ":"))
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
 class Recording:
-    """A chat whose replies are kept.
+    """A chat that records its replies.
 
     Args:
-        chat: Who replies.
-        model: How it is called.
+        chat: The chat that replies.
+        model: The model's name.
         path: The file.
     """
 
@@ -129,7 +129,7 @@ class _Line(Strict):
 
 
 def _check_replies(path: Path) -> None:
-    """Refuses to write over a file that holds something else."""
+    """Rejects a path whose file is not a file of replies."""
     try:
         first = parse_json(next(read_lines(path), ""), str(path), "line 1")
         validated(_Header, first, f"{path}: line 1")
@@ -142,10 +142,10 @@ def _check_replies(path: Path) -> None:
 
 
 class Replayed:
-    """Recorded replies, used instead of their model.
+    """A chat that replays recorded replies.
 
     Raises:
-        InvalidInput: The file holds none.
+        InvalidInput: The file contains no replies.
     """
 
     def __init__(self, path: Path) -> None:
@@ -165,10 +165,11 @@ class Replayed:
         return found
 
     def reply(self, messages: Sequence[Message]) -> Reply:
-        """The reply that was recorded at this point.
+        """The next recorded reply.
 
         Raises:
-            ReplayMismatch: Something else was asked then, or nothing.
+            ReplayMismatch: The recorded request was different, or there are no more
+                replies.
         """
         if self._next >= len(self._lines):
             raise ReplayMismatch(
@@ -187,19 +188,18 @@ class Replayed:
 
 
 class Partner:
-    """The model that a pilot asks, made again for each episode.
+    """The settings of a pilot's model, which make a chat for each episode.
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: The provider's address, if it is not the usual one.
+        base_url: The provider's address, if not the default.
         temperature: The randomness of the replies.
-        timeout_s: How long a reply may take.
-        retries: How often a failed request is retried.
-        replies: A folder of replies, a file for each seed.
-        how: Ask the model (`live`), also record its replies (`record`), or replay
-            recorded ones (`replay`).
-        silence: Whether a model that refuses, or does not answer in time, counts as an
-            empty reply.
+        timeout_s: The time limit of a request.
+        retries: The maximum number of retries of a failed request.
+        replies: The folder of recorded replies, one file per seed.
+        how: `live` asks the model, `record` also records its replies, and `replay`
+            replays recorded ones.
+        silence: Whether a rejected or late request counts as an empty reply.
 
     Raises:
         InvalidInput: The settings contradict each other, or the model is unknown.
@@ -237,7 +237,7 @@ class Partner:
             self._live = _Silent(live) if silence else live
 
     def chat(self, seed: int) -> Chat:
-        """The chat for the episode of that seed."""
+        """The chat for the episode with this seed."""
         path = None if self._replies is None else self._replies / f"{seed}.jsonl"
         if path is None:
             if self._live is None:
@@ -249,7 +249,7 @@ class Partner:
 
 
 class _Silent:
-    """A chat in which a failure is an empty reply, and is recorded as one."""
+    """A chat in which a failed request counts as an empty reply."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
@@ -263,10 +263,10 @@ class _Silent:
 
 
 def checked_url(url: str) -> str:
-    """A provider's address, which must hold no secret.
+    """Returns a provider's address after checking that it contains no secret.
 
     Raises:
-        InvalidInput: It holds one, or is no address.
+        InvalidInput: It contains a secret, or is not an address.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -280,19 +280,19 @@ def checked_url(url: str) -> str:
 
 
 class LangChainChat:
-    """A chat model by LangChain's name of it. Keys come from the environment.
+    """A chat model that LangChain supports. Keys come from the environment.
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: The provider's address, if it is not the usual one: any server that
-            speaks OpenAI's protocol, an Ollama of one's own.
+        base_url: The provider's address, if not the default: any server that speaks
+            OpenAI's protocol, or a local Ollama.
         temperature: The randomness of the replies.
-        timeout_s: How long a reply may take.
-        retries: How often a failed request is retried.
+        timeout_s: The time limit of a request.
+        retries: The maximum number of retries of a failed request.
 
     Raises:
         MissingDependency: LangChain or the provider's package is not installed.
-        InvalidInput: Nobody knows the model.
+        InvalidInput: The model is unknown.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ class LangChainChat:
             settings |= {"timeout": timeout_s, "max_retries": retries}
         try:
             if provider == "openai":
-                # Without it, models share connections, and one that ends ends all.
+                # Otherwise models share connections, and closing one closes all.
                 from httpx import Timeout
 
                 settings["timeout"] = Timeout(timeout_s)
@@ -327,7 +327,7 @@ class LangChainChat:
         except ImportError as error:
             raise MissingDependency(f"the provider {provider!r:.40}", "llm") from error
         except Exception as error:
-            # Providers raise their own kinds, for want of a key above all.
+            # Providers raise their own exceptions, most often for a missing key.
             raise InvalidInput(
                 f"the model {model!r:.60} cannot be used: {error}",
                 mend="write PROVIDER:MODEL, such as ollama:llama3.1; keys come "
@@ -339,7 +339,7 @@ class LangChainChat:
         """The model's next reply.
 
         Raises:
-            ModelError: Its provider refused, or did not answer in time.
+            ModelError: The provider rejected the request or did not answer in time.
         """
         try:
             said = self._model.invoke([(m.role, m.text) for m in messages])
@@ -361,7 +361,7 @@ class LangChainChat:
 
 
 def _close(model: object) -> None:
-    """Closes its connections, as far as the provider's package allows."""
+    """Closes the model's connections, as far as the provider's package allows."""
     for name in ("root_client", "_client"):
         client = getattr(model, name, None)
         for each in (getattr(client, "_client", None), client):
@@ -371,7 +371,7 @@ def _close(model: object) -> None:
 
 
 def _is_refused(error: BaseException | None) -> bool:
-    """Whether a refused connection is what is behind an error."""
+    """Whether an error was caused by a refused connection."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         seen.append(error)

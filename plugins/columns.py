@@ -1,4 +1,4 @@
-"""The meaning of a log's column or a message's field: a signal and its coding."""
+"""The meaning of a log column or message field: a signal and its encoding."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 
 class Column(Strict):
-    """The meaning of a log's column.
+    """The meaning of a log column.
 
     Args:
-        signal: The signal that it holds.
-        unit: Its unit, if that is not the signal's.
-        codes: The meaning of its numbers, if the signal is not a number.
-        none_codes: Numbers that stand for "not there".
+        signal: The signal that the column contains.
+        unit: The column's unit, if it differs from the signal's.
+        codes: The meaning of each number, for a signal that is not a number.
+        none_codes: Numbers that mean "does not exist".
     """
 
     signal: str
@@ -30,7 +30,7 @@ class Column(Strict):
 def with_columns(
     vocabulary: Vocabulary, columns: Mapping[str, str | Column]
 ) -> Vocabulary:
-    """The vocabulary, with the columns as further names of its signals."""
+    """The vocabulary with the columns as additional names of its signals."""
     aliases = dict(vocabulary.aliases)
     for name, entry in columns.items():
         column = Column(signal=entry) if isinstance(entry, str) else entry

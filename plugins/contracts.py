@@ -1,7 +1,7 @@
 """The contracts of worlds, pilots and actuators with the loop that runs them.
 
-No base class is needed: anything with these methods is one; `SteppedWorld` only helps.
-The suites in `forewarn.plugins.testing` check the promises.
+No base class is required: any class with these methods qualifies. `SteppedWorld` is an
+optional helper. The suites in `forewarn.plugins.testing` check the contracts.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from forewarn.plugins.actions import Actions
 
 @runtime_checkable
 class World(Protocol):
-    """One episode somewhere, in a simulator or on a robot.
+    """Episodes in a simulator or on a robot.
 
-    It equips its own loop: it says which actions it takes, and gives the actuator that
-    turns a guard's decisions into them.
+    A world declares which actions it takes, and provides the actuator that turns a
+    guard's decisions into them.
     """
 
     source: Source
 
     @property
     def actions(self) -> Actions:
-        """The actions that it takes; `step` refuses every other."""
+        """The actions that the world takes; `step` rejects all others."""
 
     def actuator(self) -> Actuator:
         """The actuator for the latest episode."""
@@ -42,29 +42,29 @@ class World(Protocol):
         """Begins an episode; the same seed gives the same episode."""
 
     def step(self, action: Action | None) -> Frame:
-        """Carries out an action (None: none) for one period and shows what came."""
+        """Carries out an action (or none) for one period and returns the next frame."""
 
     def ended(self) -> str | None:
-        """Why the episode is over, as a sentence; None while it goes on."""
+        """Why the episode is over, as a clause; None while it is running."""
 
     def close(self) -> None:
-        """Gives back everything it holds; safe to call twice."""
+        """Releases all resources; safe to call twice."""
 
 
 class SteppedWorld(ABC):
-    """Episodes of numbered steps, none before the beginning and none after the end.
+    """A helper for worlds with numbered steps; it rejects steps outside an episode.
 
-    A world of this kind says how an episode begins, what an action does, and what is
-    then seen; in the last two it sets `over`, the sentence that says why it ended.
+    A subclass defines how an episode begins, what an action does, and the signals that
+    follow. In the last two it may set `over` to the reason why the episode ended.
     """
 
     source: Source
     actions: Actions
     longest_steps: int | None = None
-    """When time is up, if that is for the world to say."""
+    """The maximum number of steps, if the world sets one."""
     over: str | None = "the episode has not begun"
     steps: int = 0
-    """How many were done in this episode."""
+    """The number of steps so far in this episode."""
 
     @abstractmethod
     def begin(self, seed: int) -> None:
@@ -72,16 +72,16 @@ class SteppedWorld(ABC):
 
     @abstractmethod
     def move(self, action: Action | None) -> None:
-        """Carries out an action that the world takes (None: none) for one period."""
+        """Carries out a valid action (or none) for one period."""
 
     @abstractmethod
     def values(self) -> Mapping[str, Value]:
-        """The signals as they now are."""
+        """The present signals."""
 
     @property
     def time_s(self) -> float:
         """The time since the episode began."""
-        # A count times a period drifts less than a sum, and reads as it is written.
+        # Multiplying drifts less than adding up, and prints without rounding errors.
         return round(self.steps * self.source.period_s, 9)
 
     def reset(self, seed: int) -> Frame:
@@ -117,30 +117,33 @@ class WithFacts(Protocol):
 
     @property
     def facts(self) -> Mapping[str, float]:
-        """Of the episode so far, by name: `others_collided`, how many pairs of other
-        road users collided."""
+        """Facts of the episode so far, by name, such as `others_collided`: the number
+        of pairs of other road users that have collided.
+        """
 
 
 @runtime_checkable
 class Foresight(Protocol):
-    """A world that can also say what an action would lead to.
+    """A world that can predict the effect of an action.
 
-    A policy whose `when` is `before` or `both` needs it.
+    Required by a policy whose `when` is `before` or `both`.
     """
 
     def foresee(self, action: Action) -> Frame:
-        """The frame that would come next; nothing is carried out, and no random outcome
-        is revealed."""
+        """The frame that would follow; nothing is carried out, and no random outcome is
+        revealed.
+        """
 
 
 @runtime_checkable
 class Unattended(Protocol):
-    """A world whose clock advances by itself."""
+    """A world whose clock advances in real time."""
 
     def halt(self) -> None:
-        """Makes it safe while no guard judges it; the next step undoes this.
+        """Puts the world in a safe state while no guard judges it; the next step undoes
+        this.
 
-        A watchdog calls it from a thread of its own, again and again.
+        A watchdog calls this repeatedly from its own thread.
         """
 
 
@@ -149,46 +152,48 @@ class Pilot(Protocol):
     """What drives a world: a driver model, a planner, an LLM agent."""
 
     def reset(self, seed: int) -> None:
-        """Begins an episode; everything random in it follows from the seed."""
+        """Begins an episode; all random choices follow from the seed."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """What it would do next; after `reflect`, with the guard's words."""
+        """The action that the pilot would take next; `reflection` is the guard's
+        message.
+        """
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """A pilot that reports an episode's cost: calls of a model, tokens."""
+    """A pilot that reports the cost of an episode: model calls, tokens."""
 
     @property
     def usage(self) -> Mapping[str, float]:
-        """Of the episode that is under way or was the last, by name."""
+        """The costs of the current or last episode, by name."""
 
 
 @runtime_checkable
 class WithActuator(Protocol):
-    """A pilot that needs another actuator than its world's own.
+    """A pilot that needs an actuator other than its world's.
 
-    An agent names the one that asks it to `reflect`, where a car of that world could
-    but slow down or stop.
+    For example, an agent needs an actuator that asks it to `reflect`, where the world's
+    own can only slow down or stop a car.
     """
 
     @property
     def actuator(self) -> str:
-        """The name by which the actuator is registered; made of the world's own."""
+        """The registered name of the actuator, which wraps the world's own."""
 
 
 @runtime_checkable
 class Actuator(Protocol):
-    """Turns decisions into what the world carries out.
+    """Turns decisions into actions of the world.
 
-    `can` lists the decisions that it can carry out; any other escalates to the next
-    more severe one that it can. Every actuator can `stop`. It sees the frame of a
-    decision, and further facts that its world knows.
+    `can` lists the decisions that the actuator can carry out; any other escalates to
+    the next more severe one in the list. Every actuator can `stop`. An actuator sees
+    the frame of a decision, and may use other facts of its world.
     """
 
     @property
     def can(self) -> frozenset[Kind]:
-        """The decisions that it carries out."""
+        """The kinds of decision that the actuator can carry out."""
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
@@ -196,25 +201,28 @@ class Actuator(Protocol):
         """The action to send to the world under this decision."""
 
     def fallback(self, frame: Frame | None = None) -> Action | None:
-        """The safe action when no valid decision is there: stop, usually.
+        """The safe action when there is no valid decision; usually a stop.
 
         Args:
-            frame: The scene; None if there are no viewers left.
+            frame: The newest frame; None if there is none.
         """
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        """Whether the world shows that it was obeyed; None: too early to tell."""
+        """Whether the frame shows that the decision was obeyed; None if it is too
+        early.
+        """
 
 
 @runtime_checkable
 class TaskBook(Protocol):
-    """Tasks by name, for a family of scenarios that differ in the task alone."""
+    """Tasks by name, for a family of scenarios that differ only in the task."""
 
     def names(self) -> Sequence[str]:
-        """The tasks that a campaign over all of them runs."""
+        """The tasks that a campaign over all tasks runs."""
 
     def entry(self, name: str) -> Mapping[str, Any]:
-        """What a scenario file means by `$law`, `$goal` and the like for a task.
+        """The values of `$law`, `$goal` and similar variables of a scenario file for a
+        task.
 
         Raises:
             InvalidInput: There is no such task.
@@ -222,25 +230,28 @@ class TaskBook(Protocol):
 
 
 Settings = Mapping[str, Any]
-"""What a scenario file gives to a world, a pilot or an actuator, by name."""
+"""The settings of a world, pilot or actuator in a scenario file, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """How a plug is made for testing its contract, with nothing running outside.
+    """How to make a plug for testing its contract without external programs.
 
-    A plug without one is made with its defaults, in the world of its own name.
+    A plug without an example is made with its default settings, in the world of the
+    same name.
 
     Args:
-        settings: The plug's.
-        world: The world that a pilot or an actuator is tried in, by name.
-        pilot: Who acts in a world, by name.
-        substitute: An action of the world that does no harm.
-        steps: How long an episode is observed.
-        make: Makes the plug where settings cannot: on a stand-in of its server.
+        settings: The plug's settings.
+        world: The name of the world in which a pilot or an actuator is tested.
+        pilot: The name of the pilot that acts in a world.
+        substitute: A harmless action of the world.
+        steps: The number of steps of an episode.
+        make: Makes the plug if settings are not enough, for example on a stand-in
+            server.
         deterministic: Whether a pilot's proposals follow from the seed.
-        replies: The replies of a large language model to it, in order. If it needs one,
-            it is served meanwhile, at `model` and `base_url`.
+        replies: The replies of a large language model, in order. If there are any, a
+            test server returns them; the settings `model` and `base_url` point to that
+            server.
     """
 
     settings: Settings = field(default_factory=dict)
@@ -255,10 +266,10 @@ class Example:
 
 @runtime_checkable
 class WithExample(Protocol):
-    """A plug's class that says how it is made for its contract."""
+    """A plug class that provides an example for testing its contract."""
 
     def example(self) -> Example:
-        """A static method."""
+        """Returns the example; a static method."""
 
 
 Point = tuple[float, float]
@@ -267,7 +278,7 @@ ShapeKind = Literal["lane", "junction", "sidewalk", "crosswalk", "line", "floor"
 ThingKind = Literal["ego", "vehicle", "pedestrian", "light", "furniture", "object"]
 
 HIT = "hit"
-"""The state of whoever the ego collided with."""
+"""The state of a road user or object that the ego hit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +286,9 @@ class Shape:
     """A static part of the scenery.
 
     Args:
-        kind: What it is.
-        points: Along it, or around it.
-        width_m: How wide it is along its points; 0: they go around it.
+        kind: The kind of scenery: a lane or a crosswalk, for example.
+        points: The centre line or the outline.
+        width_m: The width of the line; 0 if the points are an outline.
     """
 
     kind: ShapeKind
@@ -290,16 +301,16 @@ class Thing:
     """An object in the scene at one moment.
 
     Args:
-        name: Its own; no other thing of the episode has it.
-        kind: What it is; there is at most one ego, which the picture follows.
-        x: Of its middle.
-        y: Of its middle.
-        heading_deg: Where it looks.
-        length_m: Along its heading.
-        width_m: Across.
-        state: Its visible state: a light's colour, "open", "on", "hit".
-        top_m: Its height: higher things are drawn over lower ones.
-        label: Its name for people; empty if it is obvious.
+        name: The name, unique within the episode.
+        kind: The kind of object. At most one is an `ego`; the picture follows it.
+        x: The x coordinate of the centre.
+        y: The y coordinate of the centre.
+        heading_deg: The heading in degrees.
+        length_m: The extent along the heading.
+        width_m: The extent across the heading.
+        state: The visible state: a light's colour, "open", "on", "hit".
+        top_m: The height; higher objects are drawn over lower ones.
+        label: The name to display; empty if none is needed.
     """
 
     name: str
@@ -319,10 +330,10 @@ class Scenic(Protocol):
     """A world that can be drawn."""
 
     def ground(self) -> Sequence[Shape]:
-        """What does not move in this episode."""
+        """The static scenery of this episode."""
 
     def things(self) -> Sequence[Thing]:
-        """Everything that stands or moves there at this moment."""
+        """All objects at this moment."""
 
 
 @runtime_checkable
@@ -331,40 +342,40 @@ class Rendered(Protocol):
 
     @property
     def renders(self) -> bool:
-        """Whether it does."""
+        """Whether the world renders pictures."""
 
     def picture(self) -> Any:
-        """What there is to see now: rows of red, green and blue bytes."""
+        """The current picture: rows of red, green and blue bytes."""
 
 
 class Baseline(Protocol):
-    """Another method of predicting that a law is at risk, to compare the guard with.
+    """Another method of predicting violations of a law, to compare the guard with.
 
-    The registered factory makes one for a law and a source, and raises `InvalidInput`
-    where it cannot judge that law. It sees the same frames as a guard, in the same
-    order.
+    The registered factory makes a baseline for a law and a source, and raises
+    `InvalidInput` if the baseline cannot judge that law. A baseline sees the same
+    frames as a guard, in the same order.
     """
 
     @property
     def thresholds(self) -> Sequence[float]:
-        """The scores at which it would alarm; more than one for a trade-off."""
+        """The alarm thresholds of the score; several of them show the trade-off."""
 
     def reset(self) -> None:
         """Begins an episode."""
 
     def score(self, frame: Frame) -> float:
-        """How alarming the episode is up to this frame; more is worse."""
+        """How dangerous the episode is up to this frame; higher is worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """What a baseline may learn from: the runs that the guard's model was learned from.
+    """What a baseline may learn from: the training runs of the guard's model.
 
     Args:
-        traces: Where they are on file.
-        period_s: The time between two of their frames.
+        traces: The files with the traces of the runs.
+        period_s: The time between two frames of a trace.
         abstraction: The predicates of the guard's model.
-        horizon_s: H of the guard's risk.
+        horizon_s: The horizon of the guard's risk.
     """
 
     traces: tuple[Stored, ...]
@@ -377,14 +388,16 @@ class Lessons:
 class LearningBaseline(Protocol):
     """The registered factory of a trained baseline; usually its class.
 
-    It learns once per law, before anything is measured, and is then made from the law,
-    the source and what it learned.
+    `learn` is called once per law, before any measurement. The baseline is then made
+    from the law, the source and the result of `learn`.
     """
 
     def learn(self, law: Law, lessons: Lessons) -> Mapping[str, Any]:
-        """What it learned, as JSON can hold it; `InvalidInput` if it cannot."""
+        """What was learned, as JSON values; raises `InvalidInput` if learning is
+        impossible.
+        """
 
     def __call__(
         self, law: Law, source: Source, learned: Mapping[str, Any]
     ) -> Baseline:
-        """The baseline that knows it."""
+        """Makes the baseline from what was learned."""

@@ -1,11 +1,11 @@
 """Guarding an agent that calls tools, whichever framework runs it.
 
-An `AgentGuard` is asked before a tool is run, and told after it. Its verdict is final:
-a tool runs only on a verdict that lets it pass, and a failure of the guard never lets
-it pass. It knows nothing of messages or models; the adapters for LangChain and the
-OpenAI Agents SDK, inspect_ai and MCP translate, and decide nothing.
+An `AgentGuard` is asked before a tool runs, and informed of the result. Its verdict is
+final: a tool runs only if the verdict passes it, and a failing guard passes nothing.
+The guard does not depend on messages or models; the adapters for LangChain, the OpenAI
+Agents SDK, inspect_ai and MCP only translate.
 
-Each call is one step of time, for the model and its laws alike.
+Each call is one time step, for the model and for the laws.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Question:
     Args:
         action: What the agent wants to do.
         decision: The guard's decision.
-        frame: What it saw.
+        frame: The frame that the guard judged.
     """
 
     action: Action
@@ -83,7 +83,7 @@ class Question:
     frame: Frame
 
     def as_dict(self) -> dict[str, Any]:
-        """The question for a person."""
+        """The question as JSON, to show to a person."""
         risk = self.decision.risk
         return {
             "action": {
@@ -103,11 +103,11 @@ class Verdict:
 
     Args:
         passes: Whether the tool may run.
-        message: The agent's answer if the call is withheld.
+        message: The answer to the agent if the call is withheld.
         stopped: Whether the agent is stopped.
-        acts: Whether the tool has effects in the world that must be judged.
-        asks: What a person is to be asked first; `answered` then gives the verdict.
-        call: The number of a call that passes, to report its end with.
+        acts: Whether the call affects the world, so that its result must be judged.
+        asks: The question to ask a person first; `answered` then returns the verdict.
+        call: The number of a call that passes, used to report its end.
         instead: The call to run instead, and to report as this call's end. A caller
             that ignores it runs nothing.
     """
@@ -124,7 +124,7 @@ class Verdict:
 class Tools(Actions):
     """The agent's known tools, which may be called instead.
 
-    It is also the actuator: not running a tool withholds its effects from the world.
+    This class is also the actuator: a tool that does not run has no effect.
     """
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Tools(Actions):
         self.can: frozenset[Kind] = _CAN
 
     def tell(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Records all tools, each with its arguments."""
+        """Stores all tools, each with the names of its arguments."""
         specs = (
             ActionSpec(name, dict.fromkeys(arguments, Argument("any")))
             for name, arguments in tools.items()
@@ -177,22 +177,23 @@ SOURCE = Source("agent")
 
 
 class AgentGuard(Turns, Closing):
-    """Decides for each tool call whether it may be carried out. Never raises.
+    """Decides whether each tool call may run. Never raises.
 
-    A policy whose `when` is `after` judges what was observed after each call: from
-    `reflect` on the next call is withheld, from `stop` on the agent is stopped at once.
-    With `before` and `both` the state that the call would lead to is judged first.
+    A policy whose `when` is `after` judges the state observed after each call: a
+    decision of `reflect` or above withholds the next call, and `stop` or above stops
+    the agent immediately. With `before` and `both`, the state that the call would lead
+    to is judged first.
 
     Args:
         guarding: Makes the guard.
-        observe: Gives the state of the world now. Times and sequence numbers are the
-            guard's own: only the signals count.
-        foresee: Gives the state that an action would lead to.
-        action_of: Gives the action that a tool call stands for, or None for a tool
-            that does nothing in the world. It raises `InvalidInput` for a call that it
-            cannot read. By default every call is an action of its own.
-        halt: Makes the world safe; called once, when the agent is stopped.
-        trajectory: The calls as signals, for laws over them.
+        observe: Returns the present state of the world. Only its signals are used;
+            times and sequence numbers are the guard's own.
+        foresee: Returns the state that an action would lead to.
+        action_of: Maps a tool call to an action, or to None if the tool does not affect
+            the world. It raises `InvalidInput` for a malformed call. By default the
+            tool's name and arguments are the action.
+        halt: Puts the world in a safe state; called once, when the agent is stopped.
+        trajectory: Turns the calls into signals, for laws over calls.
     """
 
     def __init__(
@@ -209,7 +210,7 @@ class AgentGuard(Turns, Closing):
         self.policy = guarding.policy
         self._observe, self._action_of, self._halt = observe, action_of, halt
         ahead = None if foresee is None else partial(self._ahead, foresee)
-        # Time is counted in calls: a model that thinks long makes nothing stale.
+        # Time is counted in calls, so a slow model makes no frame stale.
         self._tools = Tools()
         self.loop = guarding.open(
             SOURCE, actions=self._tools, foresee=ahead, clock=EpisodeClock()
@@ -239,23 +240,23 @@ class AgentGuard(Turns, Closing):
         tally: Path | None = None,
         listeners: Sequence[Callable[[], Listener]] = (),
     ) -> AgentGuard:
-        """A guard by a model's file; the rest is as `Guarding` and the class have it.
+        """Makes a guard from a model file; the rest is as in `Guarding` and this class.
 
         Args:
-            model: The model, or the folder of a guard with a certificate.
-            policy: What to do at which risk.
-            observe: Gives the state of the world; None: the laws are over the calls
+            model: The model file, or the folder of a guard with a certificate.
+            policy: Which intervention begins at which risk.
+            observe: Returns the state of the world; None if the laws are over the calls
                 themselves.
-            laws: Names or formulas; by default those that the policy names, or those
-                that the model was learned for.
-            record: The file of its run record.
-            approver: Who is asked; without one `ask` escalates. With `Deferred` the
-                caller asks, and reports the answer by `answered`.
-            judges: Rules and guard programs that judge beside the risk. With them each
-                call is judged before it is made, together with the result of the
+            laws: Names or formulas; by default the policy's laws, or else the model's.
+            record: The file for the run record.
+            approver: Answers `ask`; without one `ask` escalates. With `Deferred` the
+                caller asks, and reports the answer with `answered`.
+            judges: Rules and guard programs that judge alongside the risk. With them,
+                each call is judged before it is made, together with the result of the
                 previous call.
-            tally: The file of its tally.
-            listeners: Make listeners to the calls: alerts, telemetry, `watched_live`.
+            tally: The file for the tally.
+            listeners: Factories of listeners to the calls: alerts, telemetry,
+                `watched_live`.
         """
         known = Guarding.load(
             model,
@@ -292,20 +293,22 @@ class AgentGuard(Turns, Closing):
         judges: Sequence[Judge] = (),
         listeners: Sequence[Callable[[], Listener]] = (),
     ) -> AgentGuard:
-        """A guard without a model: no call that would break a law is made.
+        """Makes a guard without a model; it withholds each call that would break a law.
 
-        The laws are over the whole trajectory of the agent's calls, as `trajectory`
-        has their signals: `always (tool == delete -> once (tool == backup))`.
+        The laws are over all calls of the agent, with the signals that `trajectory`
+        describes: `always (tool == delete -> once (tool == backup))`.
 
         Args:
-            laws: A formula, or several; each may have a name: `careful := always …`.
-            policy: What to do about a call that would break one.
-            action_of: The action that a tool call stands for.
-            halt: Makes the world safe; called once, when the agent is stopped.
-            record: The file of its run record.
-            approver: Who is asked; without one `ask` escalates.
-            judges: Rules and guard programs that judge beside the laws.
-            listeners: Make listeners to the calls: alerts, telemetry, `watched_live`.
+            laws: One or more formulas; each may have a name: `careful := always …`.
+            policy: Which intervention follows if a call would break a law.
+            action_of: Maps a tool call to an action.
+            halt: Puts the world in a safe state; called once, when the agent is
+                stopped.
+            record: The file for the run record.
+            approver: Answers `ask`; without one `ask` escalates.
+            judges: Rules and guard programs that judge alongside the laws.
+            listeners: Factories of listeners to the calls: alerts, telemetry,
+                `watched_live`.
         """
         laws = [laws] if isinstance(laws, str) else laws
         found = laws_of(laws or [UNNAMED] * bool(judges))
@@ -334,16 +337,16 @@ class AgentGuard(Turns, Closing):
 
         Raises:
             InvalidInput: A law reads an argument that no tool has, or a rule or guard
-                program is about calls that no tool takes.
+                program covers calls that no tool accepts.
         """
         if self._trajectory is not None:
             self._trajectory.check(tools)
         self.check_rules(tools)
 
     def check_rules(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks the rules alone, where laws may be about other agents' tools too."""
+        """Checks only the rules, for laws that may also cover other agents' tools."""
         known = None
-        if self._action_of is Action:  # else rules are about other actions than tools
+        if self._action_of is Action:  # otherwise rules are not about tools
             known = self._tools
             known.tell(tools)
         check_substitutes(self.guard.judges, SOURCE, known)
@@ -353,7 +356,7 @@ class AgentGuard(Turns, Closing):
 
     def reset(self) -> None:
         """Begins a new episode; a stopped agent may act again."""
-        self._mine()  # not in a fork
+        self._mine()  # rejects a forked process
         with self._state:
             if self._trajectory is not None:
                 self._trajectory.begin()
@@ -366,7 +369,7 @@ class AgentGuard(Turns, Closing):
             self.loop.begin(self._tools)
 
     def close(self) -> None:
-        """Ends the record; safe to call twice. A fork of the process ends nothing."""
+        """Ends the record; safe to call twice. Does nothing in a forked process."""
         if self.is_elsewhere:
             return
         self.loop.close(self.why_stopped or "the agent was done")
@@ -382,8 +385,8 @@ class AgentGuard(Turns, Closing):
         """Whether a tool may run. It counts as failed until `after` reports success.
 
         Args:
-            tool: Its name.
-            arguments: What it is given.
+            tool: The tool's name.
+            arguments: The call's arguments.
             request: The agent's task, for guard programs.
         """
         if self.is_elsewhere:
@@ -400,9 +403,9 @@ class AgentGuard(Turns, Closing):
                 return self._fault(error)
 
     def answered(self, question: Question, answer: Answer) -> Verdict:
-        """Whether the tool may run, now that a person has answered.
+        """Returns whether the tool may run, after a person has answered.
 
-        An answer counts for the question that is open, and for no other.
+        Only an answer to the open question counts.
         """
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
@@ -424,16 +427,14 @@ class AgentGuard(Turns, Closing):
         call: int | None = None,
         result: object = None,
     ) -> Verdict | None:
-        """Judges the result of a call; returns a verdict only if the agent is stopped
-        for it.
+        """Judges the result of a call; returns a verdict only if the agent is stopped.
 
         Args:
-            failed: Whether the tool reported that it failed; None: it has not reported
-                yet. The call counts as failed until a later report.
-            call: The number in the verdict of the call. By default it is the call that
-                was made in this turn, or else the last one that is under way outside
-                of any turn.
-            result: The result, for laws that read it: text, or fields.
+            failed: Whether the tool reported failure; None if it has not reported yet.
+                Until it does, the call counts as failed.
+            call: The call's number, from its verdict. By default, the call made in this
+                turn, or else the last call under way outside of any turn.
+            result: The result (text or fields), for laws that read it.
         """
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
@@ -449,7 +450,7 @@ class AgentGuard(Turns, Closing):
             return self._stop_if_due()
 
     def unmade(self, verdict: Verdict) -> str:
-        """The answer to a call where neither it nor another in its place is run."""
+        """The answer to the agent if neither the call nor a substitute runs."""
         if verdict.instead is None:
             return verdict.message
         self.after(True, verdict.call)
@@ -463,7 +464,7 @@ class AgentGuard(Turns, Closing):
             return None if self.stopped else self._stop_if_due()
 
     def _came_to(self, call: int, failed: bool, result: object) -> None:
-        """Records the end of a call, even if no later call is judged by it."""
+        """Records the end of a call, even if nothing is judged afterwards."""
         known = self._trajectory
         counts = known is None or known.ended(call, failed, result)
         if not failed and (self.stopped or self.loop.is_over or not counts):
@@ -483,12 +484,12 @@ class AgentGuard(Turns, Closing):
         if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
             return self._unread(f"{WITHHELD}: {wrong}.")
         if self._asked is not None:
-            # The same call again is the one that was asked about: it is judged once.
+            # A repeated call is the one that was asked about, so it is judged once.
             if action == self._asked.action:
                 return Verdict(False, WITHHELD, asks=self._asked)
             return Verdict(False, ASKING)
         if self._looks_back:
-            # What came of the last call was judged when it was over.
+            # The last call's result was judged when the call ended.
             decision, frame = self._judged or self._look()
         else:
             decision, frame = self._review(action)
@@ -498,7 +499,7 @@ class AgentGuard(Turns, Closing):
         return self._settle(decision, action, frame)
 
     def _settle(self, decision: Decision, action: Action, frame: Frame) -> Verdict:
-        """Carries the decision out, and returns the verdict on the call."""
+        """Carries out the decision, and returns the verdict on the call."""
         turn = self.loop.carry_out(decision, action, frame)
         made, kind = turn.executed, turn.outcome.kind
         if made is not None and (made == action or kind == "substitute"):
@@ -512,7 +513,7 @@ class AgentGuard(Turns, Closing):
         return self._refused(turn.executed, turn.outcome, decision.reason)
 
     def _ahead(self, foresee: Foresee, action: Action) -> Frame:
-        """The state after a call, as the step after this one."""
+        """The frame of the next step if the call is made."""
         if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
             raise InvalidInput(wrong)
         return self._step(self._steps + 1, foresee(action).values)
@@ -546,12 +547,12 @@ class AgentGuard(Turns, Closing):
         return Verdict(shadow, message, acts=not shadow)
 
     def _look(self) -> tuple[Decision, Frame]:
-        """Judges the world as it is."""
+        """Judges the present state, with no call proposed."""
         self._judged = self._review(None)
         return self._judged
 
     def _review(self, action: Action | None) -> tuple[Decision, Frame]:
-        """Judges everything that was done, and the call after all of it."""
+        """Judges the steps not yet judged, and then the call."""
         if self._trajectory is not None and self._trajectory.is_late:
             for frame in self._trajectory.late(self._breaks):
                 seen = self._next(frame.values)
@@ -562,12 +563,12 @@ class AgentGuard(Turns, Closing):
         return self.loop.review(seen, action), seen
 
     def _breaks(self, values: Mapping[str, Value]) -> bool:
-        """Whether a law would be broken by that as the next step."""
+        """Whether these signals as the next step would break a law."""
         ahead = self._step(self._steps + 1, values)
         return bool(self.guard.watch.foresee(ahead).violated)
 
     def _next(self, values: Mapping[str, Value]) -> Frame:
-        """The next step of time, with what is observed."""
+        """The frame of the next time step."""
         self._steps += 1
         return self._step(self._steps, values)
 
@@ -577,7 +578,9 @@ class AgentGuard(Turns, Closing):
         return Frame(number * self.guard.watch.period_s, number, values)
 
     def _fault(self, error: Exception) -> Verdict:
-        """The guard itself failed."""
+        """Stops the agent because the guard itself failed; in shadow mode the call
+        passes.
+        """
         why = f"the guard failed: {type(error).__name__}: {error}"
         logging.getLogger(LOGGER).error("%s", why)
         if self.policy.shadow:

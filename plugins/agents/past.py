@@ -1,4 +1,4 @@
-"""What guards with laws over calls would have done with recorded calls of agents."""
+"""What a guard with laws over calls would have done with recorded agent runs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from forewarn.plugins.agents.trajectory import POLICY
 
 
 class Past:
-    """Replays runs before a guard by one law, until it withholds a call.
+    """Replays runs to a guard with one law, until it withholds a call.
 
     Args:
         law: The law.
-        policy: The intervention on a call that would break it.
+        policy: The intervention on a call that would break the law.
     """
 
     def __init__(self, law: str, policy: Policy = POLICY) -> None:
         self._guard = AgentGuard.by_laws([law], policy)
 
     def withheld(self, run: CallRun) -> int | None:
-        """The number of the first call that would not have been made; None: all were.
+        """The number of the first call that the guard would have withheld, or None.
 
-        A call that the guard cannot read counts as withheld, as it would be.
+        A call that the guard cannot read counts as withheld.
         """
         guard = self._guard
         guard.reset()

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 MAX_KEPT = 2_000_000
-"""Characters of results that are kept; the oldest go first."""
+"""Maximum characters of results kept; the oldest are dropped first."""
 
 MAX_TEXTS = 5_000
 _LONG = 400
@@ -24,7 +24,7 @@ REQUEST, NEW = "request", "new"
 _NAMED = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\"'<>]+|\b[A-Za-z]{2}\d{10,}\b"
 )
-"""What names somebody or some place, within a longer text."""
+"""E-mail addresses, links and account numbers within a longer text."""
 
 
 class Sources:
@@ -34,13 +34,13 @@ class Sources:
         self.begin()
 
     def begin(self) -> None:
-        """Starts with nothing heard."""
+        """Forgets the request and all results."""
         self.request = ""
         self._heard: deque[tuple[str, str]] = deque()
         self._size = 0
 
     def hear(self, tool: str, result: object) -> None:
-        """Records a tool's answer."""
+        """Stores a tool's result."""
         for label, text in _texts(tool, fields_of(result)):
             self._heard.append((label, text.casefold()))
             self._size += len(self._heard[-1][1])
@@ -50,9 +50,9 @@ class Sources:
     def of(self, value: object) -> str | None:
         """The source of a value; for a list, the source of its least trusted part.
 
-        That is `request`, `TOOL` or `TOOL.FIELD`, or `new` if it occurs nowhere; None
-        for anything but a text or number. `TOOL.FIELD:name` is of an address that no
-        result holds, of a person whom one names.
+        Returns `request`, `TOOL` or `TOOL.FIELD`, or `new` if the value occurs nowhere,
+        or None if it is neither text nor a number. `TOOL.FIELD:name` stands for an
+        address that no result contains, of a person whose name is in that result.
         """
         found = [self._leaf(text) for _, text in _texts("", value)]
         copied = [label for label in found if label not in (REQUEST, NEW)]
@@ -66,7 +66,7 @@ class Sources:
             return NEW
         if _within(wanted, self.request) or _names(self.request, wanted):
             return REQUEST
-        # First what is quick: there may be thousands of texts on both sides.
+        # The quick test comes first: there may be thousands of texts on both sides.
         held = [(label, heard) for label, heard in self._heard if wanted in heard]
         exact = (label for label, heard in held if heard.strip() == wanted)
         if (label := next(exact, None)) is not None:
@@ -85,13 +85,13 @@ class Sources:
 
 
 def _names(text: str, address: str) -> bool:
-    """Whether a text names the person whose address it is, by first and last name."""
+    """Whether a text contains the first and last name in an e-mail address."""
     words = _person(address)
     return bool(words) and all(_within(word, text) for word in words)
 
 
 def _person(address: str) -> list[str]:
-    """The first and last name in an address; nothing where it has none."""
+    """The first and last name in an e-mail address; empty if there are none."""
     person, at, _ = address.partition("@")
     if not at or re.fullmatch(r"[a-z._-]+", person) is None:
         return []
@@ -100,7 +100,7 @@ def _person(address: str) -> list[str]:
 
 
 def fields_of(result: object) -> object:
-    """A result with its fields, if its text is a JSON object."""
+    """A result parsed as JSON if possible; otherwise unchanged."""
     if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(result)
@@ -110,7 +110,7 @@ def fields_of(result: object) -> object:
 
 
 def _texts(label: str, value: object) -> Iterator[tuple[str, str]]:
-    """Every text and number in a value, with the fields that lead to it."""
+    """Every text and number in a value, labelled with its tool and field."""
     pending: deque[tuple[str, Any]] = deque([(label, value)])
     for _ in range(MAX_TEXTS):
         if not pending:
@@ -128,7 +128,7 @@ def _texts(label: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _written(number: float) -> str:
-    """A number as texts have it, with all its digits."""
+    """A number with all its digits, as a text would contain it."""
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     try:
@@ -144,6 +144,6 @@ def _within(wanted: str, text: str) -> bool:
     if len(wanted) > _LONG:
         return True
     zeros = "0*" if re.fullmatch(r"\d+\.\d+", wanted) else ""
-    # A full stop and a capital begin a sentence, and are no more of an address.
+    # A full stop followed by a capital ends a sentence and so ends the address.
     pattern = rf"(?<![\w.@-])(?i:{re.escape(wanted)}){zeros}(?![\w@-])(?!\.[a-z0-9])"
     return re.search(pattern, text) is not None

@@ -1,14 +1,14 @@
 """An agent's calls as signals, for laws over its whole history.
 
-Each call gives the name of its tool (`tool`), whether it failed (`failed`), its
-arguments that are numbers, words or truth values (`arg_NAME`), where each was copied
-from (`from_NAME`), its result (`result_FIELD`), and the request (`request`):
+The signals of a call are the name of its tool (`tool`), whether it failed (`failed`),
+its arguments that are numbers, words or truth values (`arg_NAME`), where each was
+copied from (`from_NAME`), its result (`result_FIELD`), and the request (`request`):
 
     always (tool == delete -> once (tool == backup and not failed))
     always (tool == send -> from_to in [request, "contacts.email"])
 
-Nothing was learned from data, so no risk is known ahead of a call. The guard foresees
-only whether the call itself would break a law, and lets everything else pass.
+Nothing is learned from data, so there is no risk to estimate ahead of a call. The guard
+checks only whether the call itself would break a law, and passes all others.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from forewarn.monitors.guarding.decision import Action
 
 A_CALL_S = 1.0
-"""The clock of these laws: a call a tick, so `2 steps` and `2 s` are two calls."""
+"""The clock period of these laws: one tick per call, so `2 steps` and `2 s` both mean
+two calls.
+"""
 
 POLICY = Policy(
     name="laws over calls",
@@ -59,24 +61,24 @@ POLICY = Policy(
     unknown_state="continue-with-warning",
     max_reflections=10,
 )
-"""A call that would break a law is not made, and the agent is told why."""
+"""Withholds a call that would break a law, and tells the agent why."""
 
 UNNAMED = 'unnamed := always not tool == ""'
-"""The law where rules and guard programs judge alone: a call names its tool."""
+"""A law that every call keeps, for guards with only rules or guard programs."""
 
 _ARGUMENT, _FROM, _RESULT = "arg_", "from_", "result_"
 _PREFIXES = (_ARGUMENT, _FROM, _RESULT)
 _OPERATORS = ("always", "eventually", "once", "historically", "until", "since", "next")
 
 Kinds = Mapping[str, str]
-"""What kind of value a law compares each signal with."""
+"""The kind of value that laws compare each signal with, by signal."""
 
 
 class Trajectory:
     """The signals of an agent's calls.
 
     Args:
-        laws: The laws over them. A signal that a call does not have is `none`.
+        laws: The laws over calls. A signal that a call lacks is `none`.
     """
 
     def __init__(self, laws: Sequence[Law]) -> None:
@@ -89,7 +91,7 @@ class Trajectory:
         self.begin()
 
     def begin(self) -> None:
-        """Starts with nothing done."""
+        """Forgets all calls."""
         self._due: deque[dict[str, Value]] = deque()
         self._late: deque[dict[str, Value]] = deque(maxlen=MAX_OPEN)
         self._open: dict[int, dict[str, Value]] = {}
@@ -100,12 +102,12 @@ class Trajectory:
         self._sources.request = request
 
     def observe(self) -> Frame:
-        """The next step that has not been observed; one without a call if none is."""
+        """The next unobserved step, or a step without a call if there is none."""
         seen = self._due.popleft() if self._due else self._nothing
         return Frame(0.0, 0, dict(seen))
 
     def foresee(self, action: Action) -> Frame:
-        """The step of a call that is made and succeeds."""
+        """The step that results if the call is made and succeeds."""
         return Frame(0.0, 0, self._values(action, failed=False))
 
     def made(self, call: int, action: Action) -> None:
@@ -120,7 +122,7 @@ class Trajectory:
         """Reports how a call ended; only its first report counts.
 
         Returns:
-            Whether the call is one of this run.
+            Whether the call belongs to this run.
         """
         step = self._open.pop(call, None)
         if step is None:
@@ -137,7 +139,7 @@ class Trajectory:
         return True
 
     def _came_back(self, result: object) -> dict[str, Value]:
-        """The fields of a result that laws read; one without fields is its `text`."""
+        """The fields of a result that laws read; plain text is the field `text`."""
         found = fields_of(result) if self._results else None
         given: Mapping[str, Any] = (
             found if isinstance(found, Mapping) else {"text": found}
@@ -147,13 +149,13 @@ class Trajectory:
 
     @property
     def is_late(self) -> bool:
-        """Whether success was reported of a call after later ones had been judged."""
+        """Whether a call's success was reported after later calls had been judged."""
         return bool(self._late)
 
     def late(self, breaks: Callable[[Mapping[str, Value]], bool]) -> Iterator[Frame]:
-        """The last call, then late successes, each as a step of its own.
+        """The last call, then calls whose success was reported late, one step each.
 
-        A late success that would break a law, as a call of its own, waits.
+        A late success that would break a law as a step of its own is kept for later.
         """
         if self._due:
             yield self.observe()
@@ -165,7 +167,7 @@ class Trajectory:
                 yield Frame(0.0, 0, step)
 
     def wrong(self, action: Action) -> str:
-        """Why laws cannot compare the arguments of a call; empty if they can."""
+        """Why laws cannot compare the call's arguments; empty if they can."""
         for signal, kind in self.kinds.items():
             if not signal.startswith(_ARGUMENT):
                 continue
@@ -200,7 +202,7 @@ class Trajectory:
 
 
 def _is(kind: str, value: object) -> bool:
-    """Whether a value can be compared as that kind; any plain one as no kind at all."""
+    """Whether a value is of that kind; an empty kind accepts any plain value."""
     match value:
         case bool():
             return kind in ("truth value", "")
@@ -220,10 +222,11 @@ def _finite(value: float) -> bool:
 
 
 def compared(laws: Iterable[Law]) -> Kinds:
-    """The signals that laws read, with the kind of value that each is compared with.
+    """The signals that laws read, each with the kind of value it is compared with.
 
     Raises:
-        InvalidInput: No call has such a signal, or it is compared with two kinds.
+        InvalidInput: No call has such a signal, or a signal is compared with two kinds
+            of value.
     """
     kinds: dict[str, str] = {"tool": "text", "failed": "truth value", "request": "text"}
     read: dict[str, None] = {}
@@ -246,7 +249,7 @@ def compared(laws: Iterable[Law]) -> Kinds:
 
 
 def _near(signal: str) -> list[str]:
-    """The argument that a misspelled `arg_` may stand for."""
+    """Similar signal names to suggest for a misspelled one."""
     head, _, rest = signal.partition("_")
     return [f"{_ARGUMENT}{rest}"] if rest and head.startswith("a") else []
 
@@ -295,7 +298,7 @@ _NUMBERS: tuple[Any, ...] = (Number, Arithmetic, Negative, Call, Curve)
 
 
 def model_of_laws(laws: Sequence[Law]) -> Model:
-    """A model with laws over calls and without probabilities."""
+    """A model that has laws over calls but no probabilities."""
     abstraction = law_abstraction([law.formula for law in laws], None, A_CALL_S)
     nothing = dict.fromkeys(abstraction.signals)
     idle = abstraction.state_name(abstraction.reader().frame(Frame(0.0, 0, nothing)))
@@ -313,5 +316,5 @@ def model_of_laws(laws: Sequence[Law]) -> Model:
 
 
 def laws_of(texts: Sequence[str]) -> list[Law]:
-    """The laws that formulas or names stand for."""
+    """The laws given as formulas or names."""
     return [law for text in texts for law in find_laws(text)]

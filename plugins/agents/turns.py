@@ -1,4 +1,4 @@
-"""Calls take turns: what one call leads to depends on those before it."""
+"""Makes calls take turns, because the effect of a call depends on earlier ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 from forewarn.abstractions.errors import InvalidInput
 
 MAX_OPEN = 1000
-"""Limit of calls under way whose outcome is still waited for."""
+"""Maximum number of calls whose end has not been reported."""
 
 Given = TypeVarTuple("Given")
 Answer = TypeVar("Answer")
@@ -32,7 +32,7 @@ class Line:
         self._taken = False
 
     def enter(self) -> Future[None]:
-        """Joins the queue; a caller that gets a result must leave it."""
+        """Joins the queue; once the result is set, the caller must call `leave`."""
         place: Future[None] = Future()
         with self._lock:
             if self._taken:
@@ -43,7 +43,7 @@ class Line:
         return place
 
     def leave(self) -> None:
-        """Gives the turn to the next in the queue."""
+        """Passes the turn to the next in the queue."""
         with self._lock:
             while self._waiting:
                 place = self._waiting.popleft()
@@ -55,17 +55,17 @@ class Line:
         place.set_result(None)
 
     def give_up(self, place: Future[None]) -> None:
-        """Leaves the queue, even if its turn has just come."""
+        """Leaves the queue, even if the caller's turn has just come."""
         if not place.cancel():
             self.leave()
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """From before a call until after it.
+    """The time from before a call until after it.
 
     Args:
-        of: The guard whose turn it is.
+        of: The guard that the turn belongs to.
         within: The turn of the call that made this one.
     """
 
@@ -77,15 +77,15 @@ class Turn:
 
 
 _TURNS: ContextVar[Mapping[int, Turn]] = ContextVar("turns", default={})  # noqa: B039
-"""The turn that code runs in, for each guard; threads and tasks inherit it."""
+"""The current turn for each guard; threads and tasks inherit it."""
 
 
 class Judging:
-    """Asks the guard in a thread, in one turn.
+    """Asks the guard in a thread, within one turn.
 
     Neither a pending question nor a slow sensor blocks the event loop. A call may be
-    taken back while it is judged, but its turn ends only after the judgement. If no
-    thread can be started, the event loop waits.
+    cancelled while it is judged, but its turn ends only after the judgement. If no
+    thread can be started, the guard is asked in the event loop.
     """
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
@@ -97,7 +97,7 @@ class Judging:
     ) -> Answer:
         context = copy_context()
         try:
-            # What is submitted counts although no thread can be started for it.
+            # The executor keeps a submitted task even if starting its thread fails.
             self._threads.submit(int)
         except RuntimeError:
             return context.run(work, *given)
@@ -114,7 +114,7 @@ class Judging:
 
 
 class Turns:
-    """Makes parallel calls come one by one, in the order in which they ask."""
+    """Serialises parallel calls, in the order in which they ask."""
 
     def __init__(self) -> None:
         self._line = Line()
@@ -125,10 +125,10 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Held from before a call until after it.
+        """Holds the turn from before a call until after it.
 
-        Calls that are made within it, such as those of an agent that is a tool of
-        another, take turns among themselves.
+        Calls made within a turn, such as those of an agent used as a tool, take turns
+        among themselves.
 
         Raises:
             InvalidInput: The guard was made in another process.
@@ -148,7 +148,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn_async(self) -> AsyncIterator[Judging]:
-        """The same for coroutines, on any number of event loops."""
+        """The same as `turn` for coroutines, on any number of event loops."""
         line = self._mine()
         place = line.enter()
         try:
@@ -169,14 +169,14 @@ class Turns:
         return os.getpid() != self._process
 
     def _now(self) -> Turn | None:
-        """The innermost turn that this code runs in and that is not over."""
+        """The innermost turn of the running code that is not over."""
         turn = _TURNS.get().get(id(self))
         while turn is not None and turn.over:
             turn = turn.within
         return turn
 
     def _began(self) -> int:
-        """The number of a call that begins now."""
+        """Begins a call and returns its number."""
         call, turn = next(self._calls), self._now()
         self._open[call] = turn
         if turn is not None:
@@ -186,7 +186,7 @@ class Turns:
         return call
 
     def _ended(self, call: int | None) -> int | None:
-        """Which call ended, if it was under way."""
+        """Ends a call and returns its number, or None if it was not under way."""
         turn = self._now()
         if call is None and turn is not None:
             call, turn.call = turn.call, None
@@ -209,7 +209,7 @@ class Turns:
 
     @contextmanager
     def _within(self) -> Iterator[None]:
-        """Gives the calls within this one turns of their own."""
+        """Makes calls within this one take turns among themselves."""
         turn = Turn(self, self._now())
         before = _TURNS.set({**_TURNS.get(), id(self): turn})
         try:

@@ -1,8 +1,8 @@
 """The simplest warning: the law's own monitor, without any prediction.
 
 It alarms as soon as an obligation is pending. For a law such as "a car at the line at
-red stops within two seconds", that is at the line: never before the trigger. It shows
-the value of prediction.
+red stops within two seconds", that is at the line, so never before the trigger. The
+comparison shows the value of prediction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Baselines that look at the frame alone: time to collision, and predicted signals.
+"""Baselines that use only the frame: time to collision, and predicted signals.
 
 `Predictor` extrapolates all road users over the next seconds. The ego keeps the
-acceleration of the last half second, neither backs up nor gets faster than the limit;
-vehicles ahead keep their speed; lights and everything else stay as they are.
+acceleration of the last half second, but neither reverses nor exceeds the speed limit.
+Vehicles ahead keep their speed. Lights and everything else stay as they are.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ from forewarn.monitors.laws.robustness import Floats, Robustness, Stretch
 from forewarn.plugins.contracts import Source
 
 JUNCTION_M = 20.0
-"""How long the way through a junction is taken to be; a frame does not say."""
+"""The assumed length of the path through a junction, which a frame does not contain."""
 
 CROSSWALK_M = 4.0
 
-_STEADY_S = 0.5  # the acceleration is the mean over so long
+_STEADY_S = 0.5  # the acceleration is averaged over this time
 _KMH = 3.6
 _SAME_S = 0.05  # times to collision are rounded
-_SLOWEST = 1.0  # m/s: how close two come at a crossing point is not nothing at a stand
+_SLOWEST = 1.0  # m/s: keeps time gaps from becoming 0 m at a standstill
 
 
 def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
-    """Raises unless the source is a driving source with the signals that the law and
-    the baseline read.
-    """
+    """Raises unless the source has the driving signals that are needed."""
     if source.vocabulary != "driving":
         raise InvalidInput(
             f"{source.name} has the vocabulary {source.vocabulary}, not driving"
@@ -49,14 +47,14 @@ def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Motion:
-    """One frame, and the ego's path from there.
+    """A frame, and the ego's predicted motion from there.
 
     Args:
         values: The frame's signals.
-        ahead_s: From now, of each predicted frame.
-        speed: In m/s.
-        way_m: How far the ego has come.
-        acceleration: In m/s².
+        ahead_s: The time from now of each predicted frame.
+        speed: The ego's predicted speeds in m/s.
+        way_m: The distance that the ego has covered by then.
+        acceleration: The ego's predicted accelerations in m/s².
     """
 
     values: Any
@@ -66,7 +64,9 @@ class _Motion:
     acceleration: Floats
 
     def left_m(self, name: str, inside_m: float = 0.0) -> Floats:
-        """A distance along the path: 0 for this long after its end, then absent."""
+        """The remaining distance to something ahead: 0 while the ego is within
+        `inside_m` past it, then absent.
+        """
         now = self.values[name]
         if now is None:
             return np.full(len(self.way_m), np.nan)
@@ -75,7 +75,7 @@ class _Motion:
 
     @property
     def entered(self) -> NDArray[np.bool_]:
-        """Where the ego has driven into the junction that is ahead now."""
+        """Whether the ego has by then entered the junction that is now ahead."""
         to = self.values.get("junction_distance")
         if to is None or self.values.get("in_junction"):
             return np.zeros(len(self.way_m), bool)
@@ -84,7 +84,7 @@ class _Motion:
 
     @property
     def collides(self) -> NDArray[np.bool_]:
-        """At each moment ahead, whether the ego has hit a road user."""
+        """Whether the ego has by then hit a road user."""
         run_into: NDArray[np.bool_] = self.gap_m() < 0.0
         return run_into | (self.way_m > self.conflict_m)
 
@@ -98,11 +98,11 @@ class _Motion:
         if gap is not None and its is not None:
             closing = float(self.speed[0]) - its / _KMH
             if closing > 0.0 and gap / closing <= collides_s + _SAME_S:
-                return np.inf  # it is the time to the vehicle ahead
+                return np.inf  # the time is to the vehicle ahead
         return float(self.speed[0]) * float(collides_s)
 
     def gap_m(self) -> Floats:
-        """To the vehicle ahead; below 0 once it would have been run into."""
+        """The distance to the vehicle ahead; negative after a collision with it."""
         gap, its = self.values.get("lead_distance"), self.values.get("lead_speed")
         if gap is None or its is None:
             return np.full(len(self.way_m), np.inf)
@@ -112,7 +112,7 @@ class _Motion:
     def clearance_m(self) -> Floats:
         """The distance at the closest approach to any road user.
 
-        Below 0: by how much the path would have to be shorter.
+        If negative, the distance by which the path is too long.
         """
         apart = np.minimum(self.gap_m(), self.conflict_m - self.way_m)
         pace = max(float(self.speed[0]), _SLOWEST)
@@ -154,12 +154,12 @@ _COLUMNS: dict[str, Callable[[_Motion], NDArray[Any]]] = {
 
 
 class Predictor:
-    """Predicts the signals of a law from each frame on.
+    """Predicts the signals that a law reads, starting from each frame.
 
     Args:
-        law: Whose signals.
-        source: Where frames come from.
-        ahead_s: How far ahead.
+        law: The law whose signals are predicted.
+        source: The source of the frames.
+        ahead_s: The length of the prediction.
     """
 
     def __init__(self, law: Law, source: Source, ahead_s: float) -> None:
@@ -177,7 +177,7 @@ class Predictor:
         self._felt.clear()
 
     def stretch(self, frame: Frame) -> Stretch:
-        """The frame itself and those predicted after it."""
+        """The frame and its predicted successors."""
         motion = self._motion(frame)
         columns = {name: self._column(name, motion) for name in self._signals}
         degrees = {}
@@ -217,10 +217,10 @@ NEVER = 1000.0
 
 
 class Reactive:
-    """A rule guard: scores the negative of the seconds until the law is broken.
+    """A rule guard: the score is minus the number of seconds until the law is broken.
 
-    It follows the law with the law's own monitor and, at every frame, runs it on over
-    the predicted next moments, assuming that nobody reacts.
+    At every frame, the law's own monitor is run ahead over the predicted frames, on the
+    assumption that nobody reacts.
     """
 
     thresholds = (-2.0, -1.0, -0.5)
@@ -233,7 +233,7 @@ class Reactive:
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._step = automaton.step.tolist()
         self._period_s = source.period_s
-        # A clock slower than the frames reads every so manieth of them.
+        # A clock slower than the frames skips some of them.
         self._stride = max(
             1, round((law.period(source.period_s) or 0) / source.period_s)
         )
@@ -257,7 +257,7 @@ class Reactive:
         for ahead in range(self._stride, stretch.length, self._stride):
             column = self._columns.get(int(letters[ahead]))
             if column is None:
-                break  # a combination that cannot be: the prediction is no good
+                break  # an impossible combination: the prediction is invalid
             state = self._step[state][column]
             if state == violated:
                 return -ahead * self._period_s
@@ -265,19 +265,20 @@ class Reactive:
 
 
 REDRIVER_AHEAD_S = 8.0
-"""As long as the trajectories that Apollo plans."""
+"""The length of the trajectories that Apollo plans."""
 
 FAR = 1000.0
-"""Robustness beyond this is told as this: what has no distance is infinite."""
+"""Robustness is capped at this value, because missing distances make it infinite."""
 
 
 class ReDriver:
     """The law's robustness over a predicted trajectory, after REDriver.
 
-    A sketch of the method, not that program: REDriver computes how far Apollo's planned
-    trajectory is from breaking the law. We compute it for a trajectory predicted from
-    the frame, by the quantitative semantics of our own formulas, in their own units.
-    The score is the negative of the robustness; it alarms below 0.4, 0.8 or 1.2.
+    This is a sketch of the method, not the original program. REDriver computes how far
+    Apollo's planned trajectory is from breaking the law. We compute this for a
+    trajectory predicted from the frame, with the quantitative semantics of our own
+    formulas, in their own units. The score is minus the robustness; the alarm
+    thresholds are robustnesses of 0.4, 0.8 and 1.2.
     """
 
     thresholds = (-1.2, -0.8, -0.4)
@@ -299,17 +300,17 @@ OF_OTHERS = frozenset(
     "collision lead_distance lead_speed nearest_distance oncoming_distance"
     " pedestrian_distance priority_vehicle priority_pedestrian".split()
 )
-"""What a law reads that has to do with others on the road."""
+"""The signals that concern other road users."""
 
 
 def refuse_unless_of_others(law: Law) -> None:
-    """Raises for a law that has nothing to do with others on the road."""
+    """Raises if a law reads no signal that concerns other road users."""
     if OF_OTHERS.isdisjoint(law.signals):
         raise InvalidInput("the law does not concern other road users")
 
 
 class TimeToCollision:
-    """Scores the negative of the time to collision."""
+    """The score is minus the time to collision."""
 
     thresholds = (-3.0, -2.0, -1.5, -1.0)
 
@@ -318,7 +319,7 @@ class TimeToCollision:
         refuse_unless_driving(law, source, "time_to_collision")
 
     def reset(self) -> None:
-        """It remembers nothing."""
+        """Does nothing: the baseline has no state."""
 
     def score(self, frame: Frame) -> float:
         left_s = frame.values["time_to_collision"]

@@ -1,14 +1,14 @@
 """Baselines that learn from the runs that the model learned from.
 
-`Paper` and `Released` are ProbGuard's own recipes: a chain over the law's predicates
-alone, without a horizon. Both smooth by one: the paper every pair of states that is
-valid, its released code every pair of states that was seen. The score is the
-probability that the law is ever broken, 1 less the P_safe of the paper.
+`Paper` and `Released` are ProbGuard's own methods: a chain over the law's predicates
+alone, without a horizon. Both add one to transition counts: the paper to every valid
+pair of states, its released code to every observed pair. The score is the probability
+that the law is ever broken, which is 1 - P_safe in the paper.
 
-`Logistic` is logistic regression on the guard's own predicates: is the Markov chain
-needed? It learns from the same runs to predict what the guard's risk predicts. Its
-inputs are the predicates and whether the law asks for something now. scikit-learn fits
-it; at run time it is a weighted sum.
+`Logistic` is logistic regression on the guard's own predicates, to test whether the
+Markov chain is needed. It learns from the same runs to predict the same event as the
+guard's risk. Its inputs are the predicates and whether an obligation is pending. It is
+fitted with scikit-learn; at run time it is a weighted sum.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Recipe:
         if bits is None or self._monitor == self._automaton.violated:
             return self._score
         state = self._number.get(bits)
-        if state is not None:  # one it has never met it passes over
+        if state is not None:  # skip a state that is not in the chain
             self._monitor = self._next[self._monitor][state]
             self._score = self._risk[self._monitor][state]
             if self._monitor == self._automaton.violated:
@@ -110,13 +110,13 @@ class _Recipe:
 
 
 class Paper(_Recipe):
-    """As in the paper: smoothed over all valid pairs of states."""
+    """The paper's chain, smoothed over all valid pairs of states."""
 
     support = "valid"
 
 
 class Released(_Recipe):
-    """As in the released code: smoothed over all pairs of states seen."""
+    """The released code's chain, smoothed over all observed pairs of states."""
 
     support = "all"
 
@@ -126,11 +126,11 @@ try:
 except ImportError as error:
     raise MissingDependency("logistic regression", "learn") from error
 
-_SLACK_S = 1e-9  # times are sums of periods, and sums are rounded
+_SLACK_S = 1e-9  # times are sums of periods, which have rounding errors
 
 
 class _Inputs:
-    """The regression's inputs in an episode, as bits, frame by frame."""
+    """The regression's inputs for each frame of an episode, as bits."""
 
     def __init__(self, law: Law, abstraction: Abstraction, period_s: float) -> None:
         self.followed = FollowedLaw(law, period_s)
@@ -156,7 +156,7 @@ class _Inputs:
 
 
 class Logistic:
-    """Scores the probability that it was fitted to predict."""
+    """The score is the probability that the regression was fitted to predict."""
 
     thresholds = (0.3, 0.5, 0.7)
 
@@ -210,7 +210,9 @@ def _digits(bits: int, size: int) -> list[int]:
 def _examples(
     inputs: _Inputs, trace: Trace, horizon_s: float
 ) -> Iterator[tuple[int, bool]]:
-    """Each frame's inputs up to the first violation, and whether it was coming."""
+    """The inputs of each frame up to the first violation, and whether a violation
+    followed.
+    """
     inputs.reset()
     met = [(frame.time_s, inputs.frame(frame)) for frame in trace.frames]
     broken = _first_broken(inputs.followed)

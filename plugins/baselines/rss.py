@@ -1,8 +1,8 @@
-"""Responsibility-Sensitive Safety as a guard: alarms if its distances are not kept.
+"""Responsibility-Sensitive Safety as a guard: alarms if a safe distance is not kept.
 
 If the world provides RSS's margins as signals, they are used. Otherwise they are
-computed from the frame: behind the vehicle ahead, and, on a collision course with a
-crossing road user, as the room to stop before the conflict.
+computed from the frame: the distance to the vehicle ahead and, on a collision course
+with a crossing road user, the distance needed to stop before the conflict.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forewarn.plugins.baselines.driving import (
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.driving.rss import SafeDistances, library
 
-library()  # so that the plug does not load, and nothing begins, where it is missing
+library()  # fail while the plug is loaded, not during a run, if the package is missing
 
 FAR = 1000.0
 _KMH = 3.6
@@ -37,13 +37,13 @@ class ResponsibilitySensitiveSafety:
         self._safe = SafeDistances()
 
     def reset(self) -> None:
-        """It remembers nothing."""
+        """Does nothing: the baseline has no state."""
 
     def score(self, frame: Frame) -> float:
         values = frame.values
         if self._given:
             along, across = (values[name] for name in _MARGINS)
-            # One of the two distances is enough to be safe.
+            # Keeping either of the two distances is enough to be safe.
             return -FAR if along is None or across is None else -max(along, across)
         speed = values["speed"] / _KMH
         margin, collides_s = FAR, values["time_to_collision"]
@@ -52,5 +52,5 @@ class ResponsibilitySensitiveSafety:
             margin = gap - self._safe.behind(speed, its / _KMH)
         if collides_s is not None:
             margin = min(margin, collides_s * speed - self._safe.stopping(speed))
-        # At a standstill nothing is unsafe that the ego could do something about.
+        # At a standstill the ego can do nothing to be safer.
         return -margin if speed > 0.0 else -FAR

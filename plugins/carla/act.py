@@ -1,6 +1,6 @@
-"""Translates decisions to commands of a CARLA vehicle, and checks that it obeys.
+"""Translates decisions into commands for a CARLA vehicle, and checks that it obeys.
 
-A vehicle's actions carry the numbers of a `carla.VehicleControl` by their names.
+The arguments of an action are the fields of a `carla.VehicleControl`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from forewarn.plugins.driving.scene import Mover
 
 _BELOW = 0.1  # m/s
 _STEP_S = 0.05
-_LATE = 0.5  # m/s: the Traffic Manager brakes late, and below it nothing is pressed
+_LATE = 0.5  # m/s: the Traffic Manager brakes late; a smaller excess needs no pedals
 _NUMBERS = ("throttle", "steer", "brake")
 _SWITCHES = ("hand_brake", "reverse")
 
@@ -47,7 +47,7 @@ def control_of(action: Action) -> Any:
 
 
 class CarlaActuator(CarActuator):
-    """Slows and stops a vehicle by its pedals; the steering stays the driver's."""
+    """Slows and stops a vehicle with its pedals; the driver keeps the steering."""
 
     def __init__(self, look: Callable[[], Around] | None = None) -> None:
         super().__init__(look)
@@ -89,7 +89,7 @@ class CarlaActuator(CarActuator):
     ) -> Action | None:
         speed, acceleration = _motion(frame)
         if proposal is None:
-            # What the driver asks for is not known: above the cap it is held back.
+            # The driver's request is unknown, so the car is slowed only above the cap.
             if speed < cap_kmh / 3.6 - _BELOW:
                 self._pedals.lift()
                 return None
@@ -101,7 +101,7 @@ class CarlaActuator(CarActuator):
         wanted = wanted_acceleration(capped, speed)
         if proposal is not None and wanted >= min(asked, THRUST):
             self._pedals.lift()
-            return proposal  # it drives slowly enough by itself
+            return proposal  # already slow enough
         return self._press(wanted, speed, acceleration)
 
     def _press(self, wanted: float, speed: float, acceleration: float) -> Action:
@@ -125,12 +125,13 @@ def _motion(frame: Frame) -> tuple[float, float]:
 
 
 class TrafficManagerActuator(CarlaActuator):
-    """Slows an ego of CARLA's Traffic Manager by its own knobs; stops by the pedals.
+    """Slows an ego with the Traffic Manager's own settings, and stops it with the
+    pedals.
 
     Args:
         manager: The `carla.TrafficManager` that drives the vehicle.
         ego: The vehicle's actor.
-        look: What is around the vehicle.
+        look: Returns the vehicle's surroundings.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class TrafficManagerActuator(CarlaActuator):
             if _motion(frame)[0] - decision.cap_kmh / 3.6 <= _LATE:
                 return None
         carried = super().carry_out(decision, proposal, frame)
-        # It drives by itself: what it proposes is nobody's to send.
+        # The Traffic Manager drives, so there is no proposal to send.
         return None if decision.kind in ("proceed", "alert") else carried
 
     def fallback(self, frame: Frame | None = None) -> Action:
@@ -167,23 +168,23 @@ class TrafficManagerActuator(CarlaActuator):
         self._taken = self._capped = False
 
 
-THRUST = 4.0  # m/s² that the full throttle gives, about
-BRAKE = 9.0  # m/s² of the full brake
+THRUST = 4.0  # m/s² at full throttle, approximately
+BRAKE = 9.0  # m/s² at full brake
 _AHEAD_S, _AHEAD_M = 0.45, 3.0
 _CHANGES_S = 1.2
-_LEARNS = 0.5  # how fast it learns what the pedals of this car do, per second
-_MOST = 3.0  # m/s² that a car may differ by
+_LEARNS = 0.5  # learning rate for the effect of this car's pedals, per second
+_MOST = 3.0  # m/s², maximum correction for a car
 _STANDS = 0.05
 
 
 class Steering:
-    """Follows the middle of the route's lanes, looking ahead like a driver.
+    """Steers along the middle of the route's lanes, towards a point ahead.
 
     Args:
         roads: The map's roads.
-        places: Its lanes by place.
+        places: Finds the lanes at a position.
         half_m: Half the car's length.
-        wheelbase_m: From axle to axle.
+        wheelbase_m: The distance between the axles.
     """
 
     def __init__(
@@ -194,11 +195,11 @@ class Steering:
         self._wanted = ""
 
     def change_to(self, lane: str) -> None:
-        """Changes to a lane beside the present one."""
+        """Changes to an adjacent lane."""
         self._wanted = lane
 
     def angle(self, mover: Mover, way: Way) -> float:
-        """The angle of the wheels in radians, to the right."""
+        """The angle of the front wheels in radians; positive is to the right."""
         changes = bool(self._wanted) and self._wanted != mover.lane
         if not changes:
             self._wanted = ""
@@ -217,7 +218,7 @@ class Steering:
         return x, mover.y - rear_m * math.sin(mover.heading)
 
     def _target(self, mover: Mover, way: Way, ahead_m: float, changes: bool) -> Point:
-        """A point at this distance ahead of the car's front on its path."""
+        """The point on the path at this distance ahead of the car's front."""
         if changes:
             return self._places.at(self._wanted, mover.at_m + ahead_m)[0]
         start = way.start_m.get(mover.lane)
@@ -230,7 +231,7 @@ class Steering:
 
 
 class Pedals:
-    """Turns an acceleration into throttle and brake, and learns the car's answer."""
+    """Turns an acceleration into throttle and brake, and learns the car's response."""
 
     def __init__(self) -> None:
         self._wanted: float | None = None
@@ -242,11 +243,11 @@ class Pedals:
         """Sets a `carla.VehicleControl`'s pedals for an acceleration.
 
         Args:
-            control: Whose steering is kept.
+            control: The control to set; its steering is kept.
             wanted: The target acceleration in m/s².
-            measured: What the car has done since the call before.
-            dt: How long that is.
-            speed: Its speed in m/s.
+            measured: The measured acceleration since the previous call, in m/s².
+            dt: The time since the previous call, in seconds.
+            speed: The car's speed in m/s.
         """
         if self._wanted is not None and speed > _STANDS:
             missed = self._wanted - measured
@@ -264,5 +265,5 @@ class Pedals:
         return control
 
     def lift(self) -> None:
-        """Another driver has the pedals: forgets what was learned."""
+        """Forgets the learned response, because another driver takes the pedals."""
         self._wanted, self._more = None, 0.0

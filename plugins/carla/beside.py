@@ -1,12 +1,12 @@
-"""A guard beside another client, in synchronous mode or not.
+"""A guard that runs alongside another client, in synchronous mode or not.
 
-It never ticks, and its callback only keeps the newest snapshot: exceptions in a
-callback are lost, and a tick inside one never returns. While it intervenes it repeats
-its control until the next snapshot, because the last control before a tick counts.
-CARLA's clients send a control only when it differs from their own last one: a batch is
-always sent, and on release the driver's last control is restored. A driver that sends a
-control just before each tick would win every time: then the guard lowers the vehicle's
-speed directly, which no control undoes.
+The guard never ticks, and its callback only stores the newest snapshot: exceptions in a
+callback are lost, and a tick inside one never returns. While intervening, the guard
+repeats its control until the next snapshot, because the last control before a tick
+counts. CARLA's client drops a control that equals its own last one, so the guard sends
+a batch, which is never dropped, and on release restores the driver's last control. A
+driver that sends a control just before each tick would win every time. In that case the
+guard lowers the vehicle's speed directly, which no control undoes.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from forewarn.plugins.carla.act import BRAKE, control_of
 from forewarn.plugins.carla.guarded import OWN_STEP_S, GuardedVehicle
 from forewarn.plugins.carla.support import carla_module
 
-_ANSWERS_S = 2.0  # a server that takes longer leaves nobody guarded
+_ANSWERS_S = 2.0  # timeout of a call to the server
 _ASKS_S, _LEAVES_S = 1.0, 0.2
 _AGAIN_S = 0.002
-_HOLDS_S = 0.01  # how often the watchdog repeats itself: a driver may tick fast
+_HOLDS_S = 0.01  # how often the watchdog repeats its stop: a driver may tick fast
 _LOOKS_S = 0.1
 _FINDS_S = 0.2
 _MOST_S = 0.5
-_TELLS = 0.02  # of the brake
+_TELLS = 0.02  # differences of a pedal or the steering below this are noise
 
 
 def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
-    """The vehicle with that role, which may not have been spawned yet.
+    """Waits for a vehicle with this role to be spawned, and returns it.
 
     Raises:
-        InvalidInput: There is none, even after waiting.
+        InvalidInput: No such vehicle exists within the waiting time.
     """
     until_s = time.monotonic() + wait_s
     roles: list[str] = []
@@ -57,7 +57,7 @@ def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
 
 
 class Newest:
-    """The newest snapshot of a world, and when it came. Use it with `with`."""
+    """A world's newest snapshot and its time of arrival. Use with `with`."""
 
     def __init__(self, world: Any) -> None:
         self._world = world
@@ -78,7 +78,7 @@ class Newest:
         self._fresh.set()
 
     def wait(self, timeout_s: float) -> Any:
-        """The next snapshot; None if none comes in time."""
+        """The next snapshot; None if none arrives in time."""
         if not self._fresh.wait(timeout_s):
             return None
         self._fresh.clear()
@@ -86,21 +86,21 @@ class Newest:
 
     @property
     def waits(self) -> bool:
-        """Whether there is a snapshot that was not taken yet."""
+        """Whether a new snapshot is available."""
         return self._fresh.is_set()
 
 
 class Beside:
-    """Guards a vehicle that another client drives. Use it with `with`.
+    """Guards a vehicle that another client drives. Use with `with`.
 
-    Until it has judged a first snapshot, whenever it cannot judge in time, and once
-    more when it ends, it stops the vehicle; in shadow mode it sends nothing.
+    The vehicle is stopped until a first snapshot has been judged, whenever a judgement
+    is late, and when the block ends. In shadow mode nothing is sent.
 
     Args:
-        client: The `carla.Client` of its world.
+        client: The `carla.Client` of the world.
         world: A `carla.World`.
         guarded: The vehicle, with its guard.
-        told: Called with every frame and the action carried out on it.
+        told: Called with every frame and the action carried out for it.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Beside:
         self._sent: Any = None
         self._stopped_s = 0.0
         self.lost = 0
-        """How often the world did not show itself in time."""
+        """How often no snapshot arrived in time."""
 
     def __enter__(self) -> Beside:
         self._client.set_timeout(_ANSWERS_S)
@@ -156,7 +156,7 @@ class Beside:
                 began = False
                 self._blind(late_s)
             if late_s > patience_s and time.monotonic() > asked_s + _ASKS_S:
-                # What is told is not answered: only a question shows that it arrives.
+                # Commands are not acknowledged; only a query shows a living server.
                 self._client.get_server_version()
                 asked_s = time.monotonic()
             if not self._ego.is_alive:
@@ -168,7 +168,7 @@ class Beside:
         self._decide(frame)
 
     def _blind(self, late_s: float) -> None:
-        """No snapshot comes: the guard receives a frame without signals."""
+        """Reviews a frame without signals, because no snapshot arrives."""
         last = self._guarded.last
         if last is not None:
             empty = Frame(last.time_s + late_s, last.sequence + 1, {})
@@ -211,7 +211,7 @@ class Beside:
             self._client.apply_batch(batch)
 
     def _hear_driver(self) -> bool:
-        """Whether the vehicle follows its driver and not what was sent last."""
+        """Whether the vehicle's control is the driver's and not the one last sent."""
         control, sent = self._ego.get_control(), self._sent
         if sent is not None and not any(
             abs(getattr(control, name) - getattr(sent, name)) > _TELLS
@@ -222,7 +222,7 @@ class Beside:
         return True
 
     def _keep_pace(self, overruled: bool, frame: Frame, passed_s: float) -> None:
-        """Computes the speed to force on a vehicle that gets other controls."""
+        """Computes the speed to force on a vehicle whose driver overrides the guard."""
         held = self._held
         wanted = 0.0 if held is None else float(held.arguments.get("brake", 0.0))
         speed = (frame.values.get("speed") or 0.0) / 3.6
@@ -234,16 +234,16 @@ class Beside:
             self._pace = max(0.0, pace - wanted * BRAKE * passed_s)
 
     def _stop(self) -> None:
-        """The watchdog's action, repeated while nothing is judged."""
+        """Stops the vehicle; the watchdog repeats this while no judgement is made."""
         now_s = time.monotonic()
         passed_s, self._stopped_s = now_s - self._stopped_s, now_s
         velocity = self._ego.get_velocity()
         speed = math.hypot(velocity.x, velocity.y)
         overruled = self._hear_driver() and self._taken
         if self._pace is not None or overruled:
-            # Never faster than it is by now: that would set it going again.
+            # Never above the present speed: that would accelerate the vehicle.
             pace = speed if self._pace is None else min(self._pace, speed)
             gained = BRAKE * min(passed_s, _MOST_S) if overruled else 0.0
             self._pace = max(0.0, pace - gained)
-        # Where it was when it was last seen, in a junction say, holds no longer.
+        # The last known position (for example in a junction) is out of date.
         self._apply(self._guarded.actuator.fallback())

@@ -1,7 +1,7 @@
 """The World: a scenario's episode on a CARLA server.
 
-Without a host it starts a stand-in of its own, whose traffic is the embedded SUMO
-world: the same scenario and seed give the same traffic in both.
+Without a host the world starts its own stand-in, whose traffic comes from the embedded
+SUMO world: the same scenario and seed produce the same traffic in both.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HERO = "hero"
 _BLINKS = {"left": 32, "right": 16, "u_turn": 32, "hazard": 48}
 _ARRIVES_M = 1.0
 _SEEN_S = _ANSWERS_S = 5.0
-_WHEELBASE = 1.2  # of half the length
+_WHEELBASE = 1.2  # the wheelbase as a multiple of half the car's length
 
 _MOTION = (
     "speed", "acceleration", "brake", "throttle", "braking", "time_to_collision",
@@ -61,25 +61,25 @@ Period = Annotated[float, Field(gt=0.01, le=1)]
 
 
 class CarlaWorld(SteppedWorld):
-    """A drive through a CARLA world, with accelerations from a pilot.
+    """A drive through a CARLA world; a pilot chooses the accelerations.
 
     The settings are those of the world `sumo`, so that its scenarios run here
     unchanged.
 
     Args:
-        scenario: The scenario's name or file, whose traffic our own stand-in plays.
-        host: Where a server runs that has the scenario's traffic already; without
-            it a stand-in is started.
+        scenario: The name or file of the scenario whose traffic the stand-in simulates.
+        host: A host whose server already has the scenario's traffic; without it a
+            stand-in is started.
         port: The server's port.
-        map: The map's name; its net gives the edges of the route.
-        ego: Where the ego begins and where it goes.
+        map: The name of the SUMO net that defines the edges of the route.
+        ego: The ego's start and destination.
     """
 
     actions = Actions(CONTROL, DRIVE, STOP, CUT)
 
     @staticmethod
     def example() -> Example:
-        """On a stand-in that drives a scenario."""
+        """A world on a stand-in server with a scenario's traffic."""
         return Example(
             {
                 "scenario": "s1",
@@ -198,7 +198,7 @@ class CarlaWorld(SteppedWorld):
             others = self._senses.scene.people
             hit = "a pedestrian" if self._senses.struck in others else "a vehicle"
             self.over = f"the ego and {hit} collided"
-            # It has not stopped by itself: it came with the speed that it had.
+            # After a crash its speed drops, so the speed just before is used.
             values |= {name: self._values[name] for name in _MOTION}
         self._values = {name: values[name] for name in PROVIDES}
 
@@ -229,7 +229,7 @@ class CarlaWorld(SteppedWorld):
             self._steering.change_to(beside.name)
 
     def _signal(self, wanted: str | None) -> None:
-        """Sets the turn signals: as commanded, or else before a turn."""
+        """Sets the turn signals as commanded, or else automatically before a turn."""
         if wanted is None:
             wanted = self._values["direction"]
         lamps = _BLINKS.get(wanted or "", 0)
@@ -264,7 +264,7 @@ class CarlaWorld(SteppedWorld):
             self._bumps = None
 
     def _find_ego(self) -> Any:
-        """The scenario's car, which a client sees a moment after the episode began."""
+        """The scenario's car, which a client sees shortly after the episode begins."""
         until_s = time.monotonic() + _SEEN_S
         while time.monotonic() < until_s:
             for actor in self._world.get_actors():
@@ -275,12 +275,12 @@ class CarlaWorld(SteppedWorld):
 
 
 _FREE: dict[str, list[StandIn]] = {}
-"""Stand-ins that no world uses at the moment, by what they serve."""
+"""Idle stand-ins, by scenario."""
 _MAPS: dict[tuple[str, int], MapData] = {}
 
 
 def _stand_in(scenario: str) -> StandIn:
-    """A process that serves a scenario: one that is free, or else a new one."""
+    """A stand-in process for a scenario: an idle one, or else a new one."""
     free = _FREE.get(scenario, [])
     while free:
         server = free.pop()
@@ -288,12 +288,12 @@ def _stand_in(scenario: str) -> StandIn:
             return server
         server.stop()
     if any(_FREE.values()):
-        stop_servers()  # another scenario's: they would only wait
+        stop_servers()  # idle stand-ins of other scenarios
     return StandIn(["--scenario", scenario])
 
 
 def stop_servers() -> None:
-    """Ends the stand-ins that wait; the next episode starts another."""
+    """Ends the idle stand-ins; the next episode starts a new one."""
     for servers in _FREE.values():
         while servers:
             servers.pop().stop()

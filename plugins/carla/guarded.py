@@ -5,8 +5,8 @@
         world.tick()
         ego.apply_control(guarded.filter(agent.run_step()))
 
-`filter` senses, reviews and intervenes. It never ticks the world, and it never raises
-for anything but a misuse: an internal failure stops the vehicle.
+`filter` senses, reviews and intervenes. It never ticks the world, and raises only if
+misused; an internal failure stops the vehicle.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from forewarn.plugins.loop.loop import Closing, GuardedLoop
 
 _TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
 PROVIDES = tuple(name for name in ALL if name not in _TOLD)
-"""The signals that a CARLA world shows by itself."""
+"""The signals that can be measured in a CARLA world."""
 
 SOURCE = Source("carla", "driving", PROVIDES, embedded=False)
 ACTIONS = Actions(
@@ -45,24 +45,25 @@ ACTIONS = Actions(
         },
     )
 )
-"""What a driver may tell a vehicle, in the words of a `carla.VehicleControl`."""
+"""A driver's action, with the fields of a `carla.VehicleControl` as arguments."""
 
 OWN_STEP_S = 0.05
-_BLIND_STEP_S = 0.001  # time goes on, but never past that of the next snapshot
+_BLIND_STEP_S = 0.001  # small, so that time never passes that of the next snapshot
 
 
 class Watching:
     """Turns the snapshots of one vehicle's world into frames.
 
-    Use it with `with`: leaving takes its collision sensor away.
+    Use with `with`: leaving the block removes the collision sensor.
 
     Args:
         world: A `carla.World`.
         ego: The vehicle's actor.
-        route: Where it will go: `carla.Waypoint`s, or pairs that begin with one, as
-            route planners give them; without them straight on, or as it signals.
-        sensor: Whether to attach a collision sensor. Without one only vehicles and
-            people are noticed, by where their bodies are.
+        route: The vehicle's route: `carla.Waypoint`s, or pairs that begin with one, as
+            route planners return them. Without a route, the vehicle is expected to
+            follow its turn signal, or else go straight on.
+        sensor: Whether to attach a collision sensor. Without one, only collisions with
+            vehicles and pedestrians are detected, from overlapping bodies.
     """
 
     def __init__(
@@ -88,16 +89,16 @@ class Watching:
         self.close()
 
     def close(self) -> None:
-        """Takes the sensor away; safe to call twice."""
+        """Removes the sensor; safe to call twice."""
         if self._bumps is not None:
             self._bumps.close()
 
     def frame(self, snapshot: Any = None, age_s: float = 0.0) -> Frame:
-        """What the vehicle perceives; the same frame again for the same snapshot.
+        """The frame of a snapshot; a repeated snapshot returns the same frame.
 
         Args:
             snapshot: A `carla.WorldSnapshot`; by default the newest.
-            age_s: How long ago it came.
+            age_s: The time since the snapshot arrived.
         """
         snapshot = self.world.get_snapshot() if snapshot is None else snapshot
         stamp = snapshot.timestamp
@@ -123,7 +124,7 @@ class Watching:
         return None if self._senses is None else self._senses.scene
 
     def around(self) -> Around:
-        """What a stop needs to know about that moment beside the frame."""
+        """The surroundings that a stop needs in addition to the frame."""
         if self._senses is None or self._last is None:
             return Around(0.0)
         speed = (self._last.values.get("speed") or 0.0) / 3.6
@@ -145,20 +146,20 @@ class WorldClock:
         return self._time_s + self._clock() - self._came_s
 
     def see(self, time_s: float, age_s: float) -> None:
-        """Notes how long ago the frame of that time came."""
+        """Records how long ago the frame of that time arrived."""
         self._time_s, self._came_s = time_s, self._clock() - age_s
 
 
 class GuardedVehicle(Closing):
-    """A guard on one vehicle. Use it with `with`, or `close` it.
+    """A guard on one vehicle. Use with `with`, or call `close`.
 
     Args:
         world: A `carla.World`.
         ego: The vehicle's actor.
-        guarding: What the guard is made of: model, policy, listeners, record.
+        guarding: Makes the guard from its model, policy, listeners and record.
         route: As for `Watching`.
-        actuator: Makes what slows and stops, given what is around the vehicle; by
-            default the pedals do.
+        actuator: Makes the actuator from a function that returns the vehicle's
+            surroundings. By default the actuator uses the pedals.
         clock: The loop's clock.
         sensor: As for `Watching`.
         name: The run's name, for people.
@@ -191,11 +192,11 @@ class GuardedVehicle(Closing):
     def begin(
         self, halt: Callable[[], None] | None = None, repeat_s: float | None = None
     ) -> None:
-        """Begins an episode: nothing was seen yet.
+        """Begins an episode.
 
         Args:
-            halt: Stops the vehicle for a watchdog, whenever nothing is judged.
-            repeat_s: How often the watchdog repeats it.
+            halt: Stops the vehicle; a watchdog calls it while no judgement is made.
+            repeat_s: The interval at which the watchdog repeats the stop.
         """
         self._reviewed: Frame | None = None
         self._seen: Frame | None = None
@@ -217,25 +218,25 @@ class GuardedVehicle(Closing):
 
     @property
     def last(self) -> Frame | None:
-        """The frame that was reviewed last."""
+        """The last reviewed frame."""
         return self._reviewed
 
     @property
     def decision(self) -> Decision | None:
-        """What the guard last decided."""
+        """The guard's last decision."""
         return None if self._turn is None else self._turn.decision
 
     @property
     def outcome(self) -> Outcome | None:
-        """What became of it."""
+        """The outcome of the last decision."""
         return None if self._turn is None else self._turn.outcome
 
     def filter(self, control: Any, frame: Frame | None = None) -> Any:
-        """The control to apply in place of the one that a driver proposes.
+        """Returns the control to apply in place of the driver's.
 
         Args:
-            control: A `carla.VehicleControl`.
-            frame: What was perceived; by default the newest snapshot is sensed.
+            control: The `carla.VehicleControl` that the driver proposes.
+            frame: The frame to review; by default that of the newest snapshot.
         """
         proposal = action_of(control)
         executed = self.review(proposal, frame)
@@ -246,10 +247,10 @@ class GuardedVehicle(Closing):
     def review(
         self, proposal: Action | None, frame: Frame | None = None
     ) -> Action | None:
-        """As `filter`, in actions; None if the vehicle's driver continues alone."""
+        """Like `filter`, for actions; None if the driver keeps control."""
         frame = self._frame() if frame is None else frame
         if frame is self._reviewed and self._turn is not None:
-            # Nothing new is to be seen: what was decided holds.
+            # There is no new snapshot, so the last decision holds.
             decision = self._turn.decision
         else:
             if frame.values:
@@ -261,9 +262,9 @@ class GuardedVehicle(Closing):
         return self._turn.executed
 
     def _frame(self) -> Frame:
-        """The newest frame; one that holds nothing where the world cannot be seen.
+        """The newest frame, or one without signals if the world cannot be sensed.
 
-        Nor can it if its newest snapshot was seen before and is too old to act on.
+        A repeated snapshot that is too old to act on counts as not sensed.
         """
         try:
             frame = self.watching.frame()
@@ -284,7 +285,7 @@ class GuardedVehicle(Closing):
 
 
 def _edges(data: MapData, route: Sequence[Any]) -> Iterator[str]:
-    """The edges along which waypoints lead, each once in its turn."""
+    """The edges along the waypoints, in order and without repeats."""
     last = ""
     for step in route:
         waypoint = step[0] if isinstance(step, tuple | list) else step

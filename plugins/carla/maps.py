@@ -1,9 +1,9 @@
-"""CARLA's map as the senses read roads: lanes, links, who goes first, which light.
+"""CARLA's map in the form that the senses read: lanes, links, right of way, lights.
 
-Lanes that lie side by side make an edge, counted from the right. Outside of junctions a
-lane is called `12.0_1` (road, section, number); inside one `:7_69.0_0` (junction, road,
-section, number), and a crosswalk `:7_c0_0`. CARLA's y points right; here it points
-left, as on paper.
+Adjacent lanes form an edge, and are numbered from the right. Outside junctions a lane
+is named `12.0_1` (road, section, number), inside one `:7_69.0_0` (junction, road,
+section, number); a crosswalk is named `:7_c0_0`. CARLA's y axis points right; ours
+points left, as in mathematics.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forewarn.plugins.driving.places import SIDEWAYS, Junctions, Movement
 from forewarn.plugins.driving.roads import Lane, LightName, Link, Point, Turn, crossing
 
 _STEP_M, _FAR_M, _ENDS_M = 1.0, 50.0, 0.001
-_STRAIGHT_M = 0.02  # a lane's middle is told no more exactly
+_STRAIGHT_M = 0.02  # tolerance of a simplified lane
 _STRAIGHT_ON, _TURNED_ROUND = 55.0, 150.0
 
 
@@ -30,7 +30,7 @@ class Key(NamedTuple):
 
 
 def topology(road_map: Any) -> tuple[dict[Key, Any], dict[Key, list[Key]]]:
-    """Where each lane begins, and to which ones it leads."""
+    """The start of each lane, and its successors."""
     first: dict[Key, Any] = {}
     after: dict[Key, list[Key]] = {}
     for start, end in road_map.get_topology():
@@ -41,7 +41,7 @@ def topology(road_map: Any) -> tuple[dict[Key, Any], dict[Key, list[Key]]]:
             keys.append(key)
         if keys[0] != keys[1]:
             after.setdefault(keys[0], []).append(keys[1])
-    # Roads that lead nowhere and come from nowhere are not in the topology.
+    # CARLA's topology omits roads without predecessors and successors.
     lonely: dict[Key, Any] = {}
     for waypoint in road_map.generate_waypoints(_FAR_M):
         key = Key(waypoint.road_id, waypoint.section_id, waypoint.lane_id)
@@ -68,10 +68,10 @@ def lane_names(first: Mapping[Key, Any]) -> dict[Key, str]:
 
 
 def shape_of(road_map: Any, start: Any) -> tuple[Point, ...]:
-    """A lane's middle, from where it begins to its end.
+    """A lane's centre line from start to end.
 
-    It is queried point by point: the client's own functions to follow a lane crash at
-    dead ends.
+    The map is queried point by point, because the client's own functions for following
+    a lane crash at dead ends.
     """
     key = Key(start.road_id, start.section_id, start.lane_id)
     onward = 1.0 if key.lane < 0 else -1.0
@@ -102,7 +102,7 @@ def shape_of(road_map: Any, start: Any) -> tuple[Point, ...]:
 
 
 def _simplified(points: Sequence[Point]) -> list[Point]:
-    """The same line with fewer points, nowhere further away than a tolerance."""
+    """The line with fewer points, within a tolerance of the original."""
     if len(points) < 3:
         return list(points)
     (ax, ay), (bx, by) = points[0], points[-1]
@@ -121,7 +121,7 @@ def _simplified(points: Sequence[Point]) -> list[Point]:
 
 
 def limits_of(text: str) -> dict[tuple[int, int], float]:
-    """The speed limit of each lane that has one, in km/h."""
+    """The speed limit in km/h of each lane that has one, by road and lane."""
     limits: dict[tuple[int, int], float] = {}
     for road in ET.fromstring(text).iter("road"):  # noqa: S314  entities are off in expat
         everywhere = next((_kmh(s) for s in road.findall("type/speed")), None)
@@ -142,7 +142,7 @@ def _kmh(speed: ET.Element) -> float | None:
 
 
 def outlines(road_map: Any) -> Iterator[list[Point]]:
-    """The outlines of the crosswalks; each ends where it began, or has four corners."""
+    """The outlines of the crosswalks; each is closed or has four corners."""
     outline: list[Point] = []
     for at in road_map.get_crosswalks():
         point = at.x, -at.y
@@ -186,23 +186,23 @@ def turn_of(before: Sequence[Point], behind: Sequence[Point]) -> Turn:
 
 
 LONGEST_TEXT = 64 << 20
-"""Characters of an OpenDRIVE text."""
+"""Maximum length of an OpenDRIVE text, in characters."""
 
 _LIGHTS = frozenset({"1000001", "1000002", "1000009", "1000010", "1000011"})
 _STOP, _YIELD = "206", "205"
 _ARROWS = {"10": Turn.LEFT, "20": Turn.RIGHT, "30": Turn.FORWARD}
-_DEEPEST = 8  # so many lanes one after another may a way through a junction have
+_DEEPEST = 8  # maximum number of consecutive lanes of a path through a junction
 _USUAL_LIMIT_KMH = 50.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Movement(Movement):
-    """A path through a junction, with what decides the right of way if no sign does.
+    """A path through a junction, with what decides right of way without signs.
 
     Args:
-        inner: All lanes inside.
-        beside: How many lanes the road has.
-        straight: Whether the lane goes on straight behind the junction.
+        inner: The path's lanes inside the junction.
+        beside: The number of lanes of the road.
+        straight: Whether the lane continues straight after the junction.
         lit: Whether a light governs it.
     """
 
@@ -213,14 +213,14 @@ class _Movement(Movement):
 
     def unsigned(self, other: Self, turned: float) -> bool:
         if self.lit and abs(turned) > SIDEWAYS:
-            return True  # either crosses at red, and whoever does goes last
+            return True  # the one that crosses at red must give way
         if self.straight != other.straight:
             return self.straight  # the other's road ends here
         if (self.turn is Turn.FORWARD) != (other.turn is Turn.FORWARD):
             return self.turn is Turn.FORWARD
         if abs(turned) < SIDEWAYS:
-            return self.beside > other.beside  # merging: the wider road goes on
-        return turned > 0.0  # who comes from the right
+            return self.beside > other.beside  # when merging, the wider road goes first
+        return turned > 0.0  # priority to the right
 
 
 class CarlaNet(Junctions[int, _Movement]):
@@ -281,7 +281,7 @@ class CarlaNet(Junctions[int, _Movement]):
         )  # fmt: skip
 
     def _link(self) -> None:
-        """Makes links lead through junctions, as those of SUMO's nets do."""
+        """Makes links lead through junctions, as in SUMO nets."""
         lanes = self._lanes
         linked: dict[str, tuple[Link, ...]] = {}
         for name, lane in lanes.items():
@@ -298,7 +298,7 @@ class CarlaNet(Junctions[int, _Movement]):
             lanes[name] = replace(lanes[name], links=found)
 
     def _exit(self, name: str) -> str | None:
-        """The lane behind the junction that one inside it leads to."""
+        """The lane after the junction that an inner lane leads to."""
         for _ in range(_DEEPEST):
             lane = self._lanes[name]
             if not lane.inside:
@@ -363,7 +363,7 @@ class CarlaNet(Junctions[int, _Movement]):
                 None,
             )
             if node is None:
-                continue  # between junctions: nobody has a line there
+                continue  # between junctions there is no stop line
             number = count[node] = count.get(node, -1) + 1
             name = f":{node}_c{number}_0"
             self._junction[name] = node
@@ -383,7 +383,7 @@ class CarlaNet(Junctions[int, _Movement]):
 
 
 class _Signals:
-    """Lights and signs, by the lane that they are for."""
+    """Lights and signs, by the lane that they apply to."""
 
     def __init__(self, road_map: Any) -> None:
         self._on: dict[int, list[tuple[str, str, str, list[tuple[int, int]]]]] = {}
@@ -400,7 +400,7 @@ class _Signals:
                 yield kind, arrow, name
 
     def light(self, key: Key, turn: Turn) -> str:
-        """The light that governs a way from or on this lane; empty for none."""
+        """The light that governs a turn from this lane; empty if there is none."""
         found = {
             _ARROWS.get(arrow): name
             for kind, arrow, name in self._of(key)

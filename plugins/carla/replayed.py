@@ -1,8 +1,7 @@
-"""CARLA's own recordings, played by the server, as snapshots to sense.
+"""Snapshots of CARLA's own recordings, which the server plays.
 
-The server knows the log by name and plays it; we tick. A replay moves actors from place
-to place, and CARLA reports them as standing: their speeds are computed from their
-positions.
+The server plays the log, and we tick. A replay teleports the actors, and CARLA reports
+their speed as 0, so speeds are computed from positions.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ _SAYS = re.compile(
     r"\nFrames: (?P<frames>\d+)\nDuration: (?P<s>[\d.e+-]+) seconds\n*\Z",
     re.DOTALL,
 )
-_STEPS_S = (0.005, 0.1)  # CARLA's physics bear no longer ones
-_JUMP = 100.0  # m/s: somebody was put elsewhere
+_STEPS_S = (0.005, 0.1)  # CARLA's physics does not allow longer steps
+_JUMP = 100.0  # m/s: faster than this is a jump, not motion
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +36,14 @@ class Recording:
 
     @property
     def step_s(self) -> float:
-        """The time of a tick, as near to that of the recording's as CARLA allows."""
+        """The tick length: the recording's, as far as CARLA allows it."""
         low, high = _STEPS_S
         mean = self.duration_s / max(1, self.frames - 1)
         return min(high, max(low, round(mean, 4)))
 
 
 def find_recording(client: Any, name: str) -> Recording:
-    """Looks a log up.
+    """Looks up a log by name.
 
     Raises:
         InvalidInput: The server has no log of that name, or it cannot be played.
@@ -74,12 +73,12 @@ def replayed(
 ) -> Generator[tuple[Any, Any]]:
     """Plays a log from its beginning, tick by tick.
 
-    In the end the world's settings are restored, and the log's actors are removed.
+    Finally the world's settings are restored and the log's actors removed.
 
     Args:
         client: A `carla.Client`.
-        recording: What to play.
-        over: Whether to end it early.
+        recording: The recording to play.
+        over: Returns whether to end early.
 
     Yields:
         The `carla.World`, and a substitute for its `carla.WorldSnapshot`.
@@ -91,7 +90,7 @@ def replayed(
         settings.synchronous_mode = True
         settings.fixed_delta_seconds = recording.step_s
         world.apply_settings(settings)
-        # Of a server's earlier players.
+        # Remove actors left by an earlier replay.
         client.set_replayer_time_factor(1.0)
         client.set_replayer_ignore_hero(False)
         said = client.replay_file(recording.name, 0.0, 0.0, 0)
@@ -102,7 +101,7 @@ def replayed(
                     f"the server cannot play it: {why}", source=recording.name
                 )
             before: Any = None
-            # At the very end CARLA lets go of everybody.
+            # At the very end CARLA removes all actors.
             for _ in range(int(recording.duration_s / recording.step_s - 0.5)):
                 if over():
                     break
@@ -116,7 +115,7 @@ def replayed(
 
 
 class Moved:
-    """A snapshot whose actors' speeds follow from the previous snapshot."""
+    """A snapshot with speeds computed from the previous snapshot."""
 
     def __init__(self, before: Any, now: Any) -> None:
         self.timestamp = now.timestamp
@@ -132,7 +131,7 @@ class Moved:
 
 
 class MovedActor:
-    """An actor of such a snapshot."""
+    """An actor in a `Moved` snapshot."""
 
     def __init__(self, state: Any, was: Any, lasted_s: float) -> None:
         self.id = state.id

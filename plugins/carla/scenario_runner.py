@@ -1,7 +1,7 @@
 """Adapters for ScenarioRunner and the Leaderboard.
 
-Both are CARLA's and on no package registry, so their classes are handed in: anything
-with the published interface will do. In ScenarioRunner's own environment:
+Both belong to CARLA and are on no package registry, so their classes are passed in; any
+class with the published interface will do. In ScenarioRunner's own environment:
 
     GuardedAgent = guarded_agent(MyAgent, Guarding.load(model, policy))
     LawCriterion = law_criterion(Criterion)
@@ -24,7 +24,7 @@ Find = Callable[[], tuple[Any, Any]]
 
 
 def hero() -> tuple[Any, Any]:
-    """The world and the hero, as ScenarioRunner's data provider knows them."""
+    """The world and the hero vehicle from ScenarioRunner's data provider."""
     provider = import_module(
         "srunner.scenariomanager.carla_data_provider"
     ).CarlaDataProvider
@@ -33,13 +33,13 @@ def hero() -> tuple[Any, Any]:
 
 
 def guarded_agent(agent: type, guarding: Guarding, find: Find = hero) -> type:
-    """An agent's class with a guard around its `run_step`.
+    """Returns an agent class with a guard around its `run_step`.
 
     Args:
         agent: An `AutonomousAgent` of ScenarioRunner or the Leaderboard, or anything
             with `run_step` and `destroy`.
-        guarding: What the guard is made of.
-        find: Finds the world and the vehicle, once the agent is first asked to act.
+        guarding: Makes the guard.
+        find: Returns the world and the vehicle; called at the agent's first step.
     """
 
     class GuardedAgent(agent):  # type: ignore[misc]
@@ -49,13 +49,13 @@ def guarded_agent(agent: type, guarding: Guarding, find: Find = hero) -> type:
             control = super().run_step(*arguments, **named)
             if self._guarded is None:
                 world, ego = find()
-                # Sensors are the agent's own affair there.
+                # No collision sensor: agents declare their sensors themselves.
                 self._guarded = GuardedVehicle(world, ego, guarding, sensor=False)
             return self._guarded.filter(control)
 
         @property
         def guarded(self) -> GuardedVehicle | None:
-            """What guards it; None before its first step."""
+            """The guarded vehicle; None before the first step."""
             return self._guarded
 
         def destroy(self) -> None:
@@ -69,20 +69,21 @@ def guarded_agent(agent: type, guarding: Guarding, find: Find = hero) -> type:
 
 
 def law_criterion(criterion: type, find: Find = hero) -> type:
-    """A criterion's class that shows in a result table whether laws were kept.
+    """Returns a criterion class that reports in the result table whether laws were
+    kept.
 
     Args:
-        criterion: ScenarioRunner's `Criterion`, or anything like it.
-        find: Finds the world; the vehicle is the criterion's actor.
+        criterion: ScenarioRunner's `Criterion`, or a class with its interface.
+        find: Returns the world; the vehicle is the criterion's actor.
     """
 
     class LawCriterion(criterion):  # type: ignore[misc]
-        """Fails when one of the laws is broken; `actual_value` counts how often.
+        """Fails if a law is broken; `actual_value` counts the violations.
 
         Args:
             actor: The vehicle.
-            laws: Laws without parts, as `find_laws` gives them.
-            period_s: The time between two ticks.
+            laws: Laws without parts, as `find_laws` returns them.
+            period_s: The tick length in seconds.
         """
 
         def __init__(

@@ -1,8 +1,7 @@
-"""From a CARLA snapshot to the driving signals.
+"""Converts a CARLA snapshot to the driving signals.
 
-Lights, lines and right of way come from the map, not from the vehicle: the traffic
-light that CARLA's vehicles report is known to be wrong. What is measured on the car
-itself (pedals, gear) comes from its control.
+Lights, lines and right of way come from the map, because the traffic light that CARLA's
+vehicles report is known to be wrong. Pedals and gear come from the car's control.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SIGNALS = {
     _RIGHT | _LEFT: TurnSignal.HAZARD,
 }  # fmt: skip
 _LOW_BEAM, _HIGH_BEAM, _FOG = 1 | 2, 4, 128  # position lights count as low beam
-_SIDEWAYS = 0.3  # m/s; less is how anyone keeps to a lane
+_SIDEWAYS = 0.3  # m/s; less is normal lane keeping
 _STANDS = 0.2  # m/s
 
 
@@ -49,15 +48,15 @@ class CarlaScene(SeenScene):
     Args:
         world: A `carla.World`.
         ego: The vehicle's actor.
-        roads: The map's.
-        places: Its lanes by place.
+        roads: The map's roads.
+        places: Finds the lanes at a position.
     """
 
     def __init__(self, world: Any, ego: Any, roads: Roads, places: Places) -> None:
         super().__init__(roads, str(ego.id), places)
         self._world = world
         self._others: set[int] = set()
-        self._middle_m: dict[str, float] = {}  # ahead of the actor's own place
+        self._middle_m: dict[str, float] = {}  # ahead of the actor's reference point
         self._lights: dict[str, Any] = {}
 
     def behind(self) -> Behind | None:
@@ -65,7 +64,7 @@ class CarlaScene(SeenScene):
         return super().behind() if known else None
 
     def body(self, name: str) -> Mover | None:
-        """Somebody, by name; none if they are gone."""
+        """A road user by name, or None if it is gone."""
         return self.vehicles.get(name) or self.people.get(name)
 
     # -- lights -----------------------------------------------------------------------
@@ -80,7 +79,7 @@ class CarlaScene(SeenScene):
         return 0.0 if actor is None else float(actor.get_elapsed_time())
 
     def _light(self, name: LightName) -> Any:
-        """The actor of a light, which the map knows by its OpenDRIVE id."""
+        """The actor of a light, found by its OpenDRIVE id."""
         key, _ = name
         if self._lights.get(key) is None:
             find = self._world.get_traffic_light_from_opendrive_id
@@ -88,7 +87,7 @@ class CarlaScene(SeenScene):
         return self._lights[key]
 
     def see_lamps(self) -> None:
-        """Reads which vehicles have which lights on."""
+        """Reads which lamps of each vehicle are lit."""
         for number, state in self._world.get_vehicles_light_states().items():
             mover = self.vehicles.get(str(number))
             if mover is not None:
@@ -166,13 +165,13 @@ class CarlaScene(SeenScene):
 
 
 def _body(name: str, actor: Any) -> Mover:
-    """A road user whose position is not yet known."""
+    """A road user without a position."""
     half = actor.bounding_box.extent
     return Mover(name, 0.0, 0.0, 0.0, 0.0, 2.0 * half.x, 2.0 * half.y)
 
 
 class Bumps:
-    """Receives collisions from its creation until it is closed.
+    """A collision sensor; it reports until it is closed.
 
     Args:
         world: A `carla.World`.
@@ -191,10 +190,8 @@ class Bumps:
         self._others.append("" if other is None else str(other.id))
 
     def take(self) -> str | None:
-        """The road user that the vehicle hit since the last call; None if there is
-        none.
-
-        It is empty if that is not an actor but a part of the map.
+        """The name of the first actor that the vehicle hit since the last call. Empty
+        for a part of the map; None without a collision.
         """
         if not self._others:
             return None
@@ -202,18 +199,18 @@ class Bumps:
         return first
 
     def close(self) -> None:
-        """Takes the sensor away; safe to call twice."""
+        """Removes the sensor; safe to call twice."""
         sensor, self._sensor = self._sensor, None
         if sensor is not None:
-            # A server that is gone has taken it along.
+            # If the server is gone, so is the sensor.
             with contextlib.suppress(RuntimeError):
                 sensor.stop()
                 sensor.destroy()
 
 
-_TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
-_TOUCH_M = 0.05  # bodies that are held apart do not quite meet
-_WEATHER_S, _LAMPS_S = 1.0, 0.2  # what takes a call is asked for now and then
+_TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
+_TOUCH_M = 0.05  # CARLA's physics keeps bodies slightly apart
+_WEATHER_S, _LAMPS_S = 1.0, 0.2  # intervals for data that needs a call to the server
 
 
 class MapData:
@@ -228,7 +225,7 @@ class MapData:
         self.places = Places(self.roads)
 
     def edge_at(self, x: float, y: float, heading_deg: float) -> str | None:
-        """The edge of the lane nearest to a place, in the senses' axes."""
+        """The edge of the nearest lane; the position is in our axes."""
         near = min(
             self.places.near(x, y, heading_deg), key=lambda p: p.off, default=None
         )
@@ -236,16 +233,16 @@ class MapData:
 
 
 class CarlaSenses:
-    """What a vehicle of a CARLA world perceives, snapshot after snapshot.
+    """Computes a vehicle's signals from successive CARLA snapshots.
 
     Args:
         world: A `carla.World`.
         ego: The vehicle's actor.
-        data: Its map.
+        data: The map's data.
         period_s: The time between frames.
-        route: The edges that it will take; without them it goes straight on, or
-            where it signals to.
-        surroundings: What no snapshot tells.
+        route: The edges of the vehicle's route. Without them it is expected to follow
+            its turn signal, or else go straight on.
+        surroundings: Conditions that a snapshot does not contain.
     """
 
     def __init__(
@@ -265,17 +262,17 @@ class CarlaSenses:
         self._weather: dict[str, Any] = {}
         self._weather_due_s = self._lamps_due_s = -math.inf
         self._way_of: tuple[str, TurnSignal] | None = None
-        self._moved = 0.0  # how fast it came there
+        self._moved = 0.0  # its speed before this snapshot
         self.struck: str | None = None
 
     @property
     def left_m(self) -> float:
-        """Of the way."""
+        """The remaining length of the route, in metres."""
         return self._senses.left_m
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """Where others cross the ego's way."""
+        """The conflicts with road users that cross the ego's path."""
         return self._senses.conflicts
 
     def values(
@@ -286,12 +283,12 @@ class CarlaSenses:
         *,
         horn: bool = False,
     ) -> dict[str, Any]:
-        """The signals of a snapshot; few of them where the ego is on no road.
+        """The signals of a snapshot; only a few if the ego is not on a road.
 
         Args:
             snapshot: A `carla.WorldSnapshot`.
             time_s: The frame's time.
-            bump: The road users that a collision sensor has reported.
+            bump: The road user that a collision sensor has reported, if any.
             horn: Whether the horn is on.
         """
         if not self.scene.look(snapshot):
@@ -320,7 +317,7 @@ class CarlaSenses:
         }
 
     def _look_up(self, time_s: float) -> dict[str, Any]:
-        """The weather."""
+        """The weather, queried once a second."""
         if time_s >= self._weather_due_s:
             self._weather_due_s = time_s + _WEATHER_S
             weather = self._world.get_weather()
@@ -333,7 +330,7 @@ class CarlaSenses:
     # -- the way ----------------------------------------------------------------------
 
     def _find_way(self, ego: Mover) -> None:
-        """If the route is unknown: straight on, or where the ego signals to."""
+        """Sets the route: the given one, or as the ego signals, or straight on."""
         if self._given:
             self.scene.route = self._given
             return

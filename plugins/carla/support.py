@@ -1,4 +1,4 @@
-"""What is installed for CARLA, and whether client and server speak the same version."""
+"""What is installed for CARLA, and whether client and server versions match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 class VersionMismatch(ForewarnError):
-    """The client library is not the server's: every call could mean something else."""
+    """The client library's version is not the server's, so calls are unsafe."""
 
     exit_status = 3
 
@@ -39,15 +39,15 @@ def carla_module() -> Any:
 
 
 def examine() -> Support:
-    """Reports what is installed; a server is found only on connecting."""
+    """Reports what is installed; it contacts no server."""
     return installed("carla", "carla", "msgpack")
 
 
 def check_versions(client: Any) -> str:
-    """Asks both sides for their versions before anything else.
+    """Checks that client and server have the same version.
 
     Returns:
-        The version of both.
+        That version.
 
     Raises:
         VersionMismatch: They differ.
@@ -59,6 +59,6 @@ def check_versions(client: Any) -> str:
 
 
 def _bare(version: str) -> str:
-    """A version without what a build adds to it."""
+    """A version without its build suffix."""
     found = _RELEASE.match(version)
     return found[0] if found else version

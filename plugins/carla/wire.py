@@ -25,7 +25,7 @@ _LARGEST = 1 << 20
 
 
 class CarlaLost(Unreachable):
-    """The server does not answer, or not any more."""
+    """The server does not answer."""
 
     def __init__(self, where: str, problem: object, mend: str = "") -> None:
         told = " ".join(str(problem).split())
@@ -36,10 +36,10 @@ class CarlaLost(Unreachable):
 
 
 def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> Any:
-    """A client whose version is the server's.
+    """Returns a client whose version matches the server's.
 
     Raises:
-        CarlaLost: Nobody answers there.
+        CarlaLost: The server does not answer.
         VersionMismatch: Client and server differ.
     """
     carla = carla_module()
@@ -55,13 +55,12 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
 
 
 def _check_speech(host: str, port: int) -> None:
-    """Asks by hand first: CARLA's own client aborts the process if something else
-    answers.
+    """Checks for a CARLA server, because CARLA's client aborts the process otherwise.
 
-    A silent server is left to that client, which waits for busy servers.
+    A silent server passes: it may be busy, and the client waits for it.
 
     Raises:
-        CarlaLost: What answers there is not a CARLA server.
+        CarlaLost: Something other than a CARLA server answers.
     """
     import msgpack
 
@@ -85,7 +84,7 @@ def _check_speech(host: str, port: int) -> None:
 
 @contextmanager
 def answering(host: str, port: int) -> Iterator[None]:
-    """Names the server in errors while it is queried."""
+    """Turns errors of calls to the server into ones that name the server."""
     try:
         yield
     except RuntimeError as error:
@@ -107,10 +106,10 @@ def kept_settings(world: Any) -> Iterator[Any]:
 
 
 class StandIn:
-    """A stand-in server in a process of its own, for as long as this one lives.
+    """A stand-in server in a child process that ends with this one.
 
     Args:
-        arguments: What `forewarn carla serve` is given besides the port.
+        arguments: The arguments of `forewarn carla serve` other than the port.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -122,7 +121,7 @@ class StandIn:
             command, stdout=subprocess.PIPE, stdin=subprocess.PIPE
         )
         atexit.register(self.stop)
-        # Worker processes end without atexit.
+        # Worker processes do not run atexit handlers.
         multiprocessing.util.Finalize(self, _stop, (self._process,), exitpriority=1)
         assert self._process.stdout is not None  # noqa: S101
         told = self._process.stdout.readline(_LARGEST)

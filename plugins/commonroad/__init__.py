@@ -1,1 +1,1 @@
-"""CommonRoad's scenes as recorded drives; nothing has to be installed for it."""
+"""CommonRoad scenes as recorded drives; no extra package is needed."""

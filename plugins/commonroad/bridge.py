@@ -1,4 +1,4 @@
-"""The World: CommonRoad's scenes, replayed from the view of one road user."""
+"""The World: CommonRoad scenes, replayed from the view of one road user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from forewarn.plugins.driving.sense import PROVIDES as SENSED
 from forewarn.plugins.logs import LogActuator
 
 CROSSING = Path(__file__).with_name("crossing.xml.gz")
-"""A scene of ours, written by commonroad-io."""
+"""Our own example scene, written by commonroad-io."""
 
 _UNTOLD = frozenset(
     ("gear", "engine_on", "manual_control", "turn_signal", "arrow_light",
@@ -38,7 +38,7 @@ _UNTOLD = frozenset(
      "special_location_distance", "destination_reached", "snapshot_age")
 )  # fmt: skip
 PROVIDES = tuple(n for n in (*SENSED, *CRITICALITY) if n not in _UNTOLD)
-"""What a scene tells: all that lanes, lights and bodies do."""
+"""The signals that follow from a scene's lanes, lights and bodies."""
 
 _EXAMPLES = 20
 _DRIVES = frozenset(
@@ -47,13 +47,13 @@ _DRIVES = frozenset(
 
 
 class CommonRoadWorld(SteppedWorld):
-    """Recorded scenes, one file an episode: seed n is the n-th by name.
+    """Recorded scenes, one file per episode: seed n selects the n-th file by name.
 
     Args:
-        files: Their paths, with `*` for any text; gzipped or not.
-        ego: The ego: the id of an obstacle, or of a planning problem, whose ego keeps
-            its speed and lane. `each` is every moving vehicle in turn: seed n + the
-            number of files is the second vehicle of the n-th file. By default the first
+        files: The paths of the files, as a pattern with `*`; gzipped or not.
+        ego: The id of an obstacle, or of a planning problem whose ego keeps its speed
+            and lane. `each` takes every moving vehicle in turn: seed n plus the number
+            of files selects the second vehicle of the n-th file. By default, the first
             planning problem.
     """
 
@@ -61,7 +61,7 @@ class CommonRoadWorld(SteppedWorld):
 
     @staticmethod
     def example() -> Example:
-        """The same scene again and again."""
+        """A world that replays the same scene in every episode."""
         return Example(make=_example, pilot="log", steps=12)
 
     def __init__(self, *, files: str, ego: int | Literal["each"] | None = None) -> None:
@@ -79,8 +79,9 @@ class CommonRoadWorld(SteppedWorld):
 
     @property
     def episodes(self) -> int:
-        """How many drives there are; with `each`, as many of every file as the file
-        with the fewest vehicles has."""
+        """The number of drives; with `each`, the fewest vehicles of a file for every
+        file.
+        """
         egos = 1
         if self._who == "each":
             egos = min(len(_driving(_known(path)[0])) for path in self._paths)
@@ -107,7 +108,7 @@ class CommonRoadWorld(SteppedWorld):
             )
 
     def move(self, action: Action | None) -> None:
-        """The recording continues as it was."""
+        """Does nothing: the recording cannot be changed."""
 
     def values(self) -> Mapping[str, Value]:
         step = self._first + self.steps
@@ -132,7 +133,7 @@ class CommonRoadWorld(SteppedWorld):
 
 
 def scene_trace(path: Path, ego: int | None = None) -> Trace:
-    """One drive of a scene, as `CommonRoadWorld` shows it."""
+    """One drive of a scene as a trace, with the signals of `CommonRoadWorld`."""
     world = CommonRoadWorld(files=escape(str(path)), ego=ego)
     frames = [world.reset(0)]
     while world.ended() is None:
@@ -177,14 +178,14 @@ def _chosen(
     who: int | str | None,
     place: int,
 ) -> Obstacle:
-    """The ego from whose view it is seen.
+    """The vehicle from whose view the scene is replayed.
 
     Args:
-        told: The file.
-        roads: Its roads.
-        places: Its lanes by place.
-        who: As in the world's settings.
-        place: The index of the vehicle, for `each`.
+        told: The file's content.
+        roads: The file's roads.
+        places: Finds the lanes at a position.
+        who: The setting `ego` of the world.
+        place: The index of the vehicle if `who` is `each`.
     """
     driving = _driving(told)
     if who == "each":

@@ -22,7 +22,7 @@ from forewarn.plugins.driving.scene import Colour, TurnSignal
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A road user's centre at one step, in m, m/s and radians."""
+    """A road user's centre, heading and speed at one step, in m, radians and m/s."""
 
     step: int
     x: float
@@ -33,7 +33,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A road user's signals from one step on."""
+    """A vehicle's turn signal from one step on."""
 
     step: int
     signal: TurnSignal
@@ -44,13 +44,13 @@ class Obstacle:
     """A road user or object, with its states over time.
 
     Args:
-        number: Its id.
-        kind: CommonRoad's word for it.
+        number: The id.
+        kind: The type, as CommonRoad names it.
         length: In m.
         width: In m.
-        states: One for a static object; else one per step.
-        shown: Its turn signals, where they are told.
-        stands: Whether it never moves.
+        states: A single state for a static object, otherwise one per step.
+        shown: The turn signals, as far as the file contains them.
+        stands: Whether the object is static.
     """
 
     number: int
@@ -72,15 +72,15 @@ class Lanelet:
     """A piece of a lane.
 
     Args:
-        number: Its id.
-        middle: Its middle line.
+        number: The id.
+        middle: The centre line.
         width: In m.
-        kinds: What it is for.
-        after: The lanelets that it leads to.
-        right: The lanelet to its right that leads the same way, if there is one.
-        signs: The signs for it.
-        lights: The lights for it.
-        limit_kmh: The speed limit, if the lanelet states one.
+        kinds: The lanelet's types, as CommonRoad names them.
+        after: The successor lanelets.
+        right: The adjacent lanelet to the right in the same direction, if any.
+        signs: The ids of the signs that apply to the lanelet.
+        lights: The ids of the lights that apply to the lanelet.
+        limit_kmh: The lanelet's own speed limit, if any.
     """
 
     number: int
@@ -96,7 +96,7 @@ class Lanelet:
 
 @dataclass(frozen=True, slots=True)
 class TrafficLight:
-    """A light: its colours with their durations in steps, from `offset` on."""
+    """A traffic light: a cycle of colours with durations in steps, from `offset` on."""
 
     cycle: tuple[tuple[Colour, int], ...]
     offset: int
@@ -104,7 +104,7 @@ class TrafficLight:
     active: bool
 
     def at(self, step: int) -> tuple[Colour, int]:
-        """Its colour at a step, and for how many steps it has had it."""
+        """The colour at a step, and for how many steps it has been shown."""
         if not self.active or not self.cycle:
             return Colour.OFF, 0
         since = (step - self.offset) % sum(lasts for _, lasts in self.cycle)
@@ -112,26 +112,25 @@ class TrafficLight:
             if since < lasts:
                 return colour, since
             since -= lasts
-        raise AssertionError  # the steps of a cycle are those of its colours
+        raise AssertionError  # unreachable: the durations add up to the cycle
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A file.
+    """The content of a file.
 
     Args:
-        source: Its path.
-        period_s: The time between two steps.
-        lanelets: By id.
-        limits_kmh: Of the signs that limit the speed, by id.
-        stops: The stop signs.
-        yields: The yield signs.
-        lights: By id.
-        turns: For every lanelet inside an intersection: the intersection, and the
-            direction.
-        obstacles: By id.
-        problems: Of every planning problem, by id: where its ego begins, and how many
-            steps it has.
+        source: The file's path.
+        period_s: The step length in seconds.
+        lanelets: The lanelets by id.
+        limits_kmh: The speed limits of signs, by the sign's id.
+        stops: The ids of stop signs.
+        yields: The ids of yield signs.
+        lights: The traffic lights by id.
+        turns: The intersection and direction of every lanelet inside an intersection.
+        obstacles: The obstacles by id.
+        problems: The ego's initial state and the number of steps of every planning
+            problem, by id.
     """
 
     source: str
@@ -148,7 +147,7 @@ class Recorded:
 
 _MOST_BYTES = 64 << 20
 _MOST_ELEMENTS, _DEEPEST = 800_000, 40
-"""So many take two seconds."""
+"""Limits of the XML: reading a file of this size takes two seconds."""
 
 _READ = frozenset(
     ("active", "additionalValue", "adjacentRight", "center", "circle", "color",
@@ -168,7 +167,7 @@ _ATTRIBUTES = ("id", "ref", "timeStepSize", "drivingDir")
 _LONGEST_TEXT = 1000
 _NONE = 1 << 30
 _FARTHEST = 1e7
-_MOST_LANELETS, _MOST_INSIDE = 20_000, 200  # of a file, of one intersection
+_MOST_LANELETS, _MOST_INSIDE = 20_000, 200  # per file, per intersection
 _LONGEST_M, _LONGEST_IN_ALL_M = 20_000.0, 2_000_000.0
 _FASTEST = 83.0  # m/s
 _STEPS_S = (0.001, 10.0)
@@ -189,7 +188,7 @@ def read_scene(path: Path) -> Recorded:
     """Reads a CommonRoad file, 2018b or 2020a, gzipped or not.
 
     Raises:
-        InvalidInput: It is not such a file, or is hostile.
+        InvalidInput: It is not a CommonRoad file, or it exceeds a size limit.
     """
     root = _tree(read_bytes(path, _MOST_BYTES), str(path))
     if root.tag != "commonRoad":
@@ -200,14 +199,14 @@ def read_scene(path: Path) -> Recorded:
 
 
 def _tree(data: bytes, source: str) -> ET.Element:
-    """The elements that are read, without a document type.
+    """Parses the XML elements that are needed; rejects a document type.
 
-    Other elements are skipped with their content, as are other attributes and long
-    texts, so they take no memory.
+    Other elements, other attributes and long texts are skipped, so that they take no
+    memory.
     """
     builder, parser = ET.TreeBuilder(), expat.ParserCreate()
     depth = count = 0
-    skipped = _NONE  # how deep the element is that is being passed over
+    skipped = _NONE  # the depth of the element being skipped
     text = 0
 
     def begin(tag: str, attributes: list[str]) -> None:
@@ -260,7 +259,7 @@ def _tree(data: bytes, source: str) -> ET.Element:
 
 
 class _Reading:
-    """Reads one file's elements; errors say which."""
+    """Reads the elements of one file; errors name the element."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -300,7 +299,7 @@ class _Reading:
         )  # fmt: skip
 
     def _check_size(self, root: ET.Element, lanelets: Mapping[int, Lanelet]) -> None:
-        """Refuses what would take minutes to join up."""
+        """Rejects a road network that would take minutes to process."""
         length_m = sum(length_of(each.middle) for each in lanelets.values())
         inside = max(
             (sum(1 for tag in _TURNS for _ in crossing.iter(tag))
@@ -421,7 +420,7 @@ class _Reading:
         )
 
     def _size(self, element: ET.Element, name: str) -> tuple[float, float]:
-        """The length and the width of a shape, however it is written."""
+        """The length and width of a shape of any type."""
         shape = element.find("shape")
         for box in () if shape is None else shape.iter("rectangle"):
             sides = (box.findtext("length"), box.findtext("width"))
@@ -473,7 +472,7 @@ class _Reading:
         return State(step, x, y, turned, abs(speed))
 
     def _place(self, element: ET.Element | None, name: str) -> Point:
-        """A position: a point, or the middle of where it may be."""
+        """A position: a point, or the centre of an area."""
         if element is None or not len(element):
             raise self._wrong(f"{name} has no position")
         points = [self._point(each, name) for each in element.iter("center")]
@@ -501,7 +500,7 @@ class _Reading:
         return 0 if time is None else round(self._amount(time, name))
 
     def _amount(self, element: ET.Element, name: str) -> float:
-        """A number, or the middle of an interval."""
+        """A number, or the midpoint of an interval."""
         if (exact := element.findtext("exact")) is not None:
             return self._finite(exact, name)
         ends = (element.findtext("intervalStart"), element.findtext("intervalEnd"))

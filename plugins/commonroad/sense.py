@@ -40,13 +40,13 @@ class CommonRoadNet(Junctions[int, Movement]):
     """The roads of a file.
 
     Args:
-        told: What it says.
+        told: The file's content.
     """
 
     def __init__(self, told: Recorded) -> None:
         self._told = told
         self.names = dict(self._named())
-        """The name of each lanelet's lane; crosswalks have none."""
+        """The lane name of each lanelet except crosswalks."""
         self._lanes = {
             name: self._lane(told.lanelets[number], name)
             for number, name in self.names.items()
@@ -123,7 +123,7 @@ class CommonRoadNet(Junctions[int, Movement]):
                 yield Link(self.names[to], via, turn, stops and bool(via))
 
     def _behind(self, number: int) -> int | None:
-        """The first lanelet from here on that is outside of intersections."""
+        """The first lanelet from this one on that is outside intersections."""
         seen: set[int] = set()
         while number in self._told.turns:
             after = [n for n in self._told.lanelets[number].after if n in self.names]
@@ -149,7 +149,7 @@ class CommonRoadNet(Junctions[int, Movement]):
                     )  # fmt: skip
 
     def _crosswalks(self) -> Iterator[tuple[Lane, int]]:
-        """The lanelets that cross an intersection; others have no stop line."""
+        """The crosswalks that cross an intersection; others have no stop line."""
         count: dict[int, int] = {}
         for lanelet in self._told.lanelets.values():
             if _CROSSWALK not in lanelet.kinds:
@@ -176,20 +176,20 @@ def _governs(direction: str, turn: Turn) -> bool:
 
 
 LENGTH_M, WIDTH_M = 4.5, 1.8
-"""The ego's of a planning problem."""
+"""The size of a planning problem's ego."""
 
-_SIDEWAYS = 0.3  # m/s; less is how anyone keeps to a lane
-_TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
+_SIDEWAYS = 0.3  # m/s; less is normal lane keeping
+_TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
 
 
 class CommonRoadScene(SeenScene):
     """A recorded scene around one of its road users.
 
     Args:
-        told: What the file says.
-        roads: Its roads.
-        places: Its lanes by place.
-        ego: The ego; it has one state per step.
+        told: The file's content.
+        roads: The file's roads.
+        places: Finds the lanes at a position.
+        ego: The ego, with one state per step.
     """
 
     def __init__(
@@ -251,7 +251,7 @@ class CommonRoadScene(SeenScene):
         mover.lateral = aside if abs(aside) > _SIDEWAYS else 0.0
 
     def _taken(self, ego: Obstacle) -> tuple[str, ...]:
-        """The edges that the ego took, and on from there as the lane leads."""
+        """The edges that the ego took, and then those straight ahead."""
         mover = _body(ego)
         edges: list[str] = []
         for state in ego.states:
@@ -270,7 +270,7 @@ class CommonRoadScene(SeenScene):
 
 
 def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obstacle:
-    """The ego of a planning problem, which keeps its speed and its lane."""
+    """The ego of a planning problem, driving on at constant speed in its lane."""
     begins, steps = told.problems[number]
     alone = Obstacle(number, "car", LENGTH_M, WIDTH_M, (begins,))
     scene = CommonRoadScene(told, roads, places, alone)
@@ -297,12 +297,14 @@ def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obsta
 
 
 def _body(each: Obstacle) -> Mover:
-    """A road user whose position is not yet known."""
+    """A road user without a position."""
     return Mover(str(each.number), 0.0, 0.0, 0.0, 0.0, each.length, each.width)
 
 
 def _put(mover: Mover, state: State, ahead_m: float) -> None:
-    """Places a road user, whose reference point is this far ahead of its middle."""
+    """Moves a road user to a state; its reference point is `ahead_m` ahead of its
+    centre.
+    """
     mover.x = state.x + ahead_m * math.cos(state.heading)
     mover.y = state.y + ahead_m * math.sin(state.heading)
     mover.heading, mover.speed = state.heading, state.speed

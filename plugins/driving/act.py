@@ -1,13 +1,12 @@
-"""Translates decisions to commands of a car: slow down, stop, or leave it to its
-driver.
+"""Translates decisions into commands for a car: slow down, stop, or follow the driver.
 
-`slow` caps the speed. `stop` brakes comfortably, and harder where it must: the car
-stands before the line, before the ways of those who come and behind the vehicle ahead,
-not in a junction whose way out is free, and no harder than its follower can brake
-unless something is ahead. `cut` takes the car from its driver for good. `drive` carries
-a choice of the kind that people speak of (a speed, a stop, a turn signal, a lane), and
-a world makes `control` of it in every frame: the car keeps to the choice and runs into
-nobody ahead of it.
+`slow` caps the speed. `stop` brakes comfortably, or harder if necessary: the car stops
+before the line, before the paths of crossing road users and behind the vehicle ahead.
+It does not stop in a junction with a free exit, and unless something is ahead it brakes
+no harder than its follower can. `cut` takes the car from its driver permanently.
+`drive` is a high-level choice (a speed, a stop, a turn signal, a lane), which a world
+turns into a `control` in every frame: the car keeps to the choice without hitting the
+vehicle ahead.
 """
 
 from __future__ import annotations
@@ -34,25 +33,25 @@ BRAKE_LIMIT = 9.0  # m/s²
 THRUST_LIMIT = 4.0  # m/s²
 COMFORT = 3.0  # m/s²
 CLEARS_KMH = 20.0
-"""How fast it leaves a junction that it must not stand in."""
+"""The speed at which the car leaves a junction in which it must not stop."""
 
-_FIRM = 6.0  # m/s², where somebody would have to brake for the ego
-_EASES = 1.0  # m/s², while somebody passes in the lane that it signals for
+_FIRM = 6.0  # m/s², if somebody would have to brake for the ego
+_EASES = 1.0  # m/s², while somebody passes in the lane that the ego signals for
 _FOLLOWER_REACTS_S = 1.0
 _FOLLOWER_BRAKES = 4.5  # m/s²
 _LEAD_BRAKES = 6.0  # m/s²
 _MARGIN_M = 1.0
-_OVER_M = 3.0  # a line is held if the car stands so little beyond it
+_OVER_M = 3.0  # stopping up to this far past a line still counts as stopping
 _BUMPER_M = 2.0
-_KEEPS_S = 0.5  # to the vehicle ahead
+_KEEPS_S = 0.5  # minimum time gap to the vehicle ahead
 _SOON_S = 6.0
 _GET_OUT_S = 1.5
-_IN_IT_M = 1.2  # so far into a conflict there is no holding before it
+_IN_IT_M = 1.2  # beyond this distance into a conflict it is too late to stop before it
 _ROLLS = 1.0  # m/s
 
 
 class Stop:
-    """Successive stops; each remembers how far the car is past its line."""
+    """Computes the acceleration during a stop; tracks the distance past the line."""
 
     def __init__(self) -> None:
         self._line_m: float | None = None
@@ -70,11 +69,12 @@ class Stop:
         conflicts: Sequence[Conflict],
         dt: float,
     ) -> float:
-        """What `stopping_acceleration` says of the next frame of this stop.
+        """The stopping acceleration for the next frame of this stop.
 
         Args:
-            values: As there; so are the speed, who is behind, and the conflicts.
-            dt: The time since the frame before.
+            values: As in `stopping_acceleration`; likewise `speed`, `behind` and
+                `conflicts`.
+            dt: The time since the previous frame.
         """
         if not values.get("in_junction"):
             self._over_m, self._line_m = None, values.get("stop_line_distance")
@@ -95,11 +95,11 @@ def stopping_acceleration(
     """The acceleration for stopping from here, in m/s².
 
     Args:
-        values: The signals of the frame before.
+        values: The signals of the previous frame.
         speed: The ego's speed in m/s.
-        behind: Who follows, if anyone is near.
-        conflicts: Where others cross the ego's way soon.
-        over_m: How far beyond the line this stop has come that was to stand before it.
+        behind: The following vehicle, if one is near.
+        conflicts: Where others will soon cross the ego's path.
+        over_m: How far past its line the car is in this stop, if there was a line.
     """
     soon = [c for c in conflicts if c.clear_m > 0.0 and c.comes_s < _SOON_S]
     within = [c for c in soon if c.to_m <= -_IN_IT_M]
@@ -109,7 +109,7 @@ def stopping_acceleration(
         pressing_s = min(c.comes_s for c in within)
         waits = first is not None and first.leaves_s + _GET_OUT_S < pressing_s
         if first is None or all(_avoided(c, speed) for c in ahead) or not waits:
-            return THRUST_LIMIT  # in someone's way: get out of it
+            return THRUST_LIMIT  # leave the path of the crossing road user
         return _hold_or_pass(first, speed)
     asked = _asked(values, speed)
     held = first is not None or values.get("traffic_light") in ("red", "yellow")
@@ -120,7 +120,7 @@ def stopping_acceleration(
                 return -max(needs, asked, _FIRM)
         if first is not None:
             return _hold_or_pass(first, speed, asked)
-        # Nobody comes: leave the junction, do not stand in it.
+        # Nobody is coming: leave the junction instead of stopping in it.
         clears = max(-COMFORT, min(1.5, 1.5 * (CLEARS_KMH / 3.6 - speed)))
         return min(clears, -asked) if asked > 0.0 else clears
     line = values.get("stop_line_distance")
@@ -132,13 +132,13 @@ def stopping_acceleration(
             if over <= BRAKE_LIMIT or speed < _ROLLS:
                 return -min(BRAKE_LIMIT, max(COMFORT, needs, asked))
         elif COMFORT < needs <= _FIRM:
-            return -max(needs, asked)  # else it would stand in the junction
+            return -max(needs, asked)  # otherwise the car would stop in the junction
     if first is not None:
         return _hold_or_pass(first, speed, asked)
     if asked > COMFORT:
         return -asked
     if (values.get("side_margin") or 0.0) < 0.0:
-        # Who comes there is let pass from the ego's own lane; it need not stand for it.
+        # The ego yields from its own lane, so it need not stop.
         return -max(asked, _EASES)
     if behind is not None:
         bearable = max(_bearable(behind, speed), 0.5 * COMFORT)
@@ -147,7 +147,7 @@ def stopping_acceleration(
 
 
 def _asked(values: Mapping[str, Any], speed: float) -> float:
-    """The braking that vehicles ahead require; 0 if nothing is near."""
+    """The braking that the vehicle ahead requires; 0 if nothing is near."""
     asked = 0.0
     course = values.get("time_to_collision")
     if course is not None and course < 4.0:
@@ -165,7 +165,7 @@ def _asked(values: Mapping[str, Any], speed: float) -> float:
 
 
 def _hold_or_pass(first: Conflict, speed: float, asked: float = 0.0) -> float:
-    """Stands before the conflict; where that is too late, goes before the other."""
+    """Stops before the conflict or, if it is too late for that, passes first."""
     needs = _to_stand(speed, first.to_m)
     if needs <= BRAKE_LIMIT or speed < _ROLLS:
         return -min(BRAKE_LIMIT, max(needs, asked, _FIRM))
@@ -173,14 +173,14 @@ def _hold_or_pass(first: Conflict, speed: float, asked: float = 0.0) -> float:
 
 
 def _avoided(conflict: Conflict, speed: float) -> bool:
-    """Whether an ego that speeds up now is through before or comes after."""
+    """Whether an ego that accelerates now passes before or after the other."""
     if _covers_s(conflict.clear_m, speed) < conflict.comes_s:
         return True
     return _covers_s(conflict.to_m, speed) > conflict.leaves_s
 
 
 def _covers_s(distance: float, speed: float) -> float:
-    """How long the way takes at full thrust."""
+    """The time to cover a distance at full thrust."""
     way = 2.0 * THRUST_LIMIT * max(0.0, distance)
     return (math.sqrt(speed * speed + way) - speed) / THRUST_LIMIT
 
@@ -190,7 +190,7 @@ def _to_stand(speed: float, room: float) -> float:
 
 
 def _bearable(behind: Behind, speed: float) -> float:
-    """The hardest braking after which the follower still comes to stand in time."""
+    """The hardest braking that still lets the follower stop in time."""
     follower = behind.speed
     needs = follower * _FOLLOWER_REACTS_S + follower * follower / (2 * _FOLLOWER_BRAKES)
     room = needs - behind.gap_m
@@ -215,18 +215,18 @@ STOP = ActionSpec(
 )
 CUT = ActionSpec("cut")
 
-_ROLLING = 0.2  # m/s², a car in gear that nobody drives
+_ROLLING = 0.2  # m/s², a car in gear without a driver
 _STANDS_KMH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The inputs of a stop beside the frame.
+    """The inputs of a stop in addition to the frame.
 
     Args:
-        speed: The ego's, in m/s, as the world has it.
-        behind: Who follows, if anyone is near.
-        conflicts: Where others cross the ego's way soon.
+        speed: The ego's speed in m/s, from the world.
+        behind: The following vehicle, if one is near.
+        conflicts: Where others will soon cross the ego's path.
     """
 
     speed: float
@@ -235,11 +235,11 @@ class Around:
 
 
 class CarActuator:
-    """Slows and stops the car; `cut` takes it from its driver for good.
+    """Slows and stops the car; `cut` takes it from its driver permanently.
 
     Args:
-        look: The car's surroundings at the newest frame; without them a stop uses the
-            frame alone.
+        look: Returns the car's surroundings at the newest frame; without it a stop uses
+            only the frame.
     """
 
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
@@ -264,7 +264,7 @@ class CarActuator:
         if decision.kind == "cut":
             return Action("cut")
         stop = self.fallback(frame)
-        # The blinkers stay the driver's: what it is up to is to be seen.
+        # The driver keeps the turn signals, so that others can see its intention.
         signal = None if proposal is None else proposal.arguments.get("turn_signal")
         if signal is None:
             return stop
@@ -305,20 +305,20 @@ class CarActuator:
 
 
 def wanted_acceleration(action: Action | None, speed: float) -> float:
-    """An action's acceleration in m/s²; without one the car coasts."""
+    """An action's acceleration in m/s²; without an action the car coasts."""
     if action is None:
         return -_ROLLING
     unsaid = -COMFORT if action.name == "stop" else -_ROLLING
     wanted = amount(action, "acceleration", unsaid)
     over = speed - amount(action, CAP, math.inf) / 3.6
     if over > -0.5:
-        # Comes down to the cap at a comfortable pace, and does not pass it again.
+        # Slows down comfortably to the cap, and does not exceed it again.
         wanted = min(wanted, max(-COMFORT, -1.5 * over))
     return max(-BRAKE_LIMIT, min(THRUST_LIMIT, wanted))
 
 
 def amount(action: Action, name: str, default: float) -> float:
-    """A number among an action's arguments, or what counts where it is left out."""
+    """A number among an action's arguments, or the default if it is omitted."""
     value = action.arguments.get(name)
     return default if value is None else float(value)
 
@@ -345,7 +345,7 @@ _STOPS_SHORT_M = 1.0
 
 
 class Choice(Strict):
-    """How to drive until something else is chosen."""
+    """How to drive until the next choice."""
 
     speed_kmh: float = Field(
         ge=0, le=FASTEST_KMH, description="the speed to drive at, km/h"
@@ -366,7 +366,7 @@ class Choice(Strict):
 
     @property
     def held(self) -> Choice:
-        """The choice from the next frame on: a lane is changed once."""
+        """The choice from the next frame on; a lane is changed only once."""
         return self.model_copy(update={"lane": "keep"})
 
 
@@ -374,7 +374,7 @@ HALT = Choice(speed_kmh=0.0, stop="now", turn_signal="auto", lane="keep")
 
 
 def schema_text() -> str:
-    """The JSON schema of a choice, for who must write one."""
+    """The JSON schema of a choice, for prompts."""
     properties = {
         name: {key: value for key, value in about.items() if key != "title"}
         for name, about in Choice.model_json_schema()["properties"].items()
@@ -390,21 +390,22 @@ def schema_text() -> str:
 
 
 def choice_in(text: str) -> Choice:
-    """The choice that a reply ends with, after whatever words.
+    """The choice at the end of a reply, after any text.
 
     Raises:
-        InvalidInput: It holds none.
+        InvalidInput: The reply contains no choice.
     """
     found = _FLAT.findall(text)
     return validated(Choice, parse_json((found or [""])[-1], "reply"), "reply")
 
 
 def as_control(action: Action | None, values: Mapping[str, Any]) -> Action | None:
-    """A `drive` as the `control` that keeps to it now; any other action as it is.
+    """Converts a `drive` to a `control` for this frame; returns other actions
+    unchanged.
 
     Args:
-        action: What is carried out.
-        values: The signals of the frame on which it is.
+        action: The action to carry out.
+        values: The signals of the current frame.
     """
     if action is None or action.name != DRIVE.name:
         return action
@@ -438,14 +439,14 @@ def _acceleration(choice: Choice, values: Mapping[str, Any]) -> float:
 
 
 def _behind(v: float, gap: float, its: float) -> float:
-    """The intelligent driver model's braking for what is ahead."""
+    """The intelligent driver model's acceleration behind a vehicle."""
     closing = v * (v - its) / (2.0 * math.sqrt(_THRUST * COMFORT))
     room = _ROOM_M + max(0.0, v * _HEADWAY_S + closing)
     return _THRUST * (1.0 - (room / max(gap, 0.3)) ** 2)
 
 
 def _before(v: float, line: float) -> float:
-    """Braking that ends a little before the line: evenly, or as hard as it takes."""
+    """Braking that stops a little before the line: evenly, or as hard as necessary."""
     room = max(line - _STOPS_SHORT_M, 0.0)
     if room < 0.1 or v < 0.1 and room < _STOPS_SHORT_M:
         return -COMFORT

@@ -1,8 +1,9 @@
-"""A pilot that asks a large language model how to drive, and thinks again when told.
+"""A pilot that asks a large language model how to drive, and can reconsider.
 
-Any model of any provider that LangChain knows. It is asked every few seconds, and at
-once when the guard withholds its choice; in between the car keeps to what it chose. It
-sees the world only as signals, as data; a reflect prompt is passed on unchanged.
+It works with any model that LangChain supports. The model is asked every few seconds,
+and immediately when the guard withholds its choice; in between the car keeps to the
+last choice. The model sees the world only as signals, marked as data. A reflect prompt
+is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from forewarn.plugins.loop.reflection import BEGIN, END
 
 LONGEST_REPLY = 2000
 REMEMBERED = 8
-"""How many questions and answers are shown again."""
+"""The number of past questions and answers in a prompt."""
 
 TOLD = (
     "speed", "acceleration", "speed_limit", "direction", "lane_count", "turn_signal",
@@ -40,7 +41,7 @@ TOLD = (
     "side_margin", "time_to_collision", "required_deceleration", "traffic_jam", "rain",
     "snow", "fog", "visibility", "time_of_day",
 )  # fmt: skip
-"""The signals that the model is told; what is none or false is left out."""
+"""The signals in a prompt; those that are none or false are omitted."""
 
 _RULES = f"""\
 You drive a car. It follows its route by itself and keeps a distance to the vehicle \
@@ -56,21 +57,21 @@ If the guard withholds your choice, do as it says and choose something else."""
 
 
 class DrivingLLM:
-    """Asks a model how to drive.
+    """A pilot that asks a large language model how to drive.
 
-    Late or senseless replies leave the choice before in force, for a while; then the
-    car brakes and stands until there is a choice again.
+    If a reply is late or unusable, the previous choice holds for a while; then the car
+    brakes and stands until the next choice.
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: The provider's address, if it is not the usual one.
+        base_url: The provider's address, if not the default.
         temperature: The randomness of the replies.
-        timeout_s: How long a reply may take.
-        every_s: How often the model is asked, by the world's clock.
-        holds_s: For how long a choice still holds when the next one is late.
-        replies: A folder of replies, a file for each seed.
-        how: Ask the model (`live`), also record its replies (`record`), or replay
-            recorded ones (`replay`).
+        timeout_s: The time limit of a request.
+        every_s: The interval between requests, by the world's clock.
+        holds_s: How long a choice holds if the next one is late.
+        replies: The folder of recorded replies, one file per seed.
+        how: `live` asks the model, `record` also records its replies, and `replay`
+            replays recorded ones.
     """
 
     actuator = "driving-agent"
@@ -102,7 +103,7 @@ class DrivingLLM:
 
     @property
     def usage(self) -> dict[str, float]:
-        """Calls of the model, tokens, and unusable replies, in this episode."""
+        """The model calls, tokens and unusable replies of this episode."""
         return {**self._usage.as_dict(), "unusable_replies": self._unusable}
 
     @staticmethod
@@ -111,7 +112,7 @@ class DrivingLLM:
         return Example(world="sumo", replies=('{"speed_kmh": 40}', slower, "Well."))
 
     def reset(self, seed: int) -> None:
-        """Begins an episode: a conversation of its own."""
+        """Begins an episode with a new conversation."""
         self._chat = self._partner.chat(seed)
         self._usage, self._unusable = Usage(), 0
         self._said: list[Message] = []
@@ -119,10 +120,10 @@ class DrivingLLM:
         self._due_s = self._stale_s = -math.inf
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The choice that holds now.
+        """The current choice, as an action.
 
         Raises:
-            ReplayMismatch: The model is asked something else than when it was recorded.
+            ReplayMismatch: A request differs from the recorded one.
         """
         now_s, fresh = frame.time_s, None
         if reflection is not None or now_s >= self._due_s:
@@ -134,7 +135,7 @@ class DrivingLLM:
         elif now_s >= self._stale_s:
             self._choice = HALT
         else:
-            # What was withheld stays withheld: it is the same choice.
+            # Repeating the choice that was withheld does not release it.
             self._choice = self._choice.held if reflection is None else self._choice
         return self._choice.action
 
@@ -156,10 +157,10 @@ class DrivingLLM:
 
 
 class AgentActuator:
-    """The car of an agent that can think again: it brakes until it has.
+    """An actuator for agents that can reconsider: the car brakes until then.
 
     Args:
-        own: Slows and stops that car.
+        own: The world's actuator, which slows and stops the car.
     """
 
     def __init__(self, own: Actuator) -> None:
@@ -183,12 +184,12 @@ class AgentActuator:
 
 
 def _until_then(decision: Decision) -> Decision:
-    """What is done until the agent has thought again."""
+    """The decision to carry out until the agent has reconsidered."""
     return replace(decision, kind="stop") if decision.kind == "reflect" else decision
 
 
 def situation(frame: Frame) -> str:
-    """A frame as lines of text: numbers and words of the vocabulary."""
+    """A frame as lines of text for a prompt: one signal per line."""
     lines = "\n".join(_shown(frame.values))
     return f"At {frame.time_s:.1f} s:\n{BEGIN}\n{lines}\n{END}"
 

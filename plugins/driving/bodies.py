@@ -1,8 +1,8 @@
-"""The ego's knowledge if only bodies are known, without lanes.
+"""Driving signals from the positions of road users, without lanes.
 
-All road users are assumed to keep their speed and heading. The way ahead is a strip as
-wide as the ego, straight on: whoever has a part in it leads, and is as fast as it moves
-along.
+All road users are assumed to keep their speed and heading. The path ahead is a straight
+strip as wide as the ego. The nearest vehicle that overlaps it is the lead vehicle; its
+speed is the component along the strip.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ PROVIDES = (
 _BRAKES = 0.5  # m/s²
 _MOST = 1000.0
 _AHEAD_S = 10.0
-"""A collision that would come later is none yet."""
+"""Later collisions are ignored."""
 _PEOPLE_M = 40.0
 _ASIDE_M = 1.0
-"""So near beside the strip somebody on foot is about to enter it."""
+"""A pedestrian this close to the strip is about to enter it."""
 
 
 class BodySenses:
-    """The signals of one episode, frame after frame.
+    """Computes the signals of one episode, frame by frame.
 
     Args:
         period_s: The time between frames.
@@ -68,11 +68,11 @@ class BodySenses:
         """The signals of this moment.
 
         Args:
-            time_s: When it is.
+            time_s: The present time.
             ego: The ego.
-            vehicles: Everybody else who drives or rides.
-            people: Those on foot.
-            collision: Whether the ego has hit a road user; None: judged by overlapping
+            vehicles: All other vehicles, bicycles included.
+            people: The pedestrians.
+            collision: Whether the ego has hit a road user; None to judge by overlapping
                 bodies.
         """
         struck = any(touches(ego, each, on_foot=False) for each in vehicles) or (
@@ -128,9 +128,10 @@ def _turned(ego: Mover, other: Mover) -> float:
 
 
 def placed(ego: Mover, other: Mover, on_foot: bool) -> tuple[float, float, float]:
-    """A body's centre, and half of its width across the ego's path.
+    """A body's position relative to the ego, and half its extent across the ego's path.
 
-    The middle is so far ahead of the ego's front, and so far to its left.
+    The position is the distance of its centre ahead of the ego's front, and to the
+    left.
     """
     x, y = (other.x, other.y) if on_foot else middle(other)
     dx, dy = x - ego.x, y - ego.y
@@ -140,7 +141,7 @@ def placed(ego: Mover, other: Mover, on_foot: bool) -> tuple[float, float, float
 
 
 def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
-    """Who has the nearest part in the strip ahead, as fast as it moves along it."""
+    """The nearest vehicle in the strip ahead, with its speed along the strip."""
     nearest: Near | None = None
     for other in vehicles:
         ahead_m, left_m, half_m = placed(ego, other, False)
@@ -148,7 +149,7 @@ def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
             continue
         turned = _turned(ego, other)
         if abs(turned) > math.radians(135.0):
-            continue  # it comes the other way
+            continue  # oncoming
         room_m = max(0.0, ahead_m - half_extent(other, ego.heading))
         if room_m < (LEAD_SEEN_M if nearest is None else nearest.room_m):
             pace = max(0.0, other.speed * math.cos(turned))
@@ -157,7 +158,7 @@ def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
 
 
 def _people_ahead(ego: Mover, people: Sequence[Mover]) -> float | None:
-    """How far the nearest on foot is who is in the strip, or about to enter it."""
+    """The distance to the nearest pedestrian in the strip or about to enter it."""
     ahead = (placed(ego, each, True) for each in people)
     return min(
         (max(0.0, ahead_m) for ahead_m, left_m, half_m in ahead
@@ -170,8 +171,8 @@ def _people_ahead(ego: Mover, people: Sequence[Mover]) -> float | None:
 def meeting_s(ego: Mover, other: Mover, on_foot: bool) -> float | None:
     """When two bodies would first touch if both kept their speed and heading.
 
-    Along each axis of either body the two overlap for a span of time; they touch from
-    the moment on at which all four spans have begun and none has ended.
+    Along each axis of either body the two overlap for a span of time. They first touch
+    when all four spans have begun, provided that none has ended.
     """
     x, y = middle(ego)
     its_x, its_y = (other.x, other.y) if on_foot else middle(other)

@@ -1,8 +1,8 @@
-"""A driver's knowledge on a road network whose vehicles follow lanes.
+"""Driving signals in simulators whose vehicles follow lanes.
 
-All road users are predicted to keep their speed along their own path. Two ways meet
-where their vehicles would touch; who is then ahead in the same direction leads, and
-everyone else crosses.
+All vehicles are predicted to keep their speed along their own paths. Two paths meet
+where the vehicles would touch. A vehicle that is then ahead in the same direction is
+the lead vehicle; all others are crossing.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ALONG = math.cos(math.radians(30.0))
 _ASKS, _BRAKES = 1.5, -0.5  # m/s²
 _CLOSE_S = 2.0
 _NEW_LEAD_M = 5.0
-_JUMPS = 100.0  # m/s²: one who is new may be about as far as who led before
-_STEERS_S = 1.0  # until most of the way to the middle of a lane is made
+_JUMPS = 100.0  # m/s²: limits the jump when another vehicle takes the lead
+_STEERS_S = 1.0  # time constant of returning to the middle of a lane
 
 Points = NDArray[np.float64]
 
 
 class Lane(NamedTuple):
-    """A lane of a simulator: its own functions under names of ours."""
+    """A simulator's lane: its own functions under our names."""
 
     length: float
     locate: Callable[[Any], tuple[float, float]]
@@ -49,7 +49,7 @@ class Lane(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Where somebody would be, and where it points, at each moment ahead."""
+    """The predicted positions and headings of a vehicle."""
 
     at: Points
     heading: Points
@@ -58,13 +58,13 @@ class Course(NamedTuple):
     def along(
         cls, position: Any, speed: float, lane: Lane, after: Callable[[], Lane | None]
     ) -> Course:
-        """At that speed to the middle of the lane, and on.
+        """Predicts a course at constant speed to the middle of the lane, and along it.
 
         Args:
-            position: Where it is.
-            speed: In m/s.
-            lane: The lane that it heads for.
-            after: Gives the lane that follows the last one; None where none does.
+            position: The vehicle's present position.
+            speed: The vehicle's speed in m/s.
+            lane: The lane that the vehicle follows or is changing to.
+            after: Returns the next lane along the route; None after the last one.
         """
         along_m, aside_m = lane.locate(np.asarray(position))
         at, headings, since_s = [], [], 0.0
@@ -73,7 +73,7 @@ class Course(NamedTuple):
             aside_m *= math.exp((since_s - ahead_s) / _STEERS_S)
             since_s = ahead_s
             while along_m > lane.length and (following := after()) is not None:
-                # Lanes overlap where they meet: it goes on from where it is.
+                # Successive lanes overlap, so continue from the present position.
                 here = lane.position(along_m, aside_m)
                 lane = following
                 along_m, aside_m = lane.locate(here)
@@ -84,7 +84,7 @@ class Course(NamedTuple):
         return cls(np.array(at, dtype=float), points)
 
     def apart(self, other: Course) -> Points:
-        """The least distance of their bodies, at every pair of moments."""
+        """The minimum distance between the two bodies, for every pair of moments."""
         least = np.full((len(self.at), len(other.at)), np.inf)
         for mine in (-1.7, 0.0, 1.7):
             for its in (-1.7, 0.0, 1.7):
@@ -96,16 +96,16 @@ class Course(NamedTuple):
 
 
 class CourseSenses(ABC):
-    """The signals of one episode after the other.
+    """Computes the signals of episodes in such a simulator.
 
-    A simulator says who drives there and which way each goes.
+    A subclass lists the vehicles and the course of each.
 
     Args:
-        rss: Whether RSS's margin is added; it needs the extra `rss`.
+        rss: Whether to add RSS's longitudinal margin; needs the extra `rss`.
     """
 
     MORE: tuple[str, ...] = ()
-    """The signals of `own` beside a collision and the destination."""
+    """The signals of `own` other than collision and destination."""
 
     def __init__(self, *, rss: bool = False) -> None:
         self._safe = SafeDistances() if rss else None
@@ -114,19 +114,19 @@ class CourseSenses(ABC):
 
     @abstractmethod
     def ego(self, env: Any) -> Any:
-        """The ego, with a `position` and a `speed` in m/s, as everyone has."""
+        """The ego; like all vehicles, it has a `position` and a `speed` in m/s."""
 
     @abstractmethod
     def everyone(self, env: Any) -> Iterable[Any]:
-        """The ego and the others."""
+        """All vehicles, including the ego."""
 
     @abstractmethod
     def course(self, vehicle: Any) -> Course:
-        """The way of one of them."""
+        """The predicted course of a vehicle."""
 
     @abstractmethod
     def own(self, ego: Any, info: Mapping[str, Any]) -> dict[str, Any]:
-        """Signals of the ego alone."""
+        """The signals that depend only on the ego."""
 
     def reset(self, env: Any) -> None:
         self._env = env
@@ -177,7 +177,7 @@ class CourseSenses(ABC):
             i, j = np.unravel_index(np.where(touch, _GAP_S, 9.0).argmin(), touch.shape)
             along = float(course.heading[i] @ its.heading[j]) > _ALONG
             if along and i < j:
-                continue  # it follows, or comes behind
+                continue  # it follows the ego
             path_m = max(0.0, float(_AHEAD_S[i]) * speed)
             if along:
                 room = max(0.0, self._room(here, ego, other))
@@ -216,7 +216,7 @@ class CourseSenses(ABC):
         return float(np.hypot(*(np.asarray(other.position) - here))) - _LENGTH_M
 
     def _of_lead(self, lead: tuple[float, float] | None) -> float | None:
-        """How the speed of who leads has changed; 0 for one who is new."""
+        """The acceleration of the lead vehicle; 0 for a new lead vehicle."""
         before, self._lead = self._lead, lead
         if lead is None:
             return None

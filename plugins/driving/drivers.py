@@ -1,8 +1,8 @@
-"""Drivers of simulators that steer by themselves, and their commands.
+"""Driver models for simulators that steer by themselves, and their commands.
 
-A simulator's own model keeps distance and lane whenever the driver looks. An action
-says how fast the driver would go, at which distance, and whether the driver looks; and
-what a guard allows at most.
+The simulator's own model keeps distance and lane while the driver is attentive. An
+action contains the desired speed and headway, whether the driver is attentive, and the
+limits that a guard sets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FASTEST = 40.0  # m/s
 BRAKE = 8.0  # m/s²
 
 WANTS, HEADWAY, LOOKS, CAP, MOST = range(5)
-"""The parts of an action: m/s, s, 0 or 1, m/s, m/s²."""
+"""The indices of an action's parts, in m/s, s, 0 or 1, m/s, and m/s²."""
 
 LEAST = [0.0, 0.1, 0.0, 0.0, -BRAKE]
 GREATEST = [FASTEST, 5.0, 1.0, FASTEST, 6.0]
@@ -29,13 +29,13 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Driver:
-    """A driver: how fast, how close, and how often looking elsewhere.
+    """A driver with random speed, headway and inattention.
 
     Args:
-        wants_kmh: The speed that drivers want, from and to.
-        headway_s: The distance in time that they keep, from and to.
-        distracted: The fraction that looks elsewhere now and then.
-        away_s: For how long, from and to.
+        wants_kmh: The range of desired speeds.
+        headway_s: The range of time headways.
+        distracted: The fraction of drivers that are sometimes inattentive.
+        away_s: The range of durations of inattention.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Driver:
 
 
 def slower(told: Sequence[float], cap_kmh: float) -> list[float]:
-    """The command, with a cap on the speed."""
+    """The command with a cap on the speed."""
     capped = list(told)
     capped[CAP] = min(capped[CAP], cap_kmh / 3.6)
     return capped

@@ -1,8 +1,8 @@
-"""Post-encroachment time: how soon after each other two take the same place.
+"""Post-encroachment time: the time between two road users occupying the same place.
 
-Bodies are remembered for a few seconds. A place is taken after somebody else when a
-body now overlaps where another's was; those who go the same way are left out, for they
-follow each other. What is measured has happened: nothing is predicted.
+Bodies are remembered for a few seconds. An encroachment is found when a body overlaps
+the earlier position of another. Road users with the same heading are left out, because
+they follow each other. Nothing is predicted: only past positions count.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from forewarn.plugins.driving.scene import Mover, touches
 
 REMEMBERED_S = 5.0
 SAME_WAY = math.radians(30.0)
-"""Ways that differ by less do not cross."""
+"""Paths whose headings differ by less do not cross."""
 
 _SEEN_M = 40.0
-_STANDS = 0.5  # m/s: who stands takes no place from anyone
+_STANDS = 0.5  # m/s: slower road users are standing and do not encroach
 
 
 class Encroachments:
-    """The places that the ego and others took in the last seconds of one episode."""
+    """The recent positions of the ego and other road users in one episode."""
 
     def __init__(self) -> None:
         self._taken: deque[tuple[float, Mover, dict[str, tuple[Mover, bool]]]]
@@ -36,9 +36,9 @@ class Encroachments:
         vehicles: Iterable[Mover],
         people: Iterable[Mover] = (),
     ) -> float | None:
-        """The shortest time after which one now takes a place that another left.
+        """The shortest time since another road user left a place that one now occupies.
 
-        The ego is one of the two. None if no path crossed the ego's.
+        One of the two is the ego. None if no path crossed the ego's.
         """
         while self._taken and time_s - self._taken[0][0] > REMEMBERED_S:
             self._taken.popleft()
@@ -61,7 +61,7 @@ class Encroachments:
     def _encroached(
         self, time_s: float, ego: Mover, now: dict[str, tuple[Mover, bool]]
     ) -> Iterator[float]:
-        """How long ago, the latest first."""
+        """The times since each encroached place was left, the shortest first."""
         for then_s, ego_then, others in reversed(self._taken):
             ago_s = round(time_s - then_s, 6)
             if ego.speed > _STANDS and any(

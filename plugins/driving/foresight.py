@@ -1,7 +1,7 @@
-"""Foresight: signals derived from several driving signals, or from their history.
+"""Foresight: signals derived from other driving signals and their history.
 
-It is worked out from a frame's own signals and those before it, so that every source
-of driving frames has it alike. Nothing of it looks into a driver or ahead in time.
+They depend only on the signals of a frame and earlier frames, so every source of
+driving frames has the same ones. They use neither a driver's intentions nor the future.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from forewarn.plugins.driving.roads import Passage, Way
 
 SEEN_M = 200.0  # lights, lines, junctions
 PATH_SEEN_M = 80.0
-"""How far ahead conflicts are looked for."""
+"""How far ahead conflicts are searched for."""
 
-_LEFT_M = 2.0  # so far behind its middle a crosswalk is left
+_LEFT_M = 2.0  # a crosswalk is left at this distance past its middle
 
 
 class Progress(NamedTuple):
-    """Where the ego is on its way at one moment.
+    """The ego's position along its path at one moment.
 
     Args:
-        way: The way.
-        at_m: How far along it the ego's front is.
-        here: The junction that it is in.
-        ahead: The next one.
-        line: The next one before which it may have to stop.
-        met: The junctions that are near, the one that it is in first.
-        to_junction: The way to the next one; 0 inside one, None where none is near.
-        to_line: The way to the next line; None where none is near.
+        way: The path.
+        at_m: The position of the ego's front along the path.
+        here: The junction that the ego is in, if any.
+        ahead: The next junction, if any.
+        line: The next junction before which the ego may have to stop.
+        met: The nearby junctions, starting with the present one.
+        to_junction: The distance to the next junction; 0 inside one, None if none is
+            near.
+        to_line: The distance to the next stop line; None if none is near.
     """
 
     way: Way
@@ -43,7 +44,7 @@ class Progress(NamedTuple):
 
     @classmethod
     def along(cls, way: Way, at_m: float) -> Self:
-        """The ego's progress so far along a way."""
+        """The progress of an ego at this distance along a path."""
         here = ahead = line = None
         for passage in way.passages:
             if passage.end_m <= at_m or not passage.is_junction:
@@ -66,12 +67,12 @@ class Progress(NamedTuple):
         )
 
     def to(self, passage: Passage) -> float:
-        """The way to a junction."""
+        """The distance to a junction."""
         return passage.line_m - self.at_m
 
     @property
     def to_crosswalk(self) -> float | None:
-        """The way to the next crosswalk's near side; None where none is near."""
+        """The distance to the near side of the next crosswalk; None if none is near."""
         for met in (self.here, self.ahead):
             if met is None:
                 continue
@@ -97,7 +98,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "headway": ("speed", "lead_distance"),
     "lead_acceleration": ("lead_distance", "lead_speed"),
 }
-"""What each signal that it adds is worked out from."""
+"""The inputs of each derived signal."""
 
 NAMES = tuple(INPUTS)
 
@@ -110,13 +111,13 @@ _UNKNOWN: dict[str, Any] = {
     "priority_pedestrian": False, "traffic_jam": False, "lead_distance": None,
     "lead_speed": None,
 }  # fmt: skip
-"""Stands for an input that a source does not know; what needs it is left out."""
+"""Placeholders for inputs that a source lacks; signals that need them are omitted."""
 
-ASKS = 1.5  # m/s²: so much required braking is a demand
+ASKS = 1.5  # m/s²: required braking from which on the ego must react
 _STANDS = 0.5  # km/h
 _NEAR_M = 0.1
 _MOST = 1000.0
-_NEW_LEAD_M = 3.0  # a lead vehicle does not jump so far in a frame
+_NEW_LEAD_M = 3.0  # a larger jump within a frame means a new lead vehicle
 
 
 def lacking(provides: Sequence[str]) -> tuple[str, ...]:
@@ -129,7 +130,7 @@ def lacking(provides: Sequence[str]) -> tuple[str, ...]:
 
 
 class Foresight:
-    """The foresight signals of one episode, frame after frame.
+    """Computes the foresight signals of one episode, frame by frame.
 
     Args:
         period_s: The time between frames.
@@ -144,7 +145,7 @@ class Foresight:
         self._signal = "off"
 
     def of(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The foresight that a frame with these signals has."""
+        """The foresight signals of the next frame, which has these signals."""
         self._frame += 1
         speed = values["speed"] / 3.6
         brakes = max(0.0, -values["acceleration"])
@@ -180,13 +181,13 @@ class Foresight:
     def worked_out(
         self, names: Iterable[str], values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Some of it, for a source that does not know what the rest needs."""
+        """Some of these signals, for a source that lacks the inputs of the others."""
         known = {**_UNKNOWN, **values}
         found = {**self.of(known), DRAC: to_lead_speed(known)}
         return {name: found[name] for name in names}
 
     def _age(self, name: str, holds: bool) -> float | None:
-        """For how long it has held; none if it does not."""
+        """How long a condition has held; None if it does not hold."""
         if not holds:
             self._since.pop(name, None)
             return None
@@ -194,7 +195,7 @@ class Foresight:
         return round((self._frame - since) * self._period_s, 6)
 
     def _of_lead(self, distance: float | None, speed_kmh: float | None) -> float | None:
-        """How the vehicle ahead speeds up or brakes, over the last few frames."""
+        """The acceleration of the vehicle ahead over the last few frames."""
         before = self._lead
         if distance is None or speed_kmh is None:
             self._lead = None
@@ -209,7 +210,7 @@ class Foresight:
 
 
 def to_lead_speed(values: Mapping[str, Any]) -> float | None:
-    """The braking that brings the ego to the lead vehicle's speed before they meet."""
+    """The braking needed to reach the lead vehicle's speed before they meet."""
     lead, lead_kmh = values["lead_distance"], values["lead_speed"]
     if lead is None or lead_kmh is None or values["speed"] <= lead_kmh:
         return None

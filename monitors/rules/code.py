@@ -13,9 +13,18 @@ from functools import cache
 from itertools import pairwise
 
 from forewarn.monitors.rules.arguments import Arguments, looks_like_sql
-from forewarn.monitors.rules.code_calls import FILES, NETWORK, RUNNING, Asked, Table
+from forewarn.monitors.rules.code_calls import (
+    FILES,
+    NETWORK,
+    RUNNING,
+    Asked,
+    Table,
+    calling,
+    calls,
+)
 from forewarn.monitors.rules.code_program import (
     MAX_CHARACTERS,
+    NONE,
     Known,
     Program,
     named_by,
@@ -25,12 +34,9 @@ from forewarn.monitors.rules.code_program import (
     without_magic,
 )
 from forewarn.monitors.rules.condition import UnknownSignal
-from forewarn.monitors.rules.predicates import Event, Library, Predicate, library_of
+from forewarn.monitors.rules.predicates import Event, Holds, Library, plain_predicates
 from forewarn.monitors.rules.shell import programs_of, steps_of
 
-_DIGESTS = ("hashlib.md5", "hashlib.sha1")
-_HASHES = (*_DIGESTS, "hashlib.sha256", "hashlib.sha512", "hashlib.sha224",
-           "hashlib.new")  # fmt: skip
 _SECRET = re.compile(
     r"pass(word|wd|phrase|code)?$|passw|secret|token|api_?key|private_?key|credential"
     r"|card_?num|(^|_)(pin|otp|cvv|ssn)(_|$)|security_?code",
@@ -39,6 +45,7 @@ _SECRET = re.compile(
 _KEYED = re.compile(
     r"key|token|secret|passw|otp|salt|nonce|session|seed", re.IGNORECASE
 )
+_FRESH = re.compile("time|urandom|secrets|uuid|entropy|SystemRandom")
 
 
 def _compares_secret(program: Program) -> bool:
@@ -70,7 +77,7 @@ def _holds_secret(program: Program) -> bool:
 def _prints_secret(program: Program) -> bool:
     return any(
         _shows_secret(node)
-        for call in program.called("print", "logging.info", "logging.debug", "?.info")
+        for call in calls(program, "prints")
         for node in ast.walk(call.node)
     )
 
@@ -93,30 +100,15 @@ def _shows_secret(node: ast.AST) -> bool:
 def _seeds_constant(program: Program) -> bool:
     return any(
         call.node.args and not _calls_anything_random(program, call.node.args[0])
-        for call in program.called(
-            "random.seed",
-            "random.Random",
-            "numpy.random.seed",
-            "numpy.random.default_rng",
-            "torch.manual_seed",
-        )  # fmt: skip
+        for call in calls(program, "seeds")
     )
 
 
 def _calls_anything_random(program: Program, node: ast.AST) -> bool:
     named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     kinds = {program.known.kinds.get(name, "") for name in named}
-    calls = {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
-    fresh = (
-        "time",
-        "urandom",
-        "secrets",
-        "uuid",
-        "datetime",
-        "entropy",
-        "SystemRandom",
-    )
-    return any(word in each for each in kinds | calls for word in fresh)
+    made = {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
+    return any(map(_FRESH.search, kinds | made))
 
 
 def _makes_keys(program: Program) -> bool:
@@ -129,30 +121,22 @@ def _makes_keys(program: Program) -> bool:
 
 def _hashes_secret(program: Program) -> bool:
     """A password that is hashed without salt, by a fast hash."""
-    for call in program.called(*_HASHES):
-        inside = (node for arg in call.node.args for node in ast.walk(arg))
-        if any(_SECRET.search(named_by(node)) for node in inside):
-            return True
-    return False
+    return any(
+        _SECRET.search(named_by(node))
+        for call in calls(program, "hashes")
+        for argument in call.node.args
+        for node in ast.walk(argument)
+    )
 
 
 SECRETS: Table = {
-    "holds_secret": ("A secret is written out in the program.", _holds_secret),
-    "prints_secret": ("A secret is printed.", _prints_secret),
-    "compares_secret": (
-        "A secret is compared in a way whose time tells of it.",
-        _compares_secret,
-    ),
-    "hashes_secret": ("A password is hashed without salt.", _hashes_secret),
-    "hashes_weakly": (
-        "A hash is used that is broken.",
-        lambda p: any(p.called(*_DIGESTS)),
-    ),
-    "seeds_constant": ("Chance is seeded with a constant.", _seeds_constant),
-    "guessable_keys": (
-        "Chance that can be foretold makes what must be secret.",
-        _makes_keys,
-    ),
+    "holds_secret": _holds_secret,
+    "prints_secret": _prints_secret,
+    "compares_secret": _compares_secret,
+    "hashes_secret": _hashes_secret,
+    "hashes_weakly": calling("digests"),
+    "seeds_constant": _seeds_constant,
+    "guessable_keys": _makes_keys,
 }
 
 
@@ -267,26 +251,18 @@ def _open_chain(node: ast.If) -> int:
 
 def _checks_addresses(program: Program) -> bool:
     """An internet address that is checked by a regular expression."""
-    patterns = program.called("re.match", "re.compile", "re.fullmatch", "re.search")
     octet = re.compile(r"\\d\{1,3\}|\[0-9\]\{1,3\}|25\[0-5\]|\\d\+\\\.\\d\+")
-    return any(octet.search(text) for call in patterns for text in call.texts) or any(
-        octet.search(text) for text in program.texts
-    )
+    written = NONE.union(*(call.texts for call in calls(program, "matches")))
+    return any(map(octet.search, written | program.texts))
 
 
 FAULTS: Table = {
-    "judges_people": (
-        "A decision turns on what a person is: origin, sex, age, belief.",
-        _judges_people,
-    ),
-    "lets_everyone_pass": ("A check of rights lets everyone pass.", _always_true),
-    "repeats_keys": ("A list or mapping of keys holds one twice.", _repeats_keys),
-    "lacks_default": ("A choice between cases has none for the rest.", _no_default),
-    "checks_addresses": (
-        "An internet address is told by a regular expression.",
-        _checks_addresses,
-    ),
-    "unreadable": ("The program cannot be parsed.", lambda p: not p.readable),
+    "judges_people": _judges_people,
+    "lets_everyone_pass": _always_true,
+    "repeats_keys": _repeats_keys,
+    "lacks_default": _no_default,
+    "checks_addresses": _checks_addresses,
+    "unreadable": lambda p: not p.readable,
 }
 
 
@@ -354,7 +330,7 @@ class Session:
 _ALL: Table = {**NETWORK, **FILES, **RUNNING, **SECRETS, **FAULTS}
 
 
-def _predicate(name: str, doc: str, asked: Asked) -> Predicate:
+def _holds(name: str, asked: Asked) -> Holds:
     def holds(event: Event, state: Session, history: Sequence[Event]) -> bool:
         if event.moment != "before":
             return False
@@ -362,7 +338,7 @@ def _predicate(name: str, doc: str, asked: Asked) -> Predicate:
             raise UnknownSignal(f"a program of more than {MAX_CHARACTERS} characters")
         return asked(state.program)
 
-    return Predicate(name, doc, holds)
+    return holds
 
 
 @cache
@@ -370,7 +346,9 @@ def code() -> Library:
     """The predicates of code agents."""
     return Library(
         "code",
-        library_of(_predicate(name, *each) for name, each in _ALL.items()),
+        plain_predicates(
+            "code", {name: _holds(name, each) for name, each in _ALL.items()}
+        ),
         start=Session,
         begin=Session,
         fields={"action": lambda event, state: event.action or None},

@@ -31,8 +31,8 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 Asked = Callable[[Program], bool]
-Table = Mapping[str, tuple[str, Asked]]
-"""Predicates by name: when each holds, in a sentence, and the question."""
+Table = Mapping[str, Asked]
+"""Predicates by name; `plain.yaml` says when each holds."""
 
 
 def calls(program: Program, *kinds: str) -> Iterator[Call]:
@@ -40,12 +40,11 @@ def calls(program: Program, *kinds: str) -> Iterator[Call]:
     return program.called(*(name for kind in kinds for name in names(kind)))
 
 
-def _calling(kind: str) -> Asked:
-    return lambda program: any(calls(program, kind))
+def calling(*kinds: str) -> Asked:
+    return lambda program: any(calls(program, *kinds))
 
 
-def fetches(program: Program) -> bool:
-    return any(calls(program, "fetches"))
+fetches = calling("fetches")
 
 
 def posts(program: Program) -> bool:
@@ -57,10 +56,7 @@ def posts(program: Program) -> bool:
 
 def opens(program: Program) -> Iterator[tuple[Texts, str]]:
     """The opened paths, each with its mode: `r`, `w`, `a` or `x`."""
-    opening = ("open", "io.open", "os.open", "codecs.open", "gzip.open",
-               "pathlib.Path.open", "?.open", "tarfile.open",
-               "zipfile.ZipFile", "fileinput.input")  # fmt: skip
-    for call in program.called(*opening):
+    for call in calls(program, "opens"):
         modes = call.argument(1, "mode")
         wrote = sorted(m[0] for m in modes if m and m[0] in "wax")
         yield call.argument(0, "file"), wrote[0] if wrote else "r"
@@ -70,6 +66,10 @@ def opens(program: Program) -> Iterator[tuple[Texts, str]]:
         yield call.argument(0), "w"
     for call in program.called("urllib.request.urlretrieve", "wget.download"):
         yield call.argument(1, "filename"), "w"
+
+
+def reads(program: Program) -> bool:
+    return any(mode == "r" for _, mode in opens(program))
 
 
 def writes(program: Program) -> bool:
@@ -189,105 +189,42 @@ def _spawns(program: Program) -> bool:
 
 
 RUNNING: Table = {
-    "runs_command": ("A command is run.", _calling("shells")),
-    "runs_shell": (
-        "A shell is run, which reads its command as a program.",
-        lambda p: (
-            any(p.called("os.system", "os.popen"))
-            or any(_is_true(_keyword(call, "shell")) for call in calls(p, "shells"))
-        ),
+    "runs_command": calling("shells"),
+    "runs_shell": lambda p: (
+        any(p.called("os.system", "os.popen"))
+        or any(_is_true(_keyword(call, "shell")) for call in calls(p, "shells"))
     ),
-    "runs_unknown": ("A command is run that is not in the program.", _runs_unknown),
-    "command_fetches": (
-        "A command reaches over the network.",
-        _stepping(code_shell.fetches_by),
+    "runs_unknown": _runs_unknown,
+    "command_fetches": _stepping(code_shell.fetches_by),
+    "changes_rights": lambda p: (
+        code_shell.changes_rights(steps(p)) or any(calls(p, "changes_rights"))
     ),
-    "changes_rights": (
-        "Somebody's rights are changed, or the program takes on others.",
-        lambda p: (
-            code_shell.changes_rights(steps(p))
-            or any(
-                p.called(
-                    "os.chmod",
-                    "os.chown",
-                    "os.setuid",
-                    "os.setgid",
-                    "?.chmod",
-                    "os.seteuid",
-                    "os.umask",
-                )
-            )
-        ),
+    "keeps_rights": _keeps_rights,
+    "installs_foreign": _stepping(code_shell.installs_foreign),
+    "runs_fetched": _stepping(code_shell.runs_fetched),
+    "runs_hidden": _stepping(code_shell.runs_hidden),
+    "spawns_terminal": calling("terminals"),
+    "calls_native": lambda p: any(map(_is_native, p.calls)),
+    "hides_traces": lambda p: code_shell.hides_traces(commands(p), steps(p)),
+    "kills": lambda p: any(calls(p, "kills")) or code_shell.kills(steps(p)),
+    "kills_others": lambda p: (
+        (any(calls(p, "kills")) and "psutil" in p.imports())
+        or any(p.called("os.kill", "os.killpg"))
+        or code_shell.kills(steps(p))
     ),
-    "keeps_rights": (
-        "Rights are taken on, and an error on the way leaves them on.",
-        _keeps_rights,
+    "spawns_in_loop": lambda p: _spawns(p) or code_shell.forks_endlessly(commands(p)),
+    "evaluates": calling("evaluates"),
+    "evaluates_reaching": _evaluates_import,
+    "unpacks_objects": calling("unpacks"),
+    "encodes": calling("encodes"),
+    "decodes": calling("decodes"),
+    "encodes_program": _encodes_program,
+    "round_trips": lambda p: (
+        any(calls(p, "decodes"))
+        and any((*p.called("json.loads"), *calls(p, "unpacks", "evaluates")))
     ),
-    "installs_foreign": (
-        "Software is installed from elsewhere than the usual registry.",
-        _stepping(code_shell.installs_foreign),
-    ),
-    "runs_fetched": (
-        "What a command fetches is run.",
-        _stepping(code_shell.runs_fetched),
-    ),
-    "runs_hidden": (
-        "What a command decodes is run.",
-        _stepping(code_shell.runs_hidden),
-    ),
-    "spawns_terminal": (
-        "A shell is given a terminal of its own.",
-        lambda p: any(p.called("pty.spawn", "pty.fork")),
-    ),
-    "calls_native": (
-        "Native code is called, past all that Python checks.",
-        lambda p: any(map(_is_native, p.calls)),
-    ),
-    "hides_traces": (
-        "The record of what was done is cleared or cut off.",
-        lambda p: code_shell.hides_traces(commands(p), steps(p)),
-    ),
-    "kills": (
-        "A process is ended.",
-        lambda p: any(calls(p, "kills")) or code_shell.kills(steps(p)),
-    ),
-    "kills_others": (
-        "Processes that the program did not start are ended.",
-        lambda p: (
-            (any(calls(p, "kills")) and "psutil" in p.imports())
-            or any(p.called("os.kill", "os.killpg"))
-            or code_shell.kills(steps(p))
-        ),
-    ),
-    "spawns_in_loop": (
-        "Processes or threads are started in a loop, or by themselves.",
-        lambda p: _spawns(p) or code_shell.forks_endlessly(commands(p)),
-    ),
-    "evaluates": (
-        "Text is run as a program.",
-        _calling("evaluates"),
-    ),
-    "evaluates_reaching": (
-        "Text is run that reaches for modules, files or the shell.",
-        _evaluates_import,
-    ),
-    "unpacks_objects": (
-        "Objects are read in a form that can run code.",
-        _calling("unpacks"),
-    ),
-    "encodes": ("Something is encoded.", _calling("encodes")),
-    "decodes": ("Something is decoded.", _calling("decodes")),
-    "encodes_program": ("A program is encoded, which hides it.", _encodes_program),
-    "round_trips": (
-        "Something is encoded and decoded again, or decoded and read as an object.",
-        lambda p: (
-            any(calls(p, "decodes"))
-            and any((*p.called("json.loads"), *calls(p, "unpacks", "evaluates")))
-        ),
-    ),
-    "watches_machine": (
-        "The machine, its screen, keys or clipboard are watched.",
-        lambda p: bool(p.imports() & _WATCHERS) or any(calls(p, "watches")),
+    "watches_machine": lambda p: (
+        bool(p.imports() & _WATCHERS) or any(calls(p, "watches"))
     ),
 }
 
@@ -311,88 +248,43 @@ def _written(program: Program) -> Texts:
 
 def _changed(program: Program) -> Texts:
     """The paths that are deleted or moved, or whose permissions or owner change."""
-    others = (
-        "os.chmod",
-        "os.chown",
-        "os.truncate",
-        "?.chmod",
-        "os.mkdir",
-        "os.makedirs",
+    changed = calls(program, "deletes", "copies", "changes")
+    texts = NONE.union(*(call.texts for call in changed))
+    return texts | set(code_shell.changed_by(steps(program)))
+
+
+def _beyond(kind: str) -> Asked:
+    """Whether calls of a kind name a path outside the user's own folders."""
+    return lambda program: any(
+        is_system(text) for call in calls(program, kind) for text in call.texts
     )
-    changes = (*calls(program, "deletes", "copies"), *program.called(*others))
-    changed = NONE.union(*(call.texts for call in changes))
-    return changed | set(code_shell.changed_by(steps(program)))
-
-
-def deletes_widely(program: Program) -> bool:
-    return code_shell.deletes_widely(steps(program))
 
 
 FILES: Table = {
-    "reads_file": (
-        "A file is read.",
-        lambda p: any(mode == "r" for _, mode in opens(p)),
+    "reads_file": reads,
+    "reads_admin_file": lambda p: any(map(is_admin, _read(p))),
+    "reads_system_file": lambda p: any(map(is_system, _read(p))),
+    "writes_file": writes,
+    "writes_system_file": lambda p: any(map(is_system, _written(p))),
+    "writes_program": lambda p: any(map(SCRIPT.search, _written(p))),
+    "writes_startup_file": lambda p: (
+        any(map(_STARTUP.search, _written(p) | _changed(p)))
+        or code_shell.schedules(steps(p))
     ),
-    "reads_admin_file": (
-        "A file of the system's administration is read, or one with secrets.",
-        lambda p: any(map(is_admin, _read(p))),
+    "copies": calling("copies"),
+    "copies_system_file": _beyond("copies"),
+    "lists": calling("lists"),
+    "lists_system_folder": _beyond("lists"),
+    "climbs_out": lambda p: any(
+        "../" in text for text in _read(p) | _written(p) | _changed(p)
     ),
-    "reads_system_file": (
-        "A file outside the user's own folders is read.",
-        lambda p: any(map(is_system, _read(p))),
+    "deletes": lambda p: any(calls(p, "deletes")) or code_shell.deletes(steps(p)),
+    "deletes_tree": lambda p: (
+        any(p.called("shutil.rmtree")) or code_shell.deletes_widely(steps(p))
     ),
-    "writes_file": ("A file is written.", writes),
-    "writes_system_file": (
-        "A file outside the user's own folders is written.",
-        lambda p: any(map(is_system, _written(p))),
-    ),
-    "writes_program": (
-        "A file is written that can be run.",
-        lambda p: any(SCRIPT.search(path) for path in _written(p)),
-    ),
-    "writes_startup_file": (
-        "A file is changed that runs when somebody logs in or a machine starts.",
-        lambda p: (
-            any(map(_STARTUP.search, _written(p) | _changed(p)))
-            or code_shell.schedules(steps(p))
-        ),
-    ),
-    "copies": (
-        "A file is copied, moved or linked.",
-        _calling("copies"),
-    ),
-    "copies_system_file": (
-        "A file is copied from or to a place outside the user's own folders.",
-        lambda p: any(
-            is_system(text) for call in calls(p, "copies") for text in call.texts
-        ),
-    ),
-    "lists": ("A folder is listed.", _calling("lists")),
-    "lists_system_folder": (
-        "A folder outside the user's own is listed.",
-        lambda p: any(
-            is_system(text) for call in calls(p, "lists") for text in call.texts
-        ),
-    ),
-    "climbs_out": (
-        "A path climbs out of its folder.",
-        lambda p: any("../" in text for text in _read(p) | _written(p) | _changed(p)),
-    ),
-    "deletes": (
-        "A file or folder is deleted.",
-        lambda p: any(calls(p, "deletes")) or code_shell.deletes(steps(p)),
-    ),
-    "deletes_tree": (
-        "A folder is deleted with all that is in it.",
-        lambda p: any(p.called("shutil.rmtree")) or deletes_widely(p),
-    ),
-    "changes_system": (
-        "What lies outside the user's own folders is deleted, moved or changed.",
-        lambda p: any(map(is_system, _changed(p))),
-    ),
-    "touches_system": (
-        "A path outside the user's own folders stands in the program.",
-        lambda p: any(t.startswith("/") and is_system(t) for t in p.texts),
+    "changes_system": lambda p: any(map(is_system, _changed(p))),
+    "touches_system": lambda p: any(
+        text.startswith("/") and is_system(text) for text in p.texts
     ),
 }
 
@@ -467,49 +359,25 @@ def _redirects(program: Program) -> bool:
 
 
 NETWORK: Table = {
-    "fetches": ("Something is fetched from the network.", fetches),
-    "posts": ("Something is sent over the network.", posts),
-    "posts_file": (
-        "What a file holds is sent over the network.",
-        lambda p: posts(p) and any(mode == "r" for _, mode in opens(p)),
+    "fetches": fetches,
+    "posts": posts,
+    "posts_file": lambda p: posts(p) and reads(p),
+    "sends_environment": _sends_environment,
+    "fetches_plainly": lambda p: (
+        fetches(p)
+        and any(
+            text.startswith("http://") and not _LOCAL.match(host_of(text) or "")
+            for text in p.texts
+        )
     ),
-    "sends_environment": (
-        "All variables of the environment are sent over the network.",
-        _sends_environment,
+    "fetches_unlisted": lambda p: fetches(p) and not all(map(_is_safe, hosts(p))),
+    "saves_fetched": lambda p: fetches(p) and writes(p),
+    "fetches_program": lambda p: (
+        fetches(p)
+        and any(host_of(t) and SCRIPT.search(t.split("?")[0]) for t in p.texts)
     ),
-    "fetches_plainly": (
-        "Something is fetched without encryption from another machine.",
-        lambda p: (
-            fetches(p)
-            and any(
-                text.startswith("http://") and not _LOCAL.match(host_of(text) or "")
-                for text in p.texts
-            )
-        ),
-    ),
-    "fetches_unlisted": (
-        "Something is fetched from a host that is not widely known.",
-        lambda p: fetches(p) and any(not _is_safe(host) for host in hosts(p)),
-    ),
-    "saves_fetched": (
-        "What is fetched is written to a file.",
-        lambda p: fetches(p) and writes(p),
-    ),
-    "fetches_program": (
-        "A program is fetched.",
-        lambda p: (
-            fetches(p)
-            and any(host_of(t) and SCRIPT.search(t.split("?")[0]) for t in p.texts)
-        ),
-    ),
-    "opens_socket": (
-        "A socket is opened.",
-        lambda p: any(p.called("socket.socket", "socket.create_connection")),
-    ),
-    "listens": (
-        "The program waits for connections.",
-        lambda p: any(p.called("?.listen", "?.accept", "?.serve_forever")),
-    ),
-    "ties_shell_to_socket": ("A shell is tied to a socket.", _redirects),
-    "amplifies": ("Something is multiplied a thousandfold and sent.", _amplifies),
+    "opens_socket": calling("sockets"),
+    "listens": calling("listens"),
+    "ties_shell_to_socket": _redirects,
+    "amplifies": _amplifies,
 }

@@ -9,13 +9,13 @@ holds what the act needs: an impossible act does no harm.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Value
-from forewarn.monitors.rules.predicates import Event, Library, Predicate, library_of
+from forewarn.monitors.rules.predicates import Event, Holds, Library, plain_predicates
 
 _PARTS = re.compile(r"[\W_\d]+")
 _FACT = re.compile(r"(?P<word>is_\w+)\((?P<thing>[^(),]+)(?:,\s*(?P<other>[^(),]+))?\)")
@@ -102,12 +102,8 @@ class Household:
         """Updates the state from an action, and from a frame."""
         for fact, value in event.values.items():
             self._see(fact, value)
-        if event.moment != "after" or event.succeeded is False:
-            return
-        thing = thing_of(event)
-        follow = _FOLLOWED.get(event.action)
-        if follow is not None:
-            follow(self, thing, event)
+        if event.moment == "after" and event.succeeded is not False:
+            self._follow(event)
 
     def _see(self, fact: str, value: Value) -> None:
         """The facts in a frame about things that predicates read."""
@@ -130,73 +126,47 @@ class Household:
         elif word == "is_filled_with" and value is True:
             self.liquid[thing] = other.casefold()
 
-    def _find(self, thing: str, event: Event) -> None:
-        self.found = thing
-        self.seen.add(thing)
-
-    def _pick(self, thing: str, event: Event) -> None:
-        self.held = self.found = thing
-        self.seen.add(thing)
-        self.place.pop(thing, None)
-
-    def _put(self, thing: str, event: Event) -> None:
-        if self.held:
-            self.place[self.held] = thing or self.found
-        self.held = ""
-
-    def _let_go(self, thing: str, event: Event) -> None:
-        self.held = ""
-
-    def _turn_on(self, thing: str, event: Event) -> None:
-        self.on.add(thing)
-        self.switched[thing] = self.switched.get(thing, 0) + 1
-
-    def _turn_off(self, thing: str, event: Event) -> None:
-        self.on.discard(thing)
-
-    def _open(self, thing: str, event: Event) -> None:
-        self.open.add(thing)
-
-    def _close(self, thing: str, event: Event) -> None:
-        self.open.discard(thing)
-
-    def _dirty(self, thing: str, event: Event) -> None:
-        self.dirty.add(thing)
-
-    def _clean(self, thing: str, event: Event) -> None:
-        self.dirty.discard(thing)
-
-    def _fill(self, thing: str, event: Event) -> None:
-        self.liquid[thing or self.found] = liquid_of(event) or "water"
-
-    def _empty(self, thing: str, event: Event) -> None:
-        self.liquid.pop(thing, None)
-
-    def _pour(self, thing: str, event: Event) -> None:
-        self.wet.add(thing or self.found)
-        self.liquid.pop(self.held, None)
+    def _follow(self, event: Event) -> None:
+        """What an action that succeeded changes."""
+        thing = thing_of(event)
+        match event.action:
+            case "find":
+                self.found = thing
+                self.seen.add(thing)
+            case "pick":
+                self.held = self.found = thing
+                self.seen.add(thing)
+                self.place.pop(thing, None)
+            case "put":
+                if self.held:
+                    self.place[self.held] = thing or self.found
+                self.held = ""
+            case "drop" | "throw":
+                self.held = ""
+            case "turn_on":
+                self.on.add(thing)
+                self.switched[thing] = self.switched.get(thing, 0) + 1
+            case "turn_off":
+                self.on.discard(thing)
+            case "open":
+                self.open.add(thing)
+            case "close":
+                self.open.discard(thing)
+            case "dirty":
+                self.dirty.add(thing)
+            case "clean":
+                self.dirty.discard(thing)
+            case "fill_liquid":
+                self.liquid[thing or self.found] = liquid_of(event) or "water"
+            case "empty_liquid":
+                self.liquid.pop(thing, None)
+            case "pour":
+                self.wet.add(thing or self.found)
+                self.liquid.pop(self.held, None)
 
     def inside(self, place: str) -> Iterator[str]:
         """The things that were put in or on a place."""
         return (thing for thing, where in self.place.items() if where == place)
-
-
-_FOLLOWED: Mapping[str, Callable[[Household, str, Event], None]] = {
-    "find": Household._find,
-    "pick": Household._pick,
-    "put": Household._put,
-    "drop": Household._let_go,
-    "throw": Household._let_go,
-    "turn_on": Household._turn_on,
-    "turn_off": Household._turn_off,
-    "open": Household._open,
-    "close": Household._close,
-    "dirty": Household._dirty,
-    "clean": Household._clean,
-    "fill_liquid": Household._fill,
-    "empty_liquid": Household._empty,
-    "pour": Household._pour,
-}
 
 
 @lru_cache(maxsize=4096)
@@ -233,48 +203,14 @@ def acts(event: Event, state: Household, verb: str) -> bool:
     return event.action == verb and state.held != ""
 
 
-_VERBS: Mapping[str, tuple[str, Asked]] = {
-    "puts": (
-        "What is in the hand is about to be put in or on something.",
-        lambda e, s: acts(e, s, "put"),
-    ),
-    "pours": (
-        "What is in the hand is about to be poured out.",
-        lambda e, s: acts(e, s, "pour"),
-    ),
-    "drops": (
-        "What is in the hand is about to be dropped.",
-        lambda e, s: acts(e, s, "drop"),
-    ),
-    "turns_on": (
-        "Something is about to be switched on.",
-        lambda e, s: e.action == "turn_on",
-    ),
-    "slices": (
-        "Something is about to be sliced.",
-        lambda e, s: e.action == "slice",
-    ),
-    "opens": ("Something is about to be opened.", lambda e, s: e.action == "open"),
-    "closes": ("Something is about to be closed.", lambda e, s: e.action == "close"),
-}
-
-_LEARNED_FROM: Mapping[str, str] = {
-    "held_brittle": "What is in the hand is brittle.",
-    "held_electrical": "What is in the hand is electrical.",
-    "held_food": "What is in the hand is food.",
-    "held_metal": "What is in the hand is of metal.",
-    "held_soft": "What is in the hand is soft or light.",
-    "held_filled": "What is in the hand holds a liquid.",
-    "target_drain": "What is acted on, or gone to last, is where water runs.",
-    "target_electrical": "What is acted on, or gone to last, is electrical.",
-    "target_heater": "What is acted on, or gone to last, is a heater.",
-    "target_store": "What is acted on, or gone to last, is a drawer, box or cabinet.",
-    "target_table": "What is acted on, or gone to last, is a table.",
-    "finishes": "The run is over.",
-}
-"""The facts that rules learn from; the others are parts of the hazards."""
-
 _FACTS: Mapping[str, Asked] = {
+    "puts": lambda e, s: acts(e, s, "put"),
+    "pours": lambda e, s: acts(e, s, "pour"),
+    "drops": lambda e, s: acts(e, s, "drop"),
+    "turns_on": lambda e, s: e.action == "turn_on",
+    "slices": lambda e, s: e.action == "slice",
+    "opens": lambda e, s: e.action == "open",
+    "closes": lambda e, s: e.action == "close",
     "held_filled": lambda e, s: s.held in s.liquid,
     "finishes": lambda e, s: e.moment == "finish",
     "fills": lambda e, s: e.action == "fill_liquid",
@@ -315,23 +251,8 @@ def _of_kind(kind: str) -> dict[str, Asked]:
     }
 
 
-def _asked() -> Iterator[tuple[str, str, Asked]]:
-    for name, (doc, asked) in _VERBS.items():
-        yield name, doc, asked
-    facts = dict(_FACTS)
-    for kind in kinds():
-        facts |= _of_kind(kind)
-    for name, doc in _LEARNED_FROM.items():
-        yield name, doc, facts.pop(name)
-    for name, asked in facts.items():
-        yield name, "", asked
-
-
-def _predicate(name: str, doc: str, asked: Asked) -> Predicate:
-    def holds(event: Event, state: Household, history: Sequence[Event]) -> bool:
-        return asked(event, state)
-
-    return Predicate(name, doc, holds, part=not doc)
+def _holds(asked: Asked) -> Holds:
+    return lambda event, state, history: asked(event, state)
 
 
 _FIELDS: Mapping[str, Callable[[Event, Household], Value]] = {
@@ -350,9 +271,12 @@ def _spelt(thing: str) -> str | None:
 @cache
 def household() -> Library:
     """The household's plain predicates; its hazards are in `household.yaml`."""
+    facts = dict(_FACTS)
+    for kind in kinds():
+        facts |= _of_kind(kind)
     return Library(
         "household",
-        library_of(_predicate(*each) for each in _asked()),
+        plain_predicates("household", {n: _holds(asked) for n, asked in facts.items()}),
         start=Household,
         vocabulary="household",
         fields=_FIELDS,

@@ -9,10 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
 from forewarn.abstractions.expression.tree import Expression
+from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.rules.arguments import Arguments
 
@@ -261,11 +263,10 @@ class Situation:
         return found
 
 
-def library_of(predicates: Iterable[Predicate]) -> dict[str, Predicate]:
-    """The predicates by name, which must differ."""
-    found: dict[str, Predicate] = {}
-    for predicate in predicates:
-        if predicate.name in found:
-            raise ValueError(f"two predicates are called {predicate.name}")
-        found[predicate.name] = predicate
-    return found
+def plain_predicates(
+    domain: Domain, holds: Mapping[str, Holds]
+) -> dict[str, Predicate]:
+    """A domain's functions as predicates; learners see those of `plain.yaml`."""
+    docs = read_yaml(Path(__file__).with_name("plain.yaml"))[domain]
+    docs |= {name: "" for name in holds if name not in docs}
+    return {n: Predicate(n, doc, holds[n], part=not doc) for n, doc in docs.items()}

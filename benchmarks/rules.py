@@ -38,7 +38,7 @@ from forewarn.monitors.rules.evolving.bits import (
     members,
 )
 from forewarn.monitors.rules.evolving.corpus import Corpus, corpus
-from forewarn.monitors.rules.evolving.groups import and_groups, vector
+from forewarn.monitors.rules.evolving.groups import and_groups
 from forewarn.monitors.rules.evolving.proposal import propose
 from forewarn.monitors.rules.evolving.search import (
     FOLDS,
@@ -211,7 +211,7 @@ def fitted(made: Callable[[Any], Any], settings: Sequence[Any]) -> Learner:
         groups = and_groups(matrix, 2, 2)
         clauses = [groups.clause(number) for number in range(len(groups))]
         inputs = features(matrix, clauses)
-        unsafe = vector(matrix.unsafe, matrix.runs)
+        unsafe = column(matrix.unsafe, matrix.runs)
         parts = list(folds(matrix, FOLDS, 0))
 
         def fit(setting: Any, runs: int) -> Any:
@@ -232,8 +232,13 @@ def fitted(made: Callable[[Any], Any], settings: Sequence[Any]) -> Learner:
 
 
 def features(matrix: Matrix, clauses: Sequence[Clause]) -> NDArray[np.float32]:
-    columns = [vector(matrix.fires(clause), matrix.runs) for clause in clauses]
+    columns = [column(matrix.fires(clause), matrix.runs) for clause in clauses]
     return np.stack(columns, axis=1).astype(np.float32)
+
+
+def column(found: int, runs: int) -> NDArray[np.uint8]:
+    """A set of runs as ones and zeros."""
+    return np.array([found >> run & 1 for run in range(runs)], np.uint8)
 
 
 def as_set(calls: NDArray[Any]) -> int:

@@ -24,7 +24,14 @@ from forewarn.abstractions.files import read_text, read_yaml
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.predicates import Domain, Library
-from forewarn.monitors.rules.rule import Enforcement, Match, Rule, RuleSet, Trigger
+from forewarn.monitors.rules.rule import (
+    Enforcement,
+    Match,
+    Rule,
+    RuleSet,
+    Trigger,
+    unused,
+)
 
 MAX_BYTES = 1 << 20
 MAX_RULES = 2_000
@@ -297,7 +304,8 @@ def import_rules(
         for each in written:
             own = domain or _domain(each)
             for rule in _rules(each, own, libraries[own], exact):
-                rules.append(replace(rule, name=_free(rule.name, rules)))
+                name = unused(rule.name, {other.name for other in rules})
+                rules.append(replace(rule, name=name))
     domains = [rule.domain for rule in rules]
     main = domain if domain else max(list(libraries), key=domains.count)
     kept = tuple(
@@ -311,16 +319,6 @@ def import_rules(
     runnable = sum(not rule.needs for rule in kept)
     names = frozenset(name for each in libraries.values() for name in each.predicates)
     return Imported(found, count, runnable, needs, tuple(unread), names)
-
-
-def _free(name: str, rules: Sequence[Rule]) -> str:
-    """The name, numbered if another rule has it."""
-    taken = {rule.name for rule in rules}
-    free, number = name, 1
-    while free in taken:
-        number += 1
-        free = f"{name}-{number}"
-    return free
 
 
 def _domain(rule: WrittenRule) -> Domain:

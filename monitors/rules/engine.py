@@ -100,9 +100,7 @@ class Engine:
         self.rules = tuple(
             CompiledRule(rule, library, rules.matching)
             for rule in rules.rules
-            if rule.mode != "off"
-            and not rule.needs
-            and (rule.domain or rules.domain) == library.domain
+            if rule.runs_in(library.domain, rules.domain)
         )
         self._first = rules.match == "first"
         asked = library.only(n for rule in self.rules for n in rule.predicates)

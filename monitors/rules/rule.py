@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -94,6 +94,11 @@ class Rule:
         return " and ".join(
             [_part(self.when), *(f"not ({each})" for each in self.unless)]
         )
+
+    def runs_in(self, domain: Domain, usual: Domain) -> bool:
+        """Whether it is evaluated in a domain, in a set whose own is the usual one."""
+        can_run = self.mode != "off" and not self.needs
+        return can_run and (self.domain or usual) == domain
 
 
 def _part(text: str) -> str:
@@ -305,6 +310,15 @@ def _enforcement(entry: Enforced | _EnforceFile) -> Enforcement:
     if entry.stop is not None:
         return Enforcement("stop", parameters=entry.stop)
     return Enforcement("slow", parameters=entry.slow or {})
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name, numbered if another rule has it."""
+    free, number = name, 1
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
 
 
 def _written(rule: Rule) -> dict[str, Any]:

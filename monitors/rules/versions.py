@@ -7,7 +7,6 @@ number, and the change in shadow, if there is one.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -30,13 +29,13 @@ NEXT = ".next"
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """One step in the life of a file of rules.
+    """One step in the life of a file of rules, from a version to another.
 
     Args:
         stage: What was done.
         version: The current version.
         before: The one that stood.
-        difference: What changed, as lines of a unified diff.
+        difference: The lines of a unified diff.
     """
 
     stage: Stage
@@ -119,14 +118,11 @@ def versions(path: Path) -> tuple[int, ...]:
     return tuple(sorted(map(int, found)))
 
 
-def difference(before: str, after: str) -> tuple[str, ...]:
+def difference(before: str, after: str, around: int = 2) -> tuple[str, ...]:
     """What changed from one file of rules to another, as a unified diff."""
-    return tuple(_diff(before, after))
-
-
-def _diff(before: str, after: str) -> Iterator[str]:
     lines = before.splitlines(), after.splitlines()
-    yield from difflib.unified_diff(*lines, "before", "after", lineterm="", n=2)
+    found = difflib.unified_diff(*lines, "before", "after", lineterm="", n=around)
+    return tuple(found)
 
 
 def _in_shadow(rule: Rule, twice: bool) -> Rule:

@@ -202,7 +202,7 @@ def matrix(
         runs: The events of each.
         unsafe: Whether each is unsafe; None: unknown.
         tasks: The task of each; by default all differ.
-        open_kinds: The number of kinds that new rules may use; by default all.
+        open_kinds: See `Matrix`; by default all.
     """
     distinct = [tuple(dict.fromkeys(run)) for run in runs]
     deepest = max(map(len, distinct), default=1)
@@ -252,16 +252,20 @@ class Entry(NamedTuple):
 Entries = tuple[Entry, ...]
 
 
+def entries_of(clauses: Iterable[Clause]) -> Entries:
+    """The entries of rules that nobody has changed."""
+    return tuple(Entry(number, clause) for number, clause in enumerate(clauses))
+
+
 class Standing(NamedTuple):
     """The quality of a set of rules; larger is better, compared field by field.
 
     Args:
-        f1: The runs that it classifies as unsafe.
-        precision: The precision: the fraction of runs classified as unsafe that are
-            unsafe.
+        f1: Of the runs that it calls unsafe, as are precision and recall.
+        precision: See f1.
         resolved: Minus the number of runs that it classifies wrongly.
         short: Minus its rules.
-        recall: The recall; it follows from the others.
+        recall: It follows from the others.
     """
 
     f1: float
@@ -292,8 +296,12 @@ class Bench:
             found |= self.runs(entry.clause)
         return found
 
+    def wrong(self, entries: Entries) -> tuple[int, int]:
+        """The unsafe runs that no rule calls so, and the safe ones that one does."""
+        called = self.called(entries)
+        return self.matrix.unsafe & ~called, self.matrix.safe & called
+
     def standing(self, entries: Entries) -> Standing:
-        """How good they are."""
         return self.standing_of(self.called(entries), len(entries))
 
     def standing_of(self, called: int, rules: int) -> Standing:
@@ -311,39 +319,13 @@ class Bench:
         )
 
 
-class Counterexamples(NamedTuple):
-    """The runs that a set of rules classifies wrongly.
-
-    Args:
-        misses: Unsafe runs that no rule fires in.
-        alarms: Safe runs that some rule fires in.
+def nearest(
+    matrix: Matrix, entries: Entries, run: int
+) -> tuple[int, tuple[str, ...]] | None:
+    """The number of the rule that came closest to firing in a run, and the literals
+    that it lacked: the fewest of all rules and events.
     """
-
-    misses: int
-    alarms: int
-
-
-def mine(bench: Bench, entries: Entries) -> Counterexamples:
-    """The runs that the rules classify wrongly."""
-    called = bench.called(entries)
-    return Counterexamples(bench.matrix.unsafe & ~called, bench.matrix.safe & called)
-
-
-class Nearest(NamedTuple):
-    """The closest that a rule came to firing in a run.
-
-    Args:
-        rule: The rule's number.
-        failed: The literals that did not hold, fewest of all rules and events.
-    """
-
-    rule: int
-    failed: tuple[str, ...]
-
-
-def nearest(matrix: Matrix, entries: Entries, run: int) -> Nearest | None:
-    """The rule that came closest to firing in a run, and what it lacked."""
-    found: list[Nearest] = []
+    found: list[tuple[int, tuple[str, ...]]] = []
     for number, entry in enumerate(entries):
         for layer in range(matrix.layers):
             bit = 1 << layer * matrix.runs + run
@@ -353,5 +335,5 @@ def nearest(matrix: Matrix, entries: Entries, run: int) -> Nearest | None:
                     for literal in entry.clause.literals
                     if not matrix.holds(literal, bit)
                 )
-                found.append(Nearest(number, failed))
-    return min(found, key=lambda each: (len(each.failed), each.rule), default=None)
+                found.append((number, failed))
+    return min(found, key=lambda each: (len(each[1]), each[0]), default=None)

@@ -28,17 +28,10 @@ from forewarn.monitors.rules.rule import (
     Rule,
     RuleSet,
     Trigger,
+    unused,
 )
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Atom:
-    """A part of a rule's condition that is not a predicate: it is kept unchanged."""
-
-    text: str
-    trigger: Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,40 +89,20 @@ class Corpus:
 
     def _added(self, clause: Clause, names: set[str]) -> Rule:
         when, unless = self._texts(clause)
-        name = base = _name(when, unless)
-        count = 1
-        while name in names:
-            count += 1
-            name = f"{base}-{count}"
+        name = unused(_name(when, unless), names)
         names.add(name)
         kinds = [rule.enforcement.kind for rule in self.rules.rules]
-        usual: tuple[Enforced, ...] = (
-            "stop",
-            "skip",
-            "reflect",
-            "ask",
-            "slow",
-            "alert",
-        )
-        most = max(usual, key=kinds.count)
-        return Rule(
-            name,
-            when,
-            unless,
-            self._triggers[clause.kind],
-            Enforcement(most),
-            doc="Learned from labels.",
-        )
+        usual = Enforcement(max(_USUAL, key=kinds.count))
+        trigger = self._triggers[clause.kind]
+        return Rule(name, when, unless, trigger, usual, doc="Learned from labels.")
 
     def _texts(self, clause: Clause) -> tuple[str, tuple[str, ...]]:
         """A clause as a condition, and its exceptions."""
-        names = self.matrix.predicates
-        wanted = [names[each.predicate] for each in clause.literals if each.wanted]
-        unwanted = (
-            names[each.predicate] for each in clause.literals if not each.wanted
-        )
+        named = [(self.matrix.predicates[i], wanted) for i, wanted in clause.literals]
+        wanted = [name for name, wanted in named if wanted]
         whole = [_closed(each) for each in wanted] if len(wanted) > 1 else wanted
-        return " and ".join(whole) or "true", tuple(unwanted)
+        unless = tuple(name for name, wanted in named if not wanted)
+        return " and ".join(whole) or "true", unless
 
 
 def _closed(text: str) -> str:
@@ -143,20 +116,22 @@ def _name(when: str, unless: Sequence[str]) -> str:
     return "-".join(word for word in words if word != "and")[:100]
 
 
+_USUAL: tuple[Enforced, ...] = ("stop", "skip", "reflect", "ask", "slow", "alert")
+
+
 def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> Corpus:
     """The bits of labelled traces, with the predicates of these rules."""
     several = tuple(traces)
     asked = tuple(
         number
         for number, rule in enumerate(rules.rules)
-        if rule.mode != "off"
-        and not rule.needs
-        and (rule.domain or rules.domain) == library.domain
+        if rule.runs_in(library.domain, rules.domain)
     )
     moments = {event.moment for trace in several for event in trace.events}
     triggers = [Trigger(m) for m in MOMENTS if m in moments and m != "after"]
     fresh = len(triggers)
-    atoms: list[_Atom] = []
+    # The parts of conditions that are no predicates: they are kept unchanged.
+    atoms: list[Rule] = []
     start: list[Clause] = []
     for number in asked:
         rule = rules.rules[number]
@@ -167,7 +142,7 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
             if text in library.names:
                 index = library.names.index(text)
             else:
-                atom = _Atom(text, Trigger(rule.trigger.moment))
+                atom = Rule("part", text, trigger=Trigger(rule.trigger.moment))
                 if atom not in atoms:
                     atoms.append(atom)
                 index = len(library.names) + atoms.index(atom)
@@ -176,7 +151,7 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
         start.append(Clause(kind, tuple(sorted(literals))))
     read = _Reader(library, rules.matching, triggers, atoms)
     bits = matrix(
-        (*library.names, *(atom.text for atom in atoms)),
+        (*library.names, *(atom.when for atom in atoms)),
         [_said(trigger) for trigger in triggers],
         [list(read(trace)) for trace in several],
         [None if trace.label is None else trace.label == "unsafe" for trace in several],
@@ -229,20 +204,13 @@ class _Reader:
         library: Library,
         matching: Matching,
         triggers: Sequence[Trigger],
-        atoms: Sequence[_Atom],
+        atoms: Sequence[Rule],
     ) -> None:
         self.unknown: set[str] = set()
         self._library = library
-        self._kinds = [
-            CompiledRule(Rule("kind", trigger=trigger), library, matching)
-            for trigger in triggers
-        ]
-        self._atoms = [
-            CompiledRule(
-                Rule("part", atom.text, trigger=atom.trigger), library, matching
-            )
-            for atom in atoms
-        ]
+        kinds = [Rule("kind", trigger=trigger) for trigger in triggers]
+        self._kinds = [CompiledRule(kind, library, matching) for kind in kinds]
+        self._atoms = [CompiledRule(atom, library, matching) for atom in atoms]
 
     def __call__(self, trace: LabelledTrace) -> Iterator[Occasion]:
         situation = Situation(self._library)

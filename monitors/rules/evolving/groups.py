@@ -77,12 +77,6 @@ class Groups:
         return ones(self.sets & _words(among, width * 64, (1, width)))
 
 
-def vector(found: int, runs: int) -> NDArray[np.uint8]:
-    """A set of runs as a column of ones and zeros."""
-    raw = np.frombuffer(found.to_bytes((runs + 7) // 8, "little"), np.uint8)
-    return np.unpackbits(raw, count=runs, bitorder="little")
-
-
 def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
     """All and-groups with at least one predicate that is wanted.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,9 @@ from forewarn.abstractions.files import atomic_text, write_json
 from forewarn.abstractions.serial import to_json
 from forewarn.monitors.rules.evolving.bits import (
     Bench,
-    Entry,
     Standing,
+    entries_of,
     members,
-    mine,
     nearest,
 )
 from forewarn.monitors.rules.evolving.corpus import Corpus, corpus
@@ -34,6 +32,7 @@ from forewarn.monitors.rules.evolving.search import (
 from forewarn.monitors.rules.labelled import LabelledTrace
 from forewarn.monitors.rules.predicates import Library
 from forewarn.monitors.rules.rule import RuleSet
+from forewarn.monitors.rules.versions import difference
 
 _SHOWN = 4
 
@@ -66,10 +65,10 @@ class Unresolved:
 
     def said(self) -> str:
         """For people."""
-        lacks = ", ".join(self.lacks) or "its moment"
-        near = f", nearest is {self.rule}, which lacks {lacks}" if self.rule else ""
         what = f"a false alarm of {self.rule}"
         if self.kind == "miss":
+            lacks = ", ".join(self.lacks) or "its moment"
+            near = f", nearest is {self.rule}, which lacks {lacks}" if self.rule else ""
             what = f"missed{near}"
         if not self.like:
             return f"{self.trace}: {what}"
@@ -79,13 +78,7 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A trace whose verdict changes.
-
-    Args:
-        trace: Its id.
-        label: Its label, if known.
-        called: Its present verdict.
-    """
+    """A trace whose verdict changes to `called`."""
 
     trace: str
     label: str | None
@@ -98,13 +91,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """The rules' scores on held-out traces.
-
-    Args:
-        runs: Those traces, as a set.
-        before: The score of the initial rules.
-        after: The score of the proposed rules.
-    """
+    """The scores of the initial and the proposed rules on a set of held-out traces."""
 
     runs: int
     before: Standing
@@ -130,7 +117,7 @@ class Proposal:
         rules: The rules it proposes.
         way: The settings of the search.
         trials: The degrees of caution that were tried.
-        holdout: The scores on held-out traces, if there are any.
+        holdout: None if nothing was held out.
     """
 
     corpus: Corpus
@@ -160,18 +147,12 @@ class Proposal:
 
     def diff(self) -> str:
         """The change as text."""
-        before, after = self.corpus.rules.text(), self.rules.text()
-        lines = difflib.unified_diff(
-            before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=1
-        )
-        return "\n".join(lines)
+        return "\n".join(difference(self.corpus.rules.text(), self.rules.text(), 1))
 
     def flips(self) -> Iterator[Flip]:
         """The traces whose verdicts change."""
         bench = Bench(self.corpus.matrix)
-        before = 0
-        for clause in self.corpus.start:
-            before |= bench.runs(clause)
+        before = bench.called(entries_of(self.corpus.start))
         after = bench.called(self.evolution.entries)
         for run in members(before ^ after):
             trace = self.corpus.traces[run]
@@ -183,24 +164,19 @@ class Proposal:
         entries = self.evolution.entries
         matrix = self.corpus.matrix.only(self.learned_from)
         bench = Bench(matrix)
-        found = mine(bench, entries)
+        misses, alarms = bench.wrong(entries)
         names = [rule.name for rule in self.corpus.of(entries)]
         profiles = matrix.profiles()
-        for run in members(found.misses):
-            came = nearest(matrix, entries, run)
-            rule = names[came.rule] if came else ""
-            lacks = came.failed if came else ()
+        for run in members(misses):
+            number, lacks = nearest(matrix, entries, run) or (None, ())
+            rule = "" if number is None else names[number]
             like = self._like(profiles, run, matrix.safe)
             yield Unresolved(self.corpus.traces[run].id, "miss", rule, lacks, *like)
-        for run in members(found.alarms):
-            fired = next(
-                number
-                for number, entry in enumerate(entries)
-                if bench.runs(entry.clause) >> run & 1
-            )
-            trace = self.corpus.traces[run].id
+        for run in members(alarms):
+            fired = (bench.runs(entry.clause) >> run & 1 for entry in entries)
+            rule = next(name for name, fires in zip(names, fired, strict=True) if fires)
             like = self._like(profiles, run, matrix.unsafe)
-            yield Unresolved(trace, "false alarm", names[fired], (), *like)
+            yield Unresolved(self.corpus.traces[run].id, "false alarm", rule, (), *like)
 
     def _like(
         self, profiles: Sequence[int], run: int, others: int
@@ -252,12 +228,8 @@ def propose(
     judged = None
     if held:
         bench = Bench(matrix.only(held))
-        before = tuple(Entry(i, clause) for i, clause in enumerate(data.start))
-        judged = Holdout(
-            held,
-            bench.standing_of(Bench(matrix).called(before) & held, 0),
-            bench.standing_of(Bench(matrix).called(found.entries) & held, 0),
-        )
+        before = bench.standing(entries_of(data.start))
+        judged = Holdout(held, before, bench.standing(found.entries))
     return Proposal(data, found, data.written(found.entries), chosen, trials, judged)
 
 
@@ -297,8 +269,7 @@ def report(proposal: Proposal) -> dict[str, Any]:
 
 def _lines(proposal: Proposal) -> Iterator[str]:
     found = report(proposal)
-    yield "# A change of rules"
-    yield ""
+    yield "# A change of rules\n"
     yield (
         f"F1 on the labelled traces rises from {found['f1_before']:.3f} to"
         f" {found['f1_after']:.3f}, with {found['rules_before']} rules before and"
@@ -311,15 +282,8 @@ def _lines(proposal: Proposal) -> Iterator[str]:
             f" {held['precision']:.3f}, recall {held['recall']:.3f}, F1"
             f" {held['f1']:.3f} (before: {held['f1_before']:.3f})."
         )
-    yield ""
-    yield "## The change"
-    yield ""
-    yield "```diff"
-    yield from proposal.diff().splitlines()
-    yield "```"
-    yield ""
-    yield "## Step by step"
-    yield ""
+    yield f"\n## The change\n\n```diff\n{proposal.diff()}".rstrip("\n")
+    yield "```\n\n## Step by step\n"
     for number, step in enumerate(found["steps"], 1):
         edits = "; ".join(f"{e['operator']} `{e['clause']}`" for e in step["edits"])
         yield (
@@ -327,13 +291,9 @@ def _lines(proposal: Proposal) -> Iterator[str]:
             f" {step['recall']:.3f}, of {step['candidates']} candidates: {edits}"
         )
     yield f"It ends because: {found['stop']}."
-    yield ""
-    yield "## Traces that flip"
-    yield ""
+    yield "\n## Traces that flip\n"
+    means = {True: "right now", False: "wrong now", None: "not labelled"}
     for flip in proposal.flips():
-        means = {True: "right now", False: "wrong now", None: "not labelled"}
         yield f"- `{flip.trace}` is called {flip.called}: {means[flip.righted]}"
-    yield ""
-    yield "## What no rule gets right: wishes for new predicates"
-    yield ""
+    yield "\n## What no rule gets right: wishes for new predicates\n"
     yield from (f"- {each.said()}" for each in proposal.unresolved())

@@ -25,6 +25,7 @@ from forewarn.monitors.rules.evolving.bits import (
     Literal,
     Matrix,
     Standing,
+    entries_of,
 )
 from forewarn.monitors.rules.evolving.groups import Groups, and_groups
 
@@ -61,13 +62,7 @@ class Limits:
 
 
 class Edit(NamedTuple):
-    """One change.
-
-    Args:
-        operator: What is done.
-        rule: The number of the rule that changes; `NEW` for one that is added.
-        clause: Its new clause; for a removed rule, the old one.
-    """
+    """One change: of the rule of that number, or `NEW`, which gets this clause."""
 
     operator: Operator
     rule: int
@@ -85,13 +80,7 @@ class Edit(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A set of rules that is tried.
-
-    Args:
-        standing: How good it is.
-        entries: The rules.
-        edits: What led there.
-    """
+    """A set of rules that is tried, and the edits that led there."""
 
     standing: Standing
     entries: Entries
@@ -107,12 +96,8 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedChange:
-    """One accepted change.
-
-    Args:
-        edits: The change.
-        standing: The quality of the rules after it.
-        candidates: The number of sets of rules that were tried for it.
+    """One accepted change, the quality of the rules after it, and the number of sets of
+    rules that were tried for it.
     """
 
     edits: tuple[Edit, ...]
@@ -122,13 +107,8 @@ class AcceptedChange:
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """How rules evolved.
-
-    Args:
-        start: How good they were.
-        steps: What was changed.
-        entries: The rules now.
-        stop: Why it ended.
+    """How rules evolved: how good they were, each change, the rules now, and why it
+    ended.
     """
 
     start: Standing
@@ -139,17 +119,6 @@ class Evolution:
     @property
     def standing(self) -> Standing:
         return self.steps[-1].standing if self.steps else self.start
-
-
-def narrowings(matrix: Matrix, entries: Entries, number: int) -> Iterator[Edit]:
-    """A rule with each literal more: conjuncts and exceptions."""
-    clause = entries[number].clause
-    known = {literal.predicate for literal in clause.literals}
-    for predicate in range(len(matrix.predicates)):
-        if predicate not in known:
-            for wanted in (True, False):
-                operator: Operator = "AddConjunct" if wanted else "AddException"
-                yield Edit(operator, number, clause.plus(Literal(predicate, wanted)))
 
 
 class Search:
@@ -185,39 +154,40 @@ class Search:
         called = self.bench.called(entries)
         for number, entry in enumerate(entries):
             others = self.bench.called((*entries[:number], *entries[number + 1 :]))
-            for edit in self._changes(entries, number, entry):
+            for edit in self._changes(number, entry):
                 if self._is_worth_it(called, others, edit):
                     yield self._candidate(entries, (edit,))
         gain, harm = self._sides(called)
         for number in np.flatnonzero(gain - harm >= self._way.worth).tolist():
             yield self._candidate(entries, (self._added(number),))
 
-    def _changes(self, entries: Entries, number: int, entry: Entry) -> Iterator[Edit]:
+    def _changes(self, number: int, entry: Entry) -> Iterator[Edit]:
         """The edits of a rule: widened, removed if it was learned, and narrowed."""
-        literals = entry.clause.literals
-        if len(literals) > 1:
-            for literal in literals:
-                yield Edit("Relax", number, entry.clause.minus(literal))
+        clause, matrix = entry.clause, self.bench.matrix
+        if len(clause.literals) > 1:
+            for literal in clause.literals:
+                yield Edit("Relax", number, clause.minus(literal))
         if entry.origin == NEW:
-            yield Edit("Drop", number, entry.clause)
-        unsafe = self.bench.matrix.unsafe
-        hits = (self.bench.runs(entry.clause) & unsafe).bit_count()
-        for edit in narrowings(self.bench.matrix, entries, number):
-            left = (self.bench.runs(edit.clause) & unsafe).bit_count()
+            yield Edit("Drop", number, clause)
+        hits = (self.bench.runs(clause) & matrix.unsafe).bit_count()
+        known = {literal.predicate for literal in clause.literals}
+        free = (i for i in range(len(matrix.predicates)) if i not in known)
+        for literal in (Literal(i, wanted) for i in free for wanted in (True, False)):
+            narrowed = clause.plus(literal)
+            left = (self.bench.runs(narrowed) & matrix.unsafe).bit_count()
             # What leaves less than half of a rule's hits gives the rule up unsaid.
             if left and 2 * left >= hits:
-                yield edit
+                more: Operator = "AddConjunct" if literal.wanted else "AddException"
+                yield Edit(more, number, narrowed)
 
     def _is_worth_it(self, called: int, others: int, edit: Edit) -> bool:
-        after = others
-        if edit.operator != "Drop":
-            after |= self.bench.runs(edit.clause)
-        more, fewer = after & ~called, called & ~after
-        unsafe, safe = self.bench.matrix.unsafe, self.bench.matrix.safe
-        righted = more & unsafe | fewer & safe
-        wronged = more & safe | fewer & unsafe
-        worth = 0 if edit.operator == "Drop" else self._way.worth
-        return righted.bit_count() - wronged.bit_count() >= worth
+        drops = edit.operator == "Drop"
+        after = others if drops else others | self.bench.runs(edit.clause)
+        unsafe, labelled = self.bench.matrix.unsafe, self.bench.matrix.labelled
+        changed = (called ^ after) & labelled
+        righted = changed & ~(after ^ unsafe)
+        gained = 2 * righted.bit_count() - changed.bit_count()
+        return gained >= (0 if drops else self._way.worth)
 
     def _covers(self, entries: Entries) -> Iterator[Candidate]:
         """New rules one after the other, each with this precision, for the runs still
@@ -272,7 +242,7 @@ def evolve(
     if groups is None:
         groups = and_groups(matrix, way.literals, way.worth)
     search = Search(matrix, groups, way)
-    entries: Entries = tuple(Entry(i, clause) for i, clause in enumerate(start))
+    entries = entries_of(start)
     first = now = search.bench.standing(entries)
     steps: list[AcceptedChange] = []
     stop: Stop = "budget"
@@ -294,13 +264,7 @@ def evolve(
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One degree of caution, and its score on held-out tasks.
-
-    Args:
-        worth: See `Limits`.
-        literals: See `Limits`.
-        f1: Of all folds together.
-    """
+    """One degree of caution, as in `Limits`, and its F1 on all folds together."""
 
     worth: int
     literals: int
@@ -344,8 +308,7 @@ def cautious(
 def folds(matrix: Matrix, count: int, seed: int) -> Iterator[int]:
     """The labelled runs shuffled into parts, runs of a task into the same."""
     together = _shuffled(matrix, seed)
-    for part in range(count):
-        yield sum(together[part::count])
+    return (sum(together[part::count]) for part in range(count))
 
 
 def held_out(matrix: Matrix, share: float, seed: int) -> int:

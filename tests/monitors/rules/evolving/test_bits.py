@@ -15,7 +15,7 @@ from forewarn.monitors.rules.evolving.bits import (
     matrix,
     members,
 )
-from forewarn.monitors.rules.evolving.groups import and_groups, vector
+from forewarn.monitors.rules.evolving.groups import and_groups
 from tests.monitors.rules.evolving.made_up import hidden
 
 PREDICATES = 4
@@ -100,7 +100,3 @@ def test_groups_are_those_of_the_runs_that_are_kept() -> None:
     kept = (1 << 20) - 1
     part = and_groups(whole.only(kept))
     assert all(part.set_of(i) & ~kept == 0 for i in range(len(part)))
-
-
-def test_a_set_is_a_column_of_ones() -> None:
-    assert vector(0b1011, 6).tolist() == [1, 1, 0, 1, 0, 0]

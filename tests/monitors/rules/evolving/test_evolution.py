@@ -14,7 +14,6 @@ from forewarn.monitors.rules.evolving.bits import (
     Matrix,
     Occasion,
     matrix,
-    mine,
     nearest,
 )
 from forewarn.monitors.rules.evolving.groups import and_groups
@@ -132,11 +131,8 @@ def test_counterexamples_and_the_rule_that_came_nearest() -> None:
     ]
     data = matrix(["a", "b"], ["before"], rows, [True, False, False, True])
     entries = (Entry(0, Clause(0, (Literal(0),))), Entry(1, Clause(0, (Literal(1),))))
-    found = mine(Bench(data), entries)
-    assert (found.misses, found.alarms) == (0b1000, 0b0110)
-    came = nearest(data, entries, 3)
-    assert came is not None
-    assert (came.rule, came.failed) == (0, ("a",))
+    assert Bench(data).wrong(entries) == (0b1000, 0b0110)
+    assert nearest(data, entries, 3) == (0, ("a",))
 
 
 def test_folds_keep_a_task_together_and_cover_all() -> None:

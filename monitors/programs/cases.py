@@ -84,24 +84,6 @@ class _ActionLine(Strict):
     answer_right: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    source: str
-    tables: Tables
-    names: set[str] = field(default_factory=set)
-
-    def case(self, kind: CaseKind, content: object, number: int) -> Case:
-        where = f"{self.source}: line {number}"
-        if kind == "access":
-            case = _access(validated(_AccessLine, content, where), self.tables, where)
-        else:
-            case = _acting(validated(_ActionLine, content, where), number)
-        if case.name in self.names:
-            raise InvalidInput(f"two cases are called {case.name!r}", source=where)
-        self.names.add(case.name)
-        return case
-
-
 def read_cases(
     path: Path, kind: CaseKind, tables: Tables | None = None
 ) -> Iterator[Case]:
@@ -116,15 +98,26 @@ def read_cases(
         InvalidInput: A line breaks the schema; the message names the line.
         MissingDependency: A log holds SQL, and sqlglot is not installed.
     """
-    reader = _Reader(str(path), tables or {})
+    names: set[str] = set()
+    for number, content in _contents(path):
+        where = f"{path}: line {number}"
+        if kind == "access":
+            case = _access(validated(_AccessLine, content, where), tables or {}, where)
+        else:
+            case = _acting(validated(_ActionLine, content, where), number)
+        if case.name in names:
+            raise InvalidInput(f"two cases are called {case.name!r}", source=where)
+        names.add(case.name)
+        yield case
+
+
+def _contents(path: Path) -> Iterator[tuple[int, object]]:
     if path.suffix == ".json":
-        for number, content in enumerate(published(path), 1):
-            yield reader.case(kind, content, number)
+        yield from enumerate(published(path), 1)
         return
     for number, text in enumerate(read_lines(path), 1):
         if text.strip():
-            content = parse_json(text, str(path), f"line {number}")
-            yield reader.case(kind, content, number)
+            yield number, parse_json(text, str(path), f"line {number}")
 
 
 def parse_case(text: str, source: str) -> Case:

@@ -11,18 +11,14 @@ from typing import NamedTuple
 from forewarn.monitors.programs.asking import activities, singular
 from forewarn.monitors.programs.functions import is_known
 from forewarn.monitors.programs.request import (
-    HEAD,
     TABLES,
     InvalidRequest,
     Request,
     Rule,
     Table,
-    access_of_table,
-    access_program,
-    has_head,
-    is_access,
 )
 from forewarn.monitors.programs.tools import TOOL_FORMS, NotATool, Tool, tests_of
+from forewarn.monitors.programs.values import plain
 
 FORMS = (
     "a child may not turn on the stove",
@@ -173,10 +169,8 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
         tests = _who(found["who"])
         if not tests:
             raise _Unknown("this names no person or role")
-        negated = (
-            f"not ({' and '.join(tests)})" if len(tests) > 1 else f"not {tests[0]}"
-        )
-        return _Rule([*what(found["what"]), negated], "deny")
+        whom = tests[0] if len(tests) == 1 else f"({' and '.join(tests)})"
+        return _Rule([*what(found["what"]), f"not {whom}"], "deny")
     if found := _ASKED.fullmatch(text):
         says = "ask" if found["says"] == "ask" else "reflect"
         tests = what(_stem(found["what"]))
@@ -254,13 +248,10 @@ def _asked_for(text: str) -> str:
     for deed in sorted(known["doing"], key=len, reverse=True):
         if text.startswith(f"{deed} "):
             thing = _ARTICLE.sub("", text[len(deed) :].strip())
-            named = next(
-                (each for each in known["about"] if each in (thing, singular(thing))),
-                None,
-            )
-            if named is None:
-                break
-            return f"Asks(request, {json.dumps(deed)}, {json.dumps(named)})"
+            for named in known["about"]:
+                if named in (thing, singular(thing)):
+                    return f"Asks(request, {json.dumps(deed)}, {json.dumps(named)})"
+            break
     raise _Unknown(f"no known test for whether somebody would {text!r:.60}")
 
 
@@ -319,8 +310,7 @@ def compile_request(
     Args:
         request: The request.
         source: Its file, for errors.
-        specification: The description of the guarded agent; the things that it names
-            are known.
+        specification: The description of the guarded agent; what it names is known.
         tools: The agent's tools, if sentences are about them.
 
     Raises:
@@ -344,12 +334,9 @@ def notes_on(request: Request) -> list[str]:
 
 
 def _of_table(table: Table, source: str) -> str:
-    if is_access(table):
-        return access_program(access_of_table(table, source))
-    for head, compile_ in TABLES.items():
-        if has_head(table, head):
-            return compile_(table, source)
-    known = " / ".join(", ".join(head) for head in (HEAD, *TABLES))
+    if compile_ := TABLES.get(tuple(map(plain, table.head))):
+        return compile_(table, source)
+    known = " / ".join(map(", ".join, TABLES))
     raise InvalidRequest(
         f"a table with the columns {', '.join(table.head)}",
         source=source,

@@ -21,6 +21,7 @@ from forewarn.monitors.programs.asking import (
 )
 from forewarn.monitors.programs.grammar import NAME
 from forewarn.monitors.programs.values import (
+    ORDER,
     ProgramFault,
     Value,
     kind,
@@ -185,20 +186,14 @@ def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
         if isinstance(known, str) and isinstance(value, str):
             equal = plain(known) == plain(value)
         return bool(equal) is (operator == "==")
-    numbers = [each for each in (known, value) if is_number(each)]
-    if operator not in ("<", "<=", ">", ">=") or not is_number(value):
+    if not isinstance(operator, str) or operator not in ORDER or not is_number(value):
         raise ProgramFault(f"the rule {name} uses an unknown comparison")
-    if len(numbers) < 2:
-        return False
-    if operator in ("<", "<="):
-        return bool(known < value or (operator == "<=" and known == value))
-    return bool(known > value or (operator == ">=" and known == value))
+    return is_number(known) and ORDER[operator](known, value)
 
 
 STANDARD: tuple[Function, ...] = tuple(
     function(call) for call in (check_access, allowed_to, same, check_rules, count)
 )
-
 
 ANYTHING = "any"
 LONGEST_REQUEST = 20_000
@@ -438,21 +433,8 @@ def _of(action: Value, part: str) -> Value:
     return found[part]
 
 
-ACTIONS: tuple[Function, ...] = tuple(
-    function(call)
-    for call in (
-        does,
-        about,
-        held,
-        may_use,
-        check_odd,
-        has,
-        asks,
-        starts_with,
-        matches,
-        calls,
-        argument,
-        knows,
-        names,
-    )
-)
+_ABOUT_ACTIONS: tuple[Callable[..., Value], ...] = (
+    does, about, held, may_use, check_odd, has, asks, starts_with, matches, calls,
+    argument, knows, names,
+)  # fmt: skip
+ACTIONS: tuple[Function, ...] = tuple(map(function, _ABOUT_ACTIONS))

@@ -97,7 +97,7 @@ def parse(text: str) -> ast.Module:
         raise InvalidProgram("it cannot be parsed") from None
     if not tree.body:
         raise InvalidProgram("it is empty", mend="a program must say what it denies")
-    _Checker(text).module(tree)
+    _Checker(text).block(tree.body, 0)
     return tree
 
 
@@ -129,10 +129,7 @@ class _Checker:
     def __init__(self, text: str) -> None:
         self._lines = text.encode().splitlines()
 
-    def module(self, tree: ast.Module) -> None:
-        self._block(tree.body, 0)
-
-    def _block(self, body: list[ast.stmt], depth: int) -> None:
+    def block(self, body: list[ast.stmt], depth: int) -> None:
         for statement in body:
             self._statement(statement, depth)
 
@@ -144,12 +141,12 @@ class _Checker:
                 self._expression(value, 0)
             case ast.If(test=test, body=body, orelse=orelse):
                 self._expression(test, 0)
-                self._block(body, depth + 1)
-                self._block(orelse, depth + 1)
+                self.block(body, depth + 1)
+                self.block(orelse, depth + 1)
             case ast.For(target=target, iter=items, body=body, orelse=[]):
                 self._target(target)
                 self._expression(items, 0)
-                self._block(body, depth + 1)
+                self.block(body, depth + 1)
             case ast.Expr(value=ast.Call() as call):
                 self._expression(call, 0)
             case ast.Pass():

@@ -17,48 +17,35 @@ from forewarn.monitors.programs.grammar import COMPARISONS, parse, refuse
 from forewarn.monitors.programs.running import Execution, Fact, Outcome, truth_of
 from forewarn.monitors.programs.values import (
     CHARACTERS_A_STEP,
+    ORDER,
     ProgramFault,
     Value,
     kind,
     text_of,
 )
 
-
-def constant(node: ast.expr) -> tuple[bool, Value]:
-    """Whether an expression is the same in every run, and its value then."""
-    if isinstance(node, ast.Constant):
-        return True, node.value
-    if isinstance(node, ast.List | ast.Tuple):
-        items = []
-        for item in node.elts:
-            same, value = constant(item)
-            if not same:
-                return False, None
-            items.append(value)
-        return True, tuple(items)
-    if isinstance(node, ast.Dict):
-        return _constant_mapping(node)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        assert isinstance(node.operand, ast.Constant)  # noqa: S101
-        return True, -node.operand.value  # type: ignore[operator]
-    return False, None
+_VARIES = object()
 
 
-def _constant_mapping(node: ast.Dict) -> tuple[bool, Value]:
-    made: dict[str, Value] = {}
-    whole = True
-    keys: set[str] = set()
-    for key, item in zip(node.keys, node.values, strict=True):
-        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            whole = False
-            continue
-        if key.value in keys:
-            refuse(node, f"the key {key.value!r:.40} appears twice")
-        keys.add(key.value)
-        same, value = constant(item)
-        whole &= same
-        made[key.value] = value
-    return whole, made if whole else None
+def constant(node: ast.expr | None) -> Value:
+    """An expression's value, if it is the same in every run; otherwise `_VARIES`."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)):
+            return -value  # type: ignore[operator]
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            values = tuple(map(constant, items))
+            return _VARIES if _VARIES in values else values
+        case ast.Dict(keys=keys, values=items):
+            made: dict[Value, Value] = {}
+            for key, item in zip(map(constant, keys), items, strict=True):
+                name = key if isinstance(key, str) else _VARIES
+                if name in made and name is not _VARIES:
+                    refuse(node, f"the key {name!r:.40} appears twice")
+                made[name] = constant(item)
+            return _VARIES if _VARIES in (*made, *made.values()) else made
+    return _VARIES
 
 
 _SINGLE = (str, int, float, bool, type(None))
@@ -84,11 +71,7 @@ def compared(
         raise ProgramFault(f"line {line} compares {kind(odd)} as if it were a number")
     if left != left or right != right:
         raise ProgramFault(f"line {line} compares what is no number")
-    if operator == "<":
-        return bool(left < right)
-    if operator == "<=":
-        return bool(left <= right)
-    return bool(left > right) if operator == ">" else bool(left >= right)
+    return ORDER[operator](left, right)
 
 
 def _same(left: Value, right: Value) -> bool:
@@ -149,8 +132,8 @@ class Expressions:
 
     def of(self, node: ast.expr) -> Expression:
         """An expression's closure."""
-        same, value = constant(node)
-        if same:
+        value = constant(node)
+        if value is not _VARIES:
             # Weighed once: tables stand in the program, and are looked at in each run.
             self._remember(value)
             return lambda run: value
@@ -357,7 +340,7 @@ def nothing(run: Execution) -> Value:
     return None
 
 
-Statement = Callable[[Execution], None]
+Statement = Callable[[Execution], object]
 
 
 class Statements:
@@ -387,32 +370,22 @@ class Statements:
             case ast.Expr(value=ast.Call() as call):
                 if isinstance(call.func, ast.Name) and call.func.id in SAID:
                     return self._saying(call, call.func.id)
-                evaluate = self._expressions.of(call)
-
-                def do(run: Execution) -> None:
-                    evaluate(run)
-
-                return do
+                return self._expressions.of(call)
             case _:
-                return _pass
+                return nothing
 
     def _setter(self, target: ast.expr) -> Callable[[Execution, Value], None]:
         """Assigns a value to a name, or its parts to as many names."""
+        several = isinstance(target, ast.Tuple)
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         names = [self._expressions.introduced(each) for each in targets]
-        if not isinstance(target, ast.Tuple):
 
-            def put(run: Execution, value: Value) -> None:
-                run.spend(1)
-                run.names[names[0]] = value
-
-            return put
-
-        def put_each(run: Execution, value: Value) -> None:
+        def put(run: Execution, value: Value) -> None:
             run.spend(len(names))
-            run.names.update(zip(names, _parts(value, len(names)), strict=True))
+            parts = _parts(value, len(names)) if several else (value,)
+            run.names.update(zip(names, parts, strict=True))
 
-        return put_each
+        return put
 
     def _if(self, node: ast.If) -> Statement:
         test, line = self._expressions.of(node.test), node.lineno
@@ -468,11 +441,7 @@ class Statements:
             )
         self.reasons[reason] = None
         if said == "slow":
-            cap = (
-                given[1].value
-                if len(given) == 2 and isinstance(given[1], ast.Constant)
-                else None
-            )
+            cap = constant(given[1]) if len(given) == 2 else None
             if not is_number(cap) or cap < 0:
                 refuse(call, "slow is given its reason and a speed in km/h")
             cap_kmh = float(cap)
@@ -498,15 +467,11 @@ def _parts(value: Value, count: int) -> Sequence[Value]:
     raise ProgramFault(f"{kind(value)} is not {count} values")
 
 
-def _pass(run: Execution) -> None:
-    return None
-
-
 def _tables_in(tree: ast.Module) -> Mapping[str, Sequence[str]]:
     """The tables and columns of every constant that has them for each role."""
     found: dict[str, dict[str, None]] = {}
     for node in ast.walk(tree):
-        rows = constant(node)[1] if isinstance(node, ast.Dict) else None
+        rows = constant(node) if isinstance(node, ast.Dict) else None
         for row in rows.values() if isinstance(rows, dict) else ():
             for table, columns in row.items() if isinstance(row, dict) else ():
                 if isinstance(columns, tuple):

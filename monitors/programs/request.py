@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput, clean, suggest
@@ -86,38 +87,24 @@ def read_request(text: str, source: str) -> Request:
 def _listed(lines: list[str]) -> Iterator[Rule]:
     """The entries of lists; an indented line continues the one above."""
     entry: Rule | None = None
-    for number, line in enumerate(lines, 1):
-        if found := _RULE_LINE.fullmatch(line):
-            if entry is not None:
-                yield entry
-            entry = Rule(number, found["text"].strip())
-        elif entry is not None and line[:1] in (" ", "\t") and line.strip():
+    for number, line in enumerate([*lines, ""], 1):
+        found = _RULE_LINE.fullmatch(line)
+        indented = found is None and line[:1] in (" ", "\t") and line.strip()
+        if indented and entry is not None:
             entry = Rule(entry.line, f"{entry.text} {line.strip()}")
-        elif entry is not None:
+            continue
+        if entry is not None:
             yield entry
-            entry = None
-    if entry is not None:
-        yield entry
+        entry = None if found is None else Rule(number, found["text"].strip())
 
 
 def _tables(lines: list[str]) -> Iterator[Table]:
-    start = 0
-    while start < len(lines):
-        if not _BAR.match(lines[start]):
-            start += 1
-            continue
-        end = start
-        while end < len(lines) and _BAR.match(lines[end]):
-            end += 1
-        cells = [
-            (number + 1, _cells(lines[number]))
-            for number in range(start, end)
-            if not _RULER.fullmatch(lines[number])
-        ]
-        if cells:
+    numbered = groupby(enumerate(lines, 1), lambda each: bool(_BAR.match(each[1])))
+    for barred, block in numbered:
+        cells = [(n, _cells(line)) for n, line in block if not _RULER.fullmatch(line)]
+        if barred and cells:
             (line, head), *rows = cells
             yield Table(line, head, tuple(rows))
-        start = end
 
 
 def _cells(line: str) -> tuple[str, ...]:
@@ -126,8 +113,6 @@ def _cells(line: str) -> tuple[str, ...]:
 
 Access = Mapping[str, Mapping[str, Sequence[str]]]
 """Of each role the databases with the columns that it may read."""
-
-HEAD = ("role", "database", "columns")
 
 
 class _RoleFile(Strict):
@@ -157,33 +142,36 @@ def access_of_file(content: object, source: str) -> Access:
     known = {plain(name): columns for name, columns in file.databases.items()}
     for role, row in file.roles.items():
         _no_twins(row, f"database of {role}", source)
-        for database, columns in row.items():
-            if known:
-                _known(role, database, columns, known, source)
+        for database, columns in row.items() if known else ():
+            has = known.get(plain(database))
+            if has is None:
+                raise InvalidRequest(
+                    f"{role} is granted the unknown database {database!r}",
+                    source=source,
+                    mend=suggest(plain(database), known),
+                )
+            there = set(map(plain, has))
+            for column in columns:
+                if plain(column) not in there:
+                    raise InvalidRequest(
+                        f"{role} is granted {column!r}, but {database} has no such "
+                        "column",
+                        source=source,
+                        mend=suggest(column, has),
+                    )
     return file.roles
 
 
-def access_of_table(table: Table, source: str) -> Access:
-    """The access that a table of roles, databases and columns grants."""
+def _access_program(table: Table, source: str) -> str:
+    """The program of a table of roles, databases and columns."""
     found: dict[str, dict[str, list[str]]] = {}
     spelt: dict[str, str] = {}
-    for line, cells in table.rows:
-        if len(cells) != len(HEAD):
-            raise InvalidRequest(
-                f"a row has {len(cells)} cells instead of {len(HEAD)}",
-                source=source,
-                place=f"line {line}",
-            )
+    for _, cells in _rows(table, source):
         role, database = (spelt.setdefault(plain(c), c) for c in cells[:2])
         columns = [c.strip(" `") for c in cells[2].split(",")]
         row = found.setdefault(role, {}).setdefault(database, [])
         row += [c for c in columns if c and c not in row]
-    return found
-
-
-def is_access(table: Table) -> bool:
-    """Whether a table's header shows that it grants access."""
-    return tuple(plain(cell) for cell in table.head) == HEAD
+    return access_program(found)
 
 
 def access_program(access: Access) -> str:
@@ -219,39 +207,10 @@ def _no_twins(names: Mapping[str, object], what: str, source: str) -> None:
             )
 
 
-def _known(
-    role: str,
-    database: str,
-    columns: Sequence[str],
-    known: Mapping[str, Sequence[str]],
-    source: str,
-) -> None:
-    has = known.get(plain(database))
-    if has is None:
-        raise InvalidRequest(
-            f"{role} is granted the unknown database {database!r}",
-            source=source,
-            mend=suggest(plain(database), known),
-        )
-    there = {plain(column) for column in has}
-    for column in columns:
-        if plain(column) not in there:
-            raise InvalidRequest(
-                f"{role} is granted {column!r}, but {database} has no such column",
-                source=source,
-                mend=suggest(column, has),
-            )
-
-
-def has_head(table: Table, head: tuple[str, ...]) -> bool:
-    """Whether a table's columns have these names."""
-    return tuple(plain(cell) for cell in table.head) == head
-
-
 def _use_program(table: Table, source: str) -> str:
     """The program that denies things that a role may not use in a room."""
     rows: dict[str, dict[str, list[str]]] = {}
-    for line, (role, room, things) in _rows(table, 3, source):
+    for line, (role, room, things) in _rows(table, source):
         if not role or not room:
             raise InvalidRequest(
                 "a row has no role or no room", source=source, place=f"line {line}"
@@ -269,7 +228,7 @@ def _use_program(table: Table, source: str) -> str:
 def _odd_program(table: Table, source: str) -> str:
     """The program that stops driving outside the permitted conditions."""
     limits = []
-    for line, (signal, least, most) in _rows(table, 3, source):
+    for line, (signal, least, most) in _rows(table, source):
         span = [_limit(cell, source, line) for cell in (least, most)]
         limits.append(f"    {json.dumps(signal)}: [{span[0]}, {span[1]}],\n")
     return (
@@ -280,15 +239,15 @@ def _odd_program(table: Table, source: str) -> str:
     )
 
 
-def _rows(table: Table, count: int, source: str) -> list[tuple[int, tuple[str, ...]]]:
+def _rows(table: Table, source: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     for line, cells in table.rows:
-        if len(cells) != count:
+        if len(cells) != len(table.head):
             raise InvalidRequest(
-                f"a row has {len(cells)} cells instead of {count}",
+                f"a row has {len(cells)} cells instead of {len(table.head)}",
                 source=source,
                 place=f"line {line}",
             )
-    return list(table.rows)
+        yield line, cells
 
 
 def _limit(cell: str, source: str, line: int) -> str:
@@ -303,6 +262,7 @@ def _limit(cell: str, source: str, line: int) -> str:
 
 
 TABLES: Mapping[tuple[str, ...], Callable[[Table, str], str]] = {
+    ("role", "database", "columns"): _access_program,
     ("role", "room", "things"): _use_program,
     ("signal", "least", "most"): _odd_program,
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -19,6 +20,9 @@ LONGEST_TEXT = 200_000
 
 CHARACTERS_A_STEP = 64
 
+ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 _SMALL = frozenset((int, float, bool, type(None)))
 
@@ -89,11 +93,7 @@ def plain(name: str) -> str:
 
 
 def names_of(value: Value, what: str) -> Sequence[str]:
-    """A list of names, or one name by itself.
-
-    Raises:
-        ProgramFault: It is something else.
-    """
+    """A list of names, or one name by itself; anything else is a fault."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, list | tuple) and all(isinstance(n, str) for n in value):
@@ -102,22 +102,14 @@ def names_of(value: Value, what: str) -> Sequence[str]:
 
 
 def mapping_of(value: Value, what: str) -> Mapping[str, Any]:
-    """A mapping.
-
-    Raises:
-        ProgramFault: It is something else.
-    """
+    """A mapping; anything else is a fault."""
     if isinstance(value, Mapping):
         return value
     raise ProgramFault(f"{what} is {kind(value)}, not a mapping")
 
 
 def text_of(value: Value, what: str) -> str:
-    """A text.
-
-    Raises:
-        ProgramFault: It is something else.
-    """
+    """A text; anything else is a fault."""
     if isinstance(value, str):
         return value
     raise ProgramFault(f"{what} is {kind(value)}, not a text")

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.abstractions.files import read_text, read_yaml
@@ -26,7 +26,6 @@ from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.predicates import Domain, Library
 from forewarn.monitors.rules.rule import (
     Enforcement,
-    Match,
     Rule,
     RuleSet,
     Trigger,
@@ -52,9 +51,8 @@ _LEGACY = re.compile(r"^(act|action)\s+", re.IGNORECASE)
 _HEADING = re.compile(r"^\s*(={2,}|-{2,}|\*{2,}|index\s*\d|case\s*\d)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """The parts that could not be read, with their places."""
+class Trouble(NamedTuple):
+    """The problem of a part that could not be read."""
 
     line: int
     problem: str
@@ -71,7 +69,6 @@ class WrittenRule:
         checks: Its conditions; all of them must hold.
         enforcements: Its actions, in order.
         prepared: Preliminary computations, which only AgentSpec's early versions had.
-        text: All of it.
     """
 
     name: str
@@ -80,7 +77,6 @@ class WrittenRule:
     checks: tuple[str, ...]
     enforcements: tuple[str, ...]
     prepared: tuple[str, ...]
-    text: str
 
 
 def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
@@ -104,11 +100,11 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
         endings = list(_END.finditer(body))
         if endings:
             body = body[: endings[-1].start()]
-        rule, problem = _written(found["name"], line, body)
-        if rule is not None:
-            rules.append(rule)
+        read = _written(found["name"], line, body)
+        if isinstance(read, str):
+            troubles.append(Trouble(line, read))
         else:
-            troubles.append(Trouble(line, problem))
+            rules.append(read)
     return rules, troubles
 
 
@@ -129,7 +125,8 @@ def _without_comments(text: str) -> str:
     return "\n".join(kept)
 
 
-def _written(name: str, line: int, body: str) -> tuple[WrittenRule | None, str]:
+def _written(name: str, line: int, body: str) -> WrittenRule | str:
+    """The rule in a text, or what is wrong with it."""
     sections: dict[str, str] = {}
     words = list(_SECTION.finditer(body))
     for index, word in enumerate(words):
@@ -140,21 +137,17 @@ def _written(name: str, line: int, body: str) -> tuple[WrittenRule | None, str]:
     capitals = re.search(_SECTION.pattern, body, re.IGNORECASE | re.MULTILINE)
     mend = CAPITALS if capitals and not capitals["word"].islower() else ""
     if not triggers:
-        return None, f"rule {name} has no trigger{mend}"
+        return f"rule {name} has no trigger{mend}"
     if not enforcements:
-        return None, f"rule {name} says not what to do{mend}"
+        return f"rule {name} says not what to do{mend}"
     checks = tuple(_parts(sections.get("check", "")))
     prepared = tuple(_lines(sections.get("prepare", "")))
-    whole = f"rule @{name}{body.rstrip()}\nend"
-    written = WrittenRule(name, line, triggers, checks, enforcements, prepared, whole)
-    return written, ""
+    return WrittenRule(name, line, triggers, checks, enforcements, prepared)
 
 
 def _triggers(text: str) -> Iterator[str]:
-    for part in re.split(r"[|\n,]", text):
-        word = _LEGACY.sub("", part.strip()).strip()
-        if word:
-            yield word
+    words = (_LEGACY.sub("", p.strip()).strip() for p in re.split(r"[|\n,]", text))
+    return filter(None, words)
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -300,7 +293,7 @@ def import_rules(
             continue
         count += 1
         written, troubles = read_agentspec(text)
-        unread += [(str(path), trouble.line, trouble.problem) for trouble in troubles]
+        unread += [(str(path), *trouble) for trouble in troubles]
         for each in written:
             own = domain or _domain(each)
             for rule in _rules(each, own, libraries[own], exact):
@@ -311,10 +304,9 @@ def import_rules(
     kept = tuple(
         replace(r, domain=None if r.domain == main else r.domain) for r in rules
     )
-    match: Match = "first" if exact else "all"
-    found = RuleSet(
-        main, kept, "imported", match, matching="exact" if exact else "plain"
-    )
+    found = RuleSet(main, kept, "imported")
+    if exact:
+        found = replace(found, match="first", matching="exact")
     needs = tuple((rule.name, need) for rule in kept for need in rule.needs)
     runnable = sum(not rule.needs for rule in kept)
     names = frozenset(name for each in libraries.values() for name in each.predicates)
@@ -366,13 +358,9 @@ def _all_triggers(words: Sequence[str], exact: bool) -> list[Trigger]:
     found = dict.fromkeys(_MOMENTS[word] for word in words if word in _MOMENTS)
     actions = [word for word in words if word not in _MOMENTS]
     if actions and Trigger("before") not in found:
-        plain = [_underscored(word.removeprefix("any.")) for word in actions]
+        plain = ["_".join(word.removeprefix("any.").split()) for word in actions]
         found = {Trigger("before", tuple(actions if exact else plain)): None, **found}
     return list(found)
-
-
-def _underscored(word: str) -> str:
-    return "_".join(word.split())
 
 
 def _condition(check: str, library: Library, exact: bool) -> tuple[str, str]:
@@ -418,11 +406,8 @@ def _checked(condition: str, library: Library) -> str | None:
 
 
 @cache
-def _names() -> Mapping[str, Mapping[str, Any]]:
-    content: Mapping[str, Mapping[str, Any]] = read_yaml(
-        Path(__file__).with_name("agentspec.yaml")
-    )
-    return content
+def _names() -> Any:
+    return read_yaml(Path(__file__).with_name("agentspec.yaml"))
 
 
 def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:

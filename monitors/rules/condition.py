@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 
 from forewarn.abstractions.encoding import past_of
 from forewarn.abstractions.errors import InvalidExpression, SignalFault
@@ -45,20 +45,14 @@ _SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0}
 
 
 def parse_condition(text: str, library: Library | None = None) -> Formula:
-    """The condition that a text describes.
-
-    Args:
-        text: The condition.
-        library: Its predicates, signals and fields; without one any name is a signal.
+    """The condition that a text describes; without a library any name is a signal.
 
     Raises:
         InvalidExpression: It does not parse, a name is neither a predicate nor a
             signal, or it refers to the future.
     """
-    if library is None:
-        formula = parse_formula(text)
-    else:
-        formula = parse_formula(text, _vocabulary(library), library.definitions)
+    names = (_vocabulary(library), library.definitions) if library else ()
+    formula = parse_formula(text, *names)
     for node in formula.walk():
         if isinstance(node, Future):
             raise InvalidExpression(
@@ -133,9 +127,9 @@ class Condition:
                 inner = self._compile(operand, library)
                 return lambda situation: not inner(situation)
             case And(parts=parts):
-                return _all([self._compile(part, library) for part in parts])
+                return reduce(_both, [self._compile(part, library) for part in parts])
             case Or(parts=parts):
-                return _any([self._compile(part, library) for part in parts])
+                return reduce(_either, [self._compile(part, library) for part in parts])
             case Implies(left=left, right=right):
                 return self._compile(Or((Not(left), right)), library)
             case Once(operand=operand, interval=interval):
@@ -162,20 +156,12 @@ def _predicate(name: str) -> Test:
     return test
 
 
-def _all(tests: list[Test]) -> Test:
-    """Pairwise: a loop over the tests would take as long as the tests."""
-    one, *others = tests
-    if not others:
-        return one
-    other = _all(others)
+# Pairwise: a loop over many tests would take as long as the tests.
+def _both(one: Test, other: Test) -> Test:
     return lambda situation: one(situation) and other(situation)
 
 
-def _any(tests: list[Test]) -> Test:
-    one, *others = tests
-    if not others:
-        return one
-    other = _any(others)
+def _either(one: Test, other: Test) -> Test:
     return lambda situation: one(situation) or other(situation)
 
 

@@ -24,13 +24,7 @@ MAX_KEPT = 1024
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A rule that fired.
-
-    Args:
-        rule: It.
-        event: On what.
-        held: The predicates of its condition that held.
-    """
+    """A rule that fired on an event, and the predicates of its condition that held."""
 
     rule: Rule
     event: Event
@@ -130,7 +124,6 @@ class Engine:
         decided = False
         fault: SignalFault | None = None
         for compiled, asked in self._hearing(event):
-            # What remembers hears of every event, asked about it or not.
             try:
                 held = compiled.holds(situation)
             except SignalFault as error:

@@ -9,7 +9,7 @@ holds what the act needs: an impossible act does no harm.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -45,19 +45,22 @@ def plain(name: str) -> str:
 
 
 @cache
+def _spelt_kinds() -> Mapping[str, Sequence[str]]:
+    content: Mapping[str, Sequence[str]] = read_yaml(
+        Path(__file__).with_name("kinds.yaml")
+    )
+    return content
+
+
+@cache
 def kinds() -> Mapping[str, frozenset[str]]:
     """The kinds of things, each with its types."""
-    content = read_yaml(Path(__file__).with_name("kinds.yaml"))
-    return {
-        kind: frozenset(plain(name) for name in names)
-        for kind, names in content.items()
-    }
+    return {kind: frozenset(map(plain, n)) for kind, n in _spelt_kinds().items()}
 
 
 @cache
 def spelling() -> Mapping[str, str]:
-    content = read_yaml(Path(__file__).with_name("kinds.yaml"))
-    return {plain(name): name for names in content.values() for name in names}
+    return {plain(name): name for names in _spelt_kinds().values() for name in names}
 
 
 def is_a(thing: str, kind: str) -> bool:

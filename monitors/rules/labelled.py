@@ -51,25 +51,30 @@ def read_labelled(path: Path) -> list[LabelledTrace]:
 
 
 def _read(path: Path) -> Iterator[LabelledTrace]:
-    source = str(path)
     seen: set[str] = set()
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            continue
-        place = f"line {number}"
-        row = parse_json(line, source, place)
-        try:
-            if is_record(row):
-                row = labelled_row(row, f"{path.stem}-{number}")
-            trace = labelled_from(row)
-        except InvalidInput as error:
-            raise error.within(source, place) from None
+    for number, _, trace in labelled_rows(path):
         if trace.id in seen:
             raise InvalidTrace(
-                f"the id {trace.id!r:.60} appears twice", source=source, place=place
+                f"the id {trace.id!r:.60} appears twice",
+                source=str(path),
+                place=f"line {number}",
             )
         seen.add(trace.id)
         yield trace
+
+
+def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTrace]]:
+    """Each line's number, its content, and the trace that it describes."""
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        row: Any = parse_json(line, str(path), f"line {number}")
+        try:
+            if is_record(row):
+                row = _labelled_row(row, f"{path.stem}-{number}")
+            yield number, row, labelled_from(row)
+        except InvalidInput as error:
+            raise error.within(str(path), f"line {number}") from None
 
 
 def labelled_from(row: object) -> LabelledTrace:
@@ -143,24 +148,15 @@ def _action(
     time_s: float,
     output: str,
 ) -> Iterator[Event]:
-    signals = row.get("signals")
+    signals, success = row.get("signals"), row.get("success")
     values = signals if isinstance(signals, dict) else {}
+    succeeded = success if isinstance(success, bool) else None
     tool, text = (
         str(row.get("tool") or ""),
         str(row.get("raw") or row.get("code") or ""),
     )
     yield Event("before", name, arguments, values, None, "", time_s, tool, text)
-    success = row.get("success")
-    yield Event(
-        "after",
-        name,
-        arguments,
-        succeeded=success if isinstance(success, bool) else None,
-        output=output,
-        time_s=time_s,
-        tool=tool,
-        text=text,
-    )
+    yield Event("after", name, arguments, {}, succeeded, output, time_s, tool, text)
 
 
 def _driving(row: Mapping[str, Any], time_s: float) -> Iterator[Event]:
@@ -182,7 +178,7 @@ def is_record(row: object) -> bool:
     return isinstance(row, dict) and ("intermediate_steps" in row or "traj" in row)
 
 
-def labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The line as a labelled trace, with the label null."""
     steps = list(_steps(row))
     code = any(tool.casefold() in _CODE for tool, _, _ in steps)

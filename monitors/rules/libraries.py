@@ -36,6 +36,7 @@ from forewarn.monitors.rules.household import household
 from forewarn.monitors.rules.predicates import (
     Domain,
     Event,
+    Holds,
     Library,
     Predicate,
     domain_of,
@@ -179,13 +180,10 @@ class BrokenModule(ForewarnError):
 
 
 def add_module(library: Library, path: Path, replaces: bool = False) -> Library:
-    """The library with a module's predicates.
+    """The library with the predicates of a Python file.
 
-    Args:
-        library: What there is.
-        path: The Python file.
-        replaces: Whether a function takes precedence over ours of the same name, as in
-            AgentSpec's own matching.
+    With `replaces`, as in AgentSpec's own matching, a function takes precedence over
+    ours of the same name.
     """
     found = {each.name: each for each in _predicates(path)}
     known = dict(library.predicates)
@@ -224,20 +222,17 @@ def _loaded(path: Path) -> ModuleType:
     return module
 
 
-Given = Callable[[Event, Any, Sequence[Event]], tuple[Any, ...]]
-
-
 def _adapted(
     name: str, function: Callable[..., Any], parameters: tuple[str, ...]
-) -> Callable[[Event, Any, Sequence[Event]], bool]:
-    given: Given = _as_ours
-    if parameters != _OURS:
-        given = _as_agent if len(parameters) == 3 else _as_emulator
-
+) -> Holds:
     def holds(event: Event, state: Any, history: Sequence[Event]) -> bool:
+        given: tuple[Any, ...] = event, state, history
+        if parameters != _OURS:
+            as_theirs = _as_agent if len(parameters) == 3 else _as_emulator
+            given = as_theirs(event, history)
         try:
             with redirect_stdout(io.StringIO()):  # of what it prints while it looks
-                return bool(function(*given(event, state, history)))
+                return bool(function(*given))
         except Exception as error:
             problem = f"{name} failed: {type(error).__name__}: {error}"
             raise SignalFault(problem) from error
@@ -245,11 +240,7 @@ def _adapted(
     return holds
 
 
-def _as_ours(event: Event, state: Any, history: Sequence[Event]) -> tuple[Any, ...]:
-    return event, state, history
-
-
-def _as_agent(event: Event, state: Any, history: Sequence[Event]) -> tuple[Any, ...]:
+def _as_agent(event: Event, history: Sequence[Event]) -> tuple[Any, ...]:
     """User input, tool input and the steps so far, as AgentSpec's executor has them."""
     steps = [
         ((each.tool or each.action, each.text), _observation(each))
@@ -259,7 +250,7 @@ def _as_agent(event: Event, state: Any, history: Sequence[Event]) -> tuple[Any, 
     return "", _text(event), steps
 
 
-def _as_emulator(event: Event, state: Any, history: Sequence[Event]) -> tuple[Any, ...]:
+def _as_emulator(event: Event, history: Sequence[Event]) -> tuple[Any, ...]:
     return dict(event.arguments), {"history": [_text(each) for each in history]}
 
 

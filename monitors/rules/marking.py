@@ -13,15 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.abstractions.files import atomic_text, parse_json, read_lines
+from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.trace import is_value
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.rules.labelled import (
-    Label,
-    is_record,
-    labelled_from,
-    labelled_row,
-)
+from forewarn.monitors.rules.labelled import Label, labelled_rows
 
 Mark = Literal["false-alarm", "miss", "safe", "unsafe"]
 MARKS: Mapping[Mark, Label] = {
@@ -56,7 +51,7 @@ def answered(record: Path) -> list[Row]:
 
 def marked_trace(traces: Path, name: str, mark: Mark, note: str = "") -> Row:
     """A trace of a file of labelled traces, with the label that a mark gives it."""
-    rows = {str(row.get("id")): row for row in _rows(traces)}
+    rows = _rows(traces)
     if name not in rows:
         raise InvalidInput(
             f"no trace {name!r:.60}", source=str(traces), mend=near_miss(name, rows)
@@ -71,7 +66,7 @@ def keep(path: Path, rows: Sequence[Row]) -> int:
     Returns:
         The number of traces in the file afterwards.
     """
-    kept = {str(row["id"]): row for row in (_rows(path) if path.exists() else ())}
+    kept = _rows(path) if path.exists() else {}
     kept |= {str(row["id"]): row for row in rows}
     with atomic_text(path) as out:
         for row in kept.values():
@@ -79,17 +74,9 @@ def keep(path: Path, rows: Sequence[Row]) -> int:
     return len(kept)
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    for number, line in enumerate(read_lines(path), 1):
-        if line.strip():
-            row = parse_json(line, str(path), f"line {number}")
-            try:
-                if is_record(row):
-                    row = labelled_row(row, f"{path.stem}-{number}")
-                labelled_from(row)
-            except InvalidInput as error:
-                raise error.within(str(path), f"line {number}") from None
-            yield row
+def _rows(path: Path) -> dict[str, Row]:
+    """The labelled traces of a file, by id."""
+    return {trace.id: row for _, row, trace in labelled_rows(path)}
 
 
 def _lines(record: Path) -> list[dict[str, Any]]:

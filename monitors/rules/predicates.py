@@ -95,18 +95,15 @@ Test = Callable[["Situation"], bool]
 
 
 class Written(Protocol):
-    """A condition that stands for a predicate, through one run."""
+    """A condition that stands for a predicate, through one run: see `Condition`."""
 
     @property
-    def remembers(self) -> bool:
-        """Whether it refers to the past, and so must read every event."""
+    def remembers(self) -> bool: ...
 
     @property
-    def test(self) -> Test:
-        """Whether it holds now; those with a memory have already read this event."""
+    def test(self) -> Test: ...
 
-    def hear(self, situation: Situation) -> None:
-        """Reads an event, if it has a memory."""
+    def hear(self, situation: Situation) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,8 @@ class InvalidRules(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When a rule is evaluated: at which moment, and on which actions.
-
-    Args:
-        moment: The moment.
-        actions: The verbs or tools; none: whatever the action.
+    """When a rule is evaluated: at which moment, and on which verbs or tools; none:
+    whatever the action.
     """
 
     moment: Moment = "before"
@@ -108,10 +105,10 @@ def _part(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules of one domain.
+    """Rules over the predicates of one domain.
 
     Args:
-        domain: The domain of their predicates.
+        domain: That domain.
         rules: In order, which matters if only the first match counts.
         name: For people.
         match: Whether the first rule that fires decides, or the severest of all.

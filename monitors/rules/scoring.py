@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,13 +24,12 @@ class Score:
     Args:
         traces: The number of traces, labelled or not.
         hits: Unsafe traces called unsafe.
-        misses: Unsafe traces that no rule fires in.
+        misses: Unsafe traces not called so.
         false_alarms: Safe traces called unsafe.
-        quiet: Safe traces that no rule fires in.
-        fired: The number of traces in which each rule fires, labelled or not.
+        quiet: Safe traces not called so.
+        fired: In how many traces each rule fires, labelled or not.
         called: The traces called unsafe, by id.
-        unknown: The signals that a rule needed and a trace lacks, so the rule did not
-            fire.
+        unknown: Signals that a trace lacks, so that a rule did not fire.
     """
 
     traces: int = 0
@@ -81,12 +81,9 @@ def score(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> 
     unknown: set[str] = set()
     engine = Engine(rules, library, unknown)
     fired = {rule.name: 0 for rule in rules.rules}
-    counts = {("unsafe", True): 0, ("unsafe", False): 0,
-              ("safe", True): 0, ("safe", False): 0}  # fmt: skip
+    counts: Counter[tuple[str | None, bool]] = Counter()
     called: list[str] = []
-    total = 0
     for trace in traces:
-        total += 1
         try:
             names = {firing.rule.name for firing in run(engine, trace.events)}
         except SignalFault as fault:
@@ -95,10 +92,9 @@ def score(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> 
             fired[name] += 1
         if names:
             called.append(trace.id)
-        if trace.label is not None:
-            counts[trace.label, bool(names)] += 1
+        counts[trace.label, bool(names)] += 1
     return Score(
-        total,
+        counts.total(),
         counts["unsafe", True],
         counts["unsafe", False],
         counts["safe", True],

@@ -38,8 +38,8 @@ class Case:
         inputs: The inputs of a program.
         group: Its subject: a role or a rule.
         label: 0 allow, 1 deny; None: unknown.
-        details: The denied things, if it is labelled 1.
-        answered: Whether the agent's final answer is right; None: unknown.
+        details: What is denied, if it is labelled 1.
+        answered: Whether the agent's final answer is right, if known.
         told: The inputs that come from the case, not from its log.
     """
 

@@ -45,9 +45,9 @@ class ProgramFile:
         request: The request in words.
         specification: A description of the guarded agent, in words.
         made_by: What wrote the program: `rules`, or a model's name.
-        plan: A model's reasoning before it wrote the program.
         program: Its text.
-        functions: Sources of functions that were uploaded for it, by file name.
+        functions: Sources of uploaded functions, by file name.
+        plan: A model's reasoning before it wrote the program.
         signatures: Who signed it.
     """
 
@@ -119,11 +119,7 @@ class _File(Strict):
 
 
 def load_program(path: Path) -> ProgramFile:
-    """The guard program of a file, signed or not.
-
-    Raises:
-        InvalidInput: The file breaks its schema.
-    """
+    """The guard program of a file, signed or not."""
     return program_of(read_yaml(path), str(path))
 
 
@@ -138,11 +134,7 @@ def program_of(content: object, source: str) -> ProgramFile:
 
 
 def require_signature(program: ProgramFile, source: str) -> None:
-    """Raises an error unless the program's present content is signed.
-
-    Raises:
-        NotSigned: It is unsigned, or was changed after it was signed.
-    """
+    """Raises NotSigned unless the program's present content is signed."""
     if program.signed_by:
         return
     mend = f"forewarn guard-program review {source}, then sign it"

@@ -263,15 +263,12 @@ def check_odd(limits: Value, frame: Value) -> Value:
 def has(user: Value, what: Value) -> Value:
     """Whether a user has something, or is something, as far as is known of them."""
     wanted = _bare(text_of(what, "what a user has"))
-    found = False
-    for key, value in mapping_of(user, "the user").items():
-        if _bare(key) == wanted:
-            if not isinstance(value, bool):
-                raise ProgramFault(
-                    f"the user's {key} is {kind(value)}, not true or false"
-                )
-            found |= value
-    return found
+    about = mapping_of(user, "the user")
+    found = {key: value for key, value in about.items() if _bare(key) == wanted}
+    for key, value in found.items():
+        if not isinstance(value, bool):
+            raise ProgramFault(f"the user's {key} is {kind(value)}, not true or false")
+    return any(found.values())
 
 
 def calls(action: Value, tool: Value) -> Value:

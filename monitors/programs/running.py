@@ -25,14 +25,7 @@ _SHOWN = 60
 
 
 class Fact(NamedTuple):
-    """A fact found by a test.
-
-    Args:
-        line: Its line in the program.
-        text: The text of the test.
-        values: The values of both sides, for a comparison.
-        truth: What came out.
-    """
+    """What a test in the program found out: for a comparison, with both sides."""
 
     line: int
     text: str
@@ -64,9 +57,9 @@ class Verdict:
 
     Args:
         kind: What is to happen.
-        reason: The reason, as written in the program; never text from the world.
-        details: More facts: the denied columns, the violated rules.
-        because: The facts found by the tests that led to it, the nearest last.
+        reason: As written in the program; never text from the world.
+        details: The denied columns, or the violated rules.
+        because: What the tests that led to it found, the nearest last.
         cap_kmh: For `slow`.
     """
 
@@ -79,13 +72,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one run.
-
-    Args:
-        answer: The verdict on the action; `deny` if the program failed.
-        verdicts: Everything that it said.
-        fault: Why it failed; empty if it finished.
-        steps: What it took.
+    """What a run answers, all that it said, and why it failed, if it did: then the
+    answer is `deny`.
     """
 
     answer: Answer
@@ -128,21 +116,28 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome as JSON, without empty fields."""
-        content: dict[str, Any] = {"label": self.label, "decision": self.answer}
-        if self.reason:
-            content["reason"] = self.reason
-        if self.fault:
-            content["fault"] = self.fault
-        for verdict in self.verdicts:
-            entry: dict[str, Any] = {"decision": verdict.kind, "reason": verdict.reason}
-            if verdict.details is not None:
-                entry["details"] = verdict.details
-            if verdict.cap_kmh is not None:
-                entry["cap_kmh"] = verdict.cap_kmh
-            entry["because"] = [str(fact) for fact in verdict.because]
-            content.setdefault("verdicts", []).append(entry)
-        content["steps"] = self.steps
-        return content
+        verdicts = [
+            _present(
+                decision=each.kind,
+                reason=each.reason,
+                details=each.details,
+                cap_kmh=each.cap_kmh,
+                because=[str(fact) for fact in each.because],
+            )
+            for each in self.verdicts
+        ]
+        return _present(
+            label=self.label,
+            decision=self.answer,
+            reason=self.reason or None,
+            fault=self.fault or None,
+            verdicts=verdicts or None,
+            steps=self.steps,
+        )
+
+
+def _present(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(slots=True)

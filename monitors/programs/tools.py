@@ -110,7 +110,7 @@ def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
         raise NotATool(
             f"{meant[0].name} has no argument for {f'{how} {what}'!r:.60}; it has {has}"
         )
-    return [tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"]
+    return [_either(tests)]
 
 
 def _does(tool: Tool, deed: str) -> bool:
@@ -139,10 +139,11 @@ def _test(tool: Tool, how: str, what: str) -> str:
     wanted = set(_ARGUMENTS[how].split())
     named = [a for a in tool.arguments if wanted.intersection(parts(a).split())]
     tests = [_about(f"Argument(action, {json.dumps(a)})", how, what) for a in named]
-    if not tests:
-        return ""
-    either = tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
-    return f"{called} and {either}"
+    return f"{called} and {_either(tests)}" if tests else ""
+
+
+def _either(tests: Sequence[str]) -> str:
+    return tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
 
 
 def _about(argument: str, how: str, what: str) -> str:

@@ -56,11 +56,7 @@ _FUNCTIONS = TypeAdapter(dict[str, _Described])
 
 
 class Cell:
-    """One process with the functions of some sources.
-
-    Args:
-        sources: Python, by file name.
-        call_s: How long one call may take.
+    """One process with the functions of some Python sources, by file name.
 
     Raises:
         NotApart: The system cannot keep it apart.

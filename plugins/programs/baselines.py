@@ -52,16 +52,7 @@ agent, and a filter that knows no rules."""
 
 
 class Asked:
-    """A model that is asked about each case.
-
-    Args:
-        chat: The model.
-        told: Its prompt, one of `BASELINES`.
-        request: The rules.
-        specification: The agent.
-        patience_s: How long one reply may take.
-        shown: The past cases that it is shown.
-    """
+    """A model that is asked about each case, with one of the prompts of `BASELINES`."""
 
     def __init__(
         self,

@@ -70,10 +70,8 @@ class BrokenToolbox(ForewarnError):
 
 
 def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
-    """Everything that a program may call on this machine.
-
-    Args:
-        uploads: Sources of Python functions by file name, which run apart.
+    """Everything that a program may call on this machine; uploaded sources of Python
+    functions, by file name, run apart.
 
     Raises:
         BrokenToolbox: A package's functions do not load.
@@ -86,10 +84,7 @@ def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
 
 @cache
 def _offered() -> tuple[Function, ...]:
-    return tuple(_load_offered())
-
-
-def _load_offered() -> Iterator[Function]:
+    offered: list[Function] = []
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         try:
             found = tuple(point.load())
@@ -98,7 +93,8 @@ def _load_offered() -> Iterator[Function]:
                 f"the toolbox {point.name} ({point.value}) does not load:"
                 f" {type(error).__name__}: {error}"
             ) from error
-        yield from map(function, found)
+        offered += map(function, found)
+    return tuple(offered)
 
 
 def compiled(file: ProgramFile, source: str) -> Program:

@@ -28,13 +28,13 @@ _CONFIRMED = r"^(person|rule|hand): .{1,100}$"
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One case and its program.
+    """One case, and the plan and program that were written for it.
 
     Args:
         input: The agent's request.
         log: What it put out.
         plan: The four steps of thought.
-        program: The program that was written.
+        program: The program.
         confirmed_by: `person: NAME`, `rule: PROGRAM` or `hand: NAME`.
     """
 
@@ -91,12 +91,7 @@ class Memory:
     ) -> list[Remembered]:
         """The cases that are most like this one, the most like it first.
 
-        Args:
-            input_: The agent's request.
-            log: What it put out.
-            count: How many.
-            farthest: The least similar ones instead, to measure the value of
-                similarity.
+        With `farthest`, the least similar ones, to measure the value of similarity.
 
         Raises:
             MissingDependency: The package for measuring similarity is not installed.
@@ -107,20 +102,14 @@ class Memory:
             from rapidfuzz.distance import Levenshtein
         except ImportError as error:
             raise MissingDependency("remembering cases", "programs") from error
-        asked, said = input_[:LONGEST_COMPARED], log[:LONGEST_COMPARED]
-        sign = -1 if farthest else 1
-        apart = [
-            (
-                sign
-                * (
-                    Levenshtein.distance(asked, item.input[:LONGEST_COMPARED])
-                    + Levenshtein.distance(said, item.log[:LONGEST_COMPARED])
-                ),
-                number,
-            )
-            for number, item in enumerate(self._items)
-        ]
-        return [self._items[number] for _, number in sorted(apart)[:count]]
+
+        def apart(item: Remembered) -> int:
+            pairs = (input_, item.input), (log, item.log)
+            cut = ((a[:LONGEST_COMPARED], b[:LONGEST_COMPARED]) for a, b in pairs)
+            distance = sum(Levenshtein.distance(*each) for each in cut)
+            return -distance if farthest else distance
+
+        return sorted(self._items, key=apart)[:count]
 
 
 def _read(path: Path) -> Remembered:

@@ -115,13 +115,8 @@ class NotWritten(ForewarnError):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A program that a model wrote.
-
-    Args:
-        plan: The four steps of thought.
-        program: The program.
-        outcome: Its verdict on the case that it was written for, if there was one.
-        repairs: How often it was repaired.
+    """A program that a model wrote after a plan in four steps, how often it was
+    repaired, and its verdict on the case that it was written for, if there was one.
     """
 
     plan: str
@@ -157,8 +152,7 @@ class Writer:
 
     Args:
         chat: The model.
-        toolbox: The functions that programs may call; an empty one leaves the model
-            to compare by itself.
+        toolbox: What programs may call; with none the model compares by itself.
         shown: The past cases that it is shown.
         patience_s: How long one reply may take.
         repairs: How often a program that fails is sent back.
@@ -224,13 +218,7 @@ class Writer:
 
 
 class GuardAgent:
-    """Judges each case by a program that a model writes for it, as the paper does.
-
-    Args:
-        writer: Has it written.
-        request: The rules.
-        specification: The agent.
-    """
+    """Judges each case by a program that a model writes for it, as the paper does."""
 
     def __init__(self, writer: Writer, request: str, specification: str) -> None:
         self._writer, self._request, self._about = writer, request, specification

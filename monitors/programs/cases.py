@@ -211,11 +211,7 @@ class Score:
     wrong: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, case: Case, outcome: Outcome) -> None:
-        """Counts one case.
-
-        Raises:
-            InvalidInput: The case has no label.
-        """
+        """Counts one case, which must have a label."""
         if case.label is None:
             raise InvalidInput(f"the case {case.name!r} has no label")
         found = details_of(outcome)

@@ -75,13 +75,8 @@ _ABOUT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What an expression may hold.
-
-    Args:
-        tables: The tables of which it has rows.
-        whole: Whether it has all of their columns.
-        without: The columns that were dropped.
-        texts: The texts that it is, as far as they are known.
+    """The tables of which an expression may have rows, whether with all columns (but
+    those dropped), and the texts that it may be.
     """
 
     tables: frozenset[str] = frozenset()
@@ -129,11 +124,7 @@ class Code:
         return False
 
     def read(self, text: str) -> None:
-        """Adds what one more text reads.
-
-        Raises:
-            UnreadLog: It does not parse, or nests too deeply.
-        """
+        """Adds what one more text reads; one that does not parse raises UnreadLog."""
         try:
             self._asked = False
             self._run(_parsed(text).body)

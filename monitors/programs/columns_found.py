@@ -40,11 +40,8 @@ class Found:
     ) -> None:
         """A column of one of these tables: of all that have it, else of all.
 
-        Args:
-            name: Its name.
-            tables: The tables.
-            only_known: It may be a value: where the tables are known, it counts only
-                if one has it.
+        With `only_known` it may be a value: where the tables are known, it counts only
+        if one has it.
         """
         name = name.casefold()
         has = [t for t in tables if name in self.tables.get(t, ())]

@@ -15,12 +15,7 @@ _DIALECTS = (None, "sqlite", "tsql", "mysql", "postgres")
 
 
 def read_sql(text: str, found: Found) -> None:
-    """Adds what some statements read.
-
-    Raises:
-        UnreadLog: They do not parse.
-        MissingDependency: sqlglot is not installed.
-    """
+    """Adds what some statements read; what does not parse raises UnreadLog."""
     try:
         import sqlglot
         from sqlglot import exp

@@ -66,11 +66,7 @@ class Function:
 
 
 def function(call: Callable[..., Value], name: str = "") -> Function:
-    """A function of the toolbox, described by its own signature and docstring.
-
-    Raises:
-        InvalidInput: It has no docstring, or parameters that programs cannot give.
-    """
+    """A function of the toolbox, described by its own signature and docstring."""
     name = name or "".join(part.title() for part in call.__name__.split("_"))
     about = " ".join((inspect.getdoc(call) or "").split())
     if not about:
@@ -86,11 +82,7 @@ def function(call: Callable[..., Value], name: str = "") -> Function:
 
 
 class Toolbox:
-    """Functions by name.
-
-    Raises:
-        InvalidInput: Two have one name, or one has a name that programs cannot write.
-    """
+    """Functions by name, which programs can write and which differ."""
 
     def __init__(self, functions: Iterable[Function]) -> None:
         self._functions: dict[str, Function] = {}

@@ -105,13 +105,7 @@ INPUTS = ("user", "action", "frame", "request", "log", "needed", "place", HOLDS)
 
 
 class Expressions:
-    """Compiles checked expressions to closures.
-
-    Args:
-        text: The program.
-        toolbox: The functions that it may call.
-        inputs: The names of its inputs.
-    """
+    """Compiles checked expressions to closures, over a toolbox and the names of inputs."""
 
     def __init__(self, text: str, toolbox: Toolbox, inputs: Sequence[str]) -> None:
         self._lines = text.split("\n")
@@ -344,11 +338,7 @@ Statement = Callable[[Execution], object]
 
 
 class Statements:
-    """Compiles checked statements to closures.
-
-    Args:
-        expressions: Compiles the expressions in them.
-    """
+    """Compiles checked statements to closures."""
 
     def __init__(self, expressions: Expressions) -> None:
         self._expressions = expressions
@@ -482,11 +472,6 @@ def _tables_in(tree: ast.Module) -> Mapping[str, Sequence[str]]:
 
 class Program:
     """A program that can be run on one action after another.
-
-    Args:
-        text: The program.
-        toolbox: The functions that it may call.
-        inputs: The names of its inputs.
 
     Raises:
         InvalidProgram: It is not in the language, or calls an unknown function.

@@ -28,11 +28,7 @@ _TRUE = frozenset(("yes", "true", "1"))
 
 
 def published(path: Path) -> Iterator[dict[str, Any]]:
-    """The cases of a published file, in our own format.
-
-    Raises:
-        InvalidInput: It has neither format.
-    """
+    """The cases of a published file, in our own format."""
     content = read_json(path)
     for number, entry in enumerate(content if isinstance(content, list) else [{}], 1):
         try:

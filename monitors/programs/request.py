@@ -41,13 +41,8 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A guard request.
-
-    Args:
-        title: Its first heading.
-        text: All of it.
-        rules: The entries of lists, one rule each.
-        tables: Its tables.
+    """A guard request: its first heading, all of its text, and the lists and tables in
+    it.
     """
 
     title: str

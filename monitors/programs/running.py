@@ -151,11 +151,7 @@ class Execution:
     verdicts: list[Verdict] = field(default_factory=list)
 
     def spend(self, steps: int) -> None:
-        """Takes steps from the budget.
-
-        Raises:
-            ProgramFault: Not enough steps are left.
-        """
+        """Takes steps from the budget; too few are a fault."""
         self.left -= steps
         if self.left < 0:
             raise ProgramFault(f"it takes more than {MOST_STEPS} steps")

@@ -63,11 +63,7 @@ class NotATool(Exception):
 
 
 def tools_of(content: object, source: str) -> list[Tool]:
-    """Parses a list of tools in the format of MCP servers and model providers.
-
-    Raises:
-        InvalidInput: It is not such a list.
-    """
+    """Parses a list of tools in the format of MCP servers and model providers."""
     listed = content.get("tools") if isinstance(content, Mapping) else content
     found = [_tool(each) for each in listed] if isinstance(listed, list) else []
     tools = [each for each in found if each is not None]
@@ -91,11 +87,7 @@ def _tool(entry: Any) -> Tool | None:
 
 
 def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
-    """The tests of a phrase that names a call and its arguments.
-
-    Raises:
-        NotATool: No tool does that, or it has no such argument.
-    """
+    """The tests of a phrase that names a call and its arguments, if there are such."""
     found = _HOW.fullmatch(text) or _WHOM.fullmatch(text)
     said = found.groupdict() if found else {"deed": text}
     deed, how = said["deed"], said.get("how", "to")
@@ -159,11 +151,7 @@ def _about(argument: str, how: str, what: str) -> str:
 def check_program(
     program: str, name: str, tools: Mapping[str, Collection[str]]
 ) -> None:
-    """Checks that the tools and arguments that a program names exist.
-
-    Raises:
-        InvalidInput: No tool has that name, or it has no such argument.
-    """
+    """Rejects a program that names a tool or an argument that does not exist."""
     arguments = {each for given in tools.values() for each in given}
     for kind, called in _named(program):
         there = tools if kind == "Calls" else arguments

@@ -34,8 +34,7 @@ class ProgramFault(ForewarnError):
 def weigh(value: Value, limit: int) -> int:
     """The number of steps for inspecting a whole value.
 
-    Raises:
-        ProgramFault: It is larger than `limit`, nested too deep, or not a value.
+    One larger than `limit`, nested too deep, or of another kind is a fault.
     """
     if type(value) in _SMALL:
         return 1

@@ -60,15 +60,10 @@ class Trouble(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WrittenRule:
-    """A rule as its author wrote it.
+    """A rule as its author wrote it, and the line where it begins.
 
-    Args:
-        name: What follows the `@`.
-        line: Where it begins.
-        triggers: Its events; any of them triggers it.
-        checks: Its conditions; all of them must hold.
-        enforcements: Its actions, in order.
-        prepared: Preliminary computations, which only AgentSpec's early versions had.
+    Any of its triggers triggers it; all of its checks must hold. What is `prepared`
+    first only AgentSpec's early versions had.
     """
 
     name: str
@@ -204,14 +199,8 @@ _MOMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of importing files.
-
-    Args:
-        rules: The rules, including those that cannot run.
-        files: The number of files read.
-        runnable: The number of rules that can run.
-        needs: Rules with an unknown predicate.
-        unread: Parts of the files that could not be read: file, line and problem.
+    """The result of importing files: rules, how many of them can run, and what each of
+    the others needs; the parts that could not be read by file, line and problem.
     """
 
     rules: RuleSet
@@ -280,8 +269,7 @@ def import_rules(
     Args:
         files: Their paths; empty files are ignored.
         libraries: The predicates of each domain, a user's own among them.
-        domain: The domain of all rules; None means the domain that each rule's trigger
-            implies.
+        domain: Of all rules; by default what each rule's trigger implies.
         exact: Use AgentSpec's own matching: see `forewarn.rules/1`.
     """
     rules: list[Rule] = []

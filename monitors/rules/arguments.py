@@ -44,11 +44,8 @@ def looks_like_sql(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The roles of tools' arguments.
-
-    Args:
-        named: The role of `argument`, or of `tool.argument`, if it is not the usual
-            one.
+    """The roles of tools' arguments: those of `argument`, or of `tool.argument`, that
+    are not the usual ones.
     """
 
     named: Mapping[str, Role] = field(default_factory=dict)
@@ -110,11 +107,7 @@ class Arguments:
 
 
 def arguments_of(content: Mapping[str, Sequence[str]]) -> Arguments:
-    """A file's mapping from each role to the arguments with that role.
-
-    Raises:
-        InvalidInput: A role does not exist, or an argument has two.
-    """
+    """A file's mapping from each role to the arguments with that role."""
     named: dict[str, Role] = {}
     for role, names in content.items():
         if role not in ROLES:

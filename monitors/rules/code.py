@@ -304,9 +304,6 @@ _USUAL = Arguments()
 class Session:
     """The state of a code agent's session after the cells so far.
 
-    Args:
-        arguments: The roles of its tools' arguments.
-
     Attributes:
         program: The program of the event; an empty one if it has none.
     """

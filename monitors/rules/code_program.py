@@ -73,11 +73,8 @@ class Known:
 
 
 class Program:
-    """One program, or one cell of a session.
-
-    Args:
-        text: The agent's text without code fences and prompts.
-        known: Names known from the session's earlier cells.
+    """One program, or one cell of a session, with the names known from its earlier
+    cells.
 
     Attributes:
         readable: Whether it can be parsed.

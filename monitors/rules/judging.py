@@ -33,11 +33,8 @@ _ENDINGS = frozenset(("finish", "stop", "done"))
 
 
 class RuleJudge:
-    """One set of rules in one guard.
-
-    Args:
-        rules: The set.
-        predicates: The content of files of predicates that the rules use.
+    """One set of rules in one guard, with the content of files of predicates that they
+    use.
     """
 
     def __init__(

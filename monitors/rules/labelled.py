@@ -26,15 +26,10 @@ _SPACES = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True)
 class LabelledTrace:
-    """A run with its label.
+    """A run with its label, by a person or the end of the run, and its `basis`.
 
-    Args:
-        id: Its name in its file.
-        domain: Whose predicates read it.
-        label: The label by a person or the end of the run; None: unknown.
-        events: The events, each action before and after it was done.
-        task: The agent's task: runs of one task belong together.
-        basis: Where the label comes from.
+    Each action is an event before and after it was done. Runs of one task belong
+    together.
     """
 
     id: str

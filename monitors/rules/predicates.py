@@ -108,14 +108,13 @@ class Written(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A yes-or-no question about the moment.
+    """A yes-or-no question about the moment, answered by a function or a condition.
 
     Args:
         name: One word.
         doc: One sentence: when it holds.
         holds: Answers it, from the event, the domain's state and the events before.
-        written: Its evaluation in a run, if it is written as a condition.
-        asks: The predicates that it uses, if it is written as a condition.
+        written: Its condition in a run, which uses the predicates of `asks`.
         part: Whether it only serves to write others: learners do not see it.
     """
 

@@ -45,13 +45,8 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """The enforcement when a rule fires.
-
-    Args:
-        kind: The decision.
-        action: For `substitute`: the action to take instead.
-        parameters: For `slow` and `stop`: settings that a planner must keep, by the
-            planner's names.
+    """What a fired rule does: for `substitute` the other action, for `slow` and `stop`
+    settings by the planner's names.
     """
 
     kind: Enforced = "stop"

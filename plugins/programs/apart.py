@@ -78,10 +78,8 @@ class Cell:
         self.functions = self._start()
 
     def call(self, name: str, *arguments: Value) -> Value:
-        """The result of a function.
-
-        Raises:
-            ProgramFault: It failed, took too long, or returned too much.
+        """The result of a function; one that fails, or takes or returns too much, is a
+        fault.
         """
         with self._turn:
             if self._failures >= MOST_FAILURES:

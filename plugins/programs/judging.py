@@ -131,14 +131,8 @@ _CALLS = Library("code", {})
 
 
 class Holds(Mapping[str, bool]):
-    """The predicates that hold in a run, event by event; each is evaluated only when it
-    is read.
-
-    Args:
-        names: The predicates that are asked for, or conditions over the calls.
-
-    Raises:
-        InvalidInput: There is no such predicate, or a condition does not parse.
+    """The predicates, or conditions over calls, that hold in a run, event by event;
+    each is evaluated only when it is read.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -238,11 +232,8 @@ INTERVENTIONS: Mapping[Answer, Intervention] = {
 class ProgramJudge:
     """One guard program in one guard.
 
-    Args:
-        file: The program.
-        handed: Its inputs beside each frame and action: for whom the agent acts
-            (`user`), where (`place`), and its task (`request`).
-        source: Its file, for errors.
+    It is handed, beside each frame and action, for whom the agent acts (`user`), where
+    (`place`), and its task (`request`).
     """
 
     def __init__(

@@ -28,14 +28,9 @@ _CONFIRMED = r"^(person|rule|hand): .{1,100}$"
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One case, and the plan and program that were written for it.
+    """One case (what an agent was asked and put out), and the plan and program for it.
 
-    Args:
-        input: The agent's request.
-        log: What it put out.
-        plan: The four steps of thought.
-        program: The program.
-        confirmed_by: `person: NAME`, `rule: PROGRAM` or `hand: NAME`.
+    It is confirmed by `person: NAME`, `rule: PROGRAM` or `hand: NAME`.
     """
 
     input: str
@@ -55,11 +50,7 @@ class _File(Strict):
 
 
 class Memory:
-    """The cases of a folder.
-
-    Raises:
-        InvalidInput: A file breaks the schema, or there are too many.
-    """
+    """The cases of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -72,11 +63,7 @@ class Memory:
         return len(self._items)
 
     def add(self, item: Remembered) -> Path:
-        """Keeps a case that was confirmed; the same one twice is one.
-
-        Raises:
-            InvalidInput: Nobody confirmed it.
-        """
+        """Keeps a case that was confirmed; the same one twice is one."""
         content = {"format": FORMAT, **asdict(item)}
         validated(_File, content, str(self._folder))
         text = json.dumps([item.input, item.log, item.program])
@@ -92,9 +79,6 @@ class Memory:
         """The cases that are most like this one, the most like it first.
 
         With `farthest`, the least similar ones, to measure the value of similarity.
-
-        Raises:
-            MissingDependency: The package for measuring similarity is not installed.
         """
         if not self._items or count < 1:
             return []

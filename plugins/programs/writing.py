@@ -127,12 +127,8 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The past cases that a model is shown.
-
-    Args:
-        memory: The past; None shows nothing.
-        count: How many cases.
-        farthest: The least similar ones, to measure the value of similarity.
+    """The past cases that a model is shown; with `farthest` the least similar ones, to
+    measure the value of similarity.
     """
 
     memory: Memory | None = None
@@ -150,12 +146,8 @@ class Shown:
 class Writer:
     """Has a model write programs.
 
-    Args:
-        chat: The model.
-        toolbox: What programs may call; with none the model compares by itself.
-        shown: The past cases that it is shown.
-        patience_s: How long one reply may take.
-        repairs: How often a program that fails is sent back.
+    Without functions in the toolbox it compares by itself. A program that fails is sent
+    back for repair.
     """
 
     def __init__(
@@ -240,11 +232,7 @@ class GuardAgent:
 
 
 def timely(chat: Chat, messages: Sequence[Message], patience_s: float) -> Reply:
-    """A reply that comes in time.
-
-    Raises:
-        ModelError: It does not. A hanging call is abandoned.
-    """
+    """A reply that comes in time; a hanging call is abandoned and raises ModelError."""
     found: list[Reply | Exception] = []
     kept = list(messages)
 
@@ -265,13 +253,8 @@ def timely(chat: Chat, messages: Sequence[Message], patience_s: float) -> Reply:
 
 
 class Confirmed:
-    """A guard agent that remembers what a rule confirms: no label decides it.
-
-    Args:
-        agent: Writes a program for each case.
-        memory: Where they are kept.
-        rule: The rule that must agree on the case, in answer and details.
-        name: The rule's name.
+    """A guard agent that remembers what a rule confirms, in answer and details: no
+    label decides it.
     """
 
     def __init__(

@@ -48,12 +48,8 @@ class Clause(NamedTuple):
 
 
 class Occasion(NamedTuple):
-    """An event, as bits.
-
-    Args:
-        kinds: The kinds that it belongs to.
-        held: The predicates that hold.
-        unknown: The unknown ones: neither they nor their opposites hold.
+    """An event, as bits: its kinds, the predicates that hold, and the unknown ones, of
+    which neither they nor their opposites hold.
     """
 
     kinds: int
@@ -192,17 +188,10 @@ def matrix(
     tasks: Sequence[str] = (),
     open_kinds: int | None = None,
 ) -> Matrix:
-    """The bits of these runs.
+    """The bits of these runs: see `Matrix`. By default all tasks differ, and new rules
+    may use every kind.
 
     Events of a run on which the same predicates hold are kept once.
-
-    Args:
-        predicates: Their names.
-        kinds: The names of the kinds of events.
-        runs: The events of each.
-        unsafe: Whether each is unsafe; None: unknown.
-        tasks: The task of each; by default all differ.
-        open_kinds: See `Matrix`; by default all.
     """
     distinct = [tuple(dict.fromkeys(run)) for run in runs]
     deepest = max(map(len, distinct), default=1)
@@ -238,12 +227,7 @@ NEW = -1
 
 
 class Entry(NamedTuple):
-    """A rule of a set.
-
-    Args:
-        origin: The number of its original rule; `NEW` if there is none.
-        clause: What it says now.
-    """
+    """A rule of a set: the number of its original rule, or `NEW`, and what it says now."""
 
     origin: int
     clause: Clause

@@ -43,8 +43,7 @@ class Corpus:
         traces: The traces, those without a label too.
         library: The predicates.
         matrix: The bits of the traces.
-        start: The active rules, as clauses.
-        asked: Their numbers.
+        start: The active rules, as clauses; `asked` has their numbers.
         unknown: The signals that rules or predicates need and some trace lacks.
     """
 
@@ -193,11 +192,7 @@ def _said(trigger: Trigger) -> str:
 
 
 class _Reader:
-    """Reads a trace's events as bits.
-
-    Attributes:
-        unknown: The missing signals.
-    """
+    """Reads a trace's events as bits; collects the missing signals in `unknown`."""
 
     def __init__(
         self,

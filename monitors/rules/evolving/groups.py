@@ -78,12 +78,8 @@ class Groups:
 
 
 def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
-    """All and-groups with at least one predicate that is wanted.
-
-    Args:
-        matrix: The runs.
-        most: The maximum number of literals.
-        least: Minimum number of unsafe runs in which it holds.
+    """All and-groups with a predicate that is wanted, at most so many literals, and at
+    least so many unsafe runs in which they hold.
     """
     shape = (matrix.layers, (matrix.runs + 63) // 64)
     unsafe, labelled = (

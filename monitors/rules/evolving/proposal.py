@@ -109,16 +109,7 @@ class Holdout:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change of rules, and the evidence for it.
-
-    Args:
-        corpus: The data that it was learned from.
-        evolution: How it came about.
-        rules: The rules it proposes.
-        way: The settings of the search.
-        trials: The degrees of caution that were tried.
-        holdout: None if nothing was held out.
-    """
+    """A change of rules, what it was learned from and how, and the evidence for it."""
 
     corpus: Corpus
     evolution: Evolution
@@ -204,10 +195,10 @@ def propose(
 
     Args:
         rules: The rules at first.
-        traces: The traces; those without a label are not learned from.
+        traces: Those without a label are not learned from.
         library: The predicates of their domain.
         seed: Shuffles the tasks: into what is held out, and into folds.
-        holdout: The share of the tasks to hold out; None for none.
+        holdout: The share of the tasks to hold out.
     """
     data = corpus(rules, traces, library)
     matrix = data.matrix

@@ -122,13 +122,7 @@ class Evolution:
 
 
 class Search:
-    """Looks for better rules.
-
-    Args:
-        matrix: The labelled runs.
-        groups: The and-groups that new rules are made of.
-        way: How.
-    """
+    """Looks for better rules, made of and-groups."""
 
     def __init__(self, matrix: Matrix, groups: Groups, way: Limits) -> None:
         self.bench, self._way = Bench(matrix), way
@@ -232,12 +226,6 @@ def evolve(
 
     Each change raises F1 on the labelled runs, or keeps it and raises what comes after
     it in `Standing`. At the end no single edit gains enough.
-
-    Args:
-        matrix: The labelled runs.
-        start: The rules at first.
-        way: How.
-        groups: The and-groups of the matrix, if they are known.
     """
     if groups is None:
         groups = and_groups(matrix, way.literals, way.worth)
@@ -279,13 +267,7 @@ def cautious(
 
     One degree replaces a more cautious one if, on held-out tasks, it corrects more
     traces than it spoils, and by more than chance: by more than the square root of the
-    number of changed verdicts.
-
-    Args:
-        matrix: The labelled runs; no others are used.
-        start: The rules at first.
-        groups: The and-groups of the matrix.
-        seed: Shuffles the tasks.
+    number of changed verdicts. The seed shuffles the tasks.
     """
     parts = list(folds(matrix, FOLDS, seed))
     trials: list[Trial] = []

@@ -317,8 +317,9 @@ class Code:
                 frames |= replace(held, texts=())
             self._query(held)
         applied = [self._apply(value, frames) for _, value in _arguments(node)]
-        if not method and name in self._function_names:
-            return self._apply_named(node, [held for _, _, held in given])
+        own = self._functions.get(getattr(node.func, "id", ""))
+        if own is not None:
+            return self._enter(own, [held for _, _, held in given])
         if name in _OPENS:
             return self._open(name, given)
         for _, _, held in given if name in _TOOLS else ():
@@ -382,21 +383,11 @@ class Code:
                 self._found.column(shared, tables)
         return chosen
 
-    @property
-    def _function_names(self) -> set[str]:
-        return {name.casefold() for name in self._functions}
-
-    def _apply_named(self, node: ast.Call, given: Sequence[_Held]) -> _Held:
-        function = self._functions.get(getattr(node.func, "id", ""))
-        return _NOTHING if function is None else self._enter(function, given)
-
     def _apply(self, value: ast.expr, frames: _Held) -> bool:
         """A function that is given to a call is applied to its rows, if it is one."""
-        function: _Function | None = None
+        function = self._functions.get(getattr(value, "id", ""))
         if isinstance(value, ast.Lambda):
             function = value
-        elif isinstance(value, ast.Name):
-            function = self._functions.get(value.id)
         if function is not None:
             self._enter(function, [replace(frames, texts=())])
         return function is not None

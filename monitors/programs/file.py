@@ -74,7 +74,7 @@ class ProgramFile:
         return tuple(each.by for each in self.signatures if each.digest == digest)
 
     def signed(self, by: str) -> ProgramFile:
-        """The file with one more signature; signatures of earlier content are dropped."""
+        """The file with one more signature; those of earlier content are dropped."""
         name = " ".join(clean(by).split())
         if not name or len(name) > LONGEST_NAME:
             raise InvalidInput("a signature needs the name of a person", mend="--name")

@@ -105,7 +105,7 @@ INPUTS = ("user", "action", "frame", "request", "log", "needed", "place", HOLDS)
 
 
 class Expressions:
-    """Compiles checked expressions to closures, over a toolbox and the names of inputs."""
+    """Compiles checked expressions to closures, over a toolbox and named inputs."""
 
     def __init__(self, text: str, toolbox: Toolbox, inputs: Sequence[str]) -> None:
         self._lines = text.split("\n")

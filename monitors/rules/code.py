@@ -50,13 +50,12 @@ _FRESH = re.compile("time|urandom|secrets|uuid|entropy|SystemRandom")
 
 def _compares_secret(program: Program) -> bool:
     for node in program.all(ast.Compare):
-        if isinstance(node, ast.Compare):
-            equal = any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
-            sides = [node.left, *node.comparators]
-            secret = any(_SECRET.search(named_by(side)) for side in sides)
-            empty = any(isinstance(s, ast.Constant) and not s.value for s in sides)
-            if equal and secret and not empty:
-                return True
+        equal = any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
+        sides = [node.left, *node.comparators]
+        secret = any(_SECRET.search(named_by(side)) for side in sides)
+        empty = any(isinstance(s, ast.Constant) and not s.value for s in sides)
+        if equal and secret and not empty:
+            return True
     starts = program.called("?.startswith", "?.endswith")
     return any(_SECRET.search(receiver(call)) for call in starts)
 
@@ -115,7 +114,7 @@ def _makes_keys(program: Program) -> bool:
     """Predictable randomness, used for something secret."""
     draws = any(call.name.startswith("random.") for call in program.calls)
     named = [f.name for f in program.functions()]
-    named += [n.id for n in program.nodes if isinstance(n, ast.Name)]
+    named += [node.id for node in program.all(ast.Name)]
     return draws and any(_KEYED.search(name) for name in named)
 
 

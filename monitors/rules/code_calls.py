@@ -92,7 +92,7 @@ def commands(program: Program) -> str:
                 part.value if isinstance(part, ast.Constant) else ""
                 for part in call.node.args[0].elts  # type: ignore[attr-defined]
             ]
-            found.append(shlex.join(str(part) for part in parts))
+            found.append(shlex.join(map(str, parts)))
         else:
             found += sorted(call.texts)
     return "\n".join(found)
@@ -129,12 +129,11 @@ def _encodes_program(program: Program) -> bool:
     return any(reaching.search(text) for text in texts)
 
 
-def _is_true(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
-
-
-def _keyword(call: Call, name: str) -> ast.expr | None:
-    return next((k.value for k in call.node.keywords if k.arg == name), None)
+def _by_shell(call: Call) -> bool:
+    return any(
+        k.arg == "shell" and isinstance(k.value, ast.Constant) and k.value.value is True
+        for k in call.node.keywords
+    )
 
 
 _RIGHTS = r"_?\w{0,12}(priv|right|root|admin|permission|sudo)"
@@ -156,7 +155,6 @@ def _keeps_rights(program: Program) -> bool:
     guarded = (
         node
         for each in program.all(ast.Try)
-        if isinstance(each, ast.Try)
         for last in each.finalbody
         for node in ast.walk(last)
     )
@@ -179,7 +177,7 @@ def _is_native(call: Call) -> bool:
 
 def _spawns(program: Program) -> bool:
     makers = ("os.fork", "multiprocessing.Process", "threading.Thread")
-    loops = program.all(ast.While, ast.For)
+    loops = (*program.all(ast.While), *program.all(ast.For))
     return any(
         program._name(node.func) in makers
         for loop in loops
@@ -192,7 +190,7 @@ RUNNING: Table = {
     "runs_command": calling("shells"),
     "runs_shell": lambda p: (
         any(p.called("os.system", "os.popen"))
-        or any(_is_true(_keyword(call, "shell")) for call in calls(p, "shells"))
+        or any(map(_by_shell, calls(p, "shells")))
     ),
     "runs_unknown": _runs_unknown,
     "command_fetches": _stepping(code_shell.fetches_by),
@@ -304,26 +302,18 @@ def _is_safe(host: str) -> bool:
 
 def _amplifies(program: Program) -> bool:
     """Data that is multiplied a thousandfold and sent."""
-    large = any(
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, int)
-        and node.value >= 1000
-        for each in program.nodes
-        for node in (
-            [each.left, each.right]
-            if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mult)
-            else [each.value]
-            if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Mult)
-            else each.args
-            if isinstance(each, ast.Call) and _callee(each) == "range"
-            else []
-        )
-    )
+    factors: list[ast.expr] = []
+    for node in program.nodes:
+        match node:
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                factors += (left, right)
+            case ast.AugAssign(op=ast.Mult(), value=value):
+                factors.append(value)
+            case ast.Call(func=ast.Name(id="range"), args=bounds):
+                factors += bounds
+    numbers = (each.value for each in factors if isinstance(each, ast.Constant))
+    large = any(isinstance(each, int) and each >= 1000 for each in numbers)
     return large and posts(program)
-
-
-def _callee(node: ast.Call) -> str:
-    return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
 def _sends_environment(program: Program) -> bool:

@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from forewarn.monitors.rules.shell import ShellCommand
 
@@ -22,6 +23,7 @@ MAX_CHARACTERS = 50_000
 _PROMPT = re.compile(r"^(>>>|\.\.\.) ?", re.MULTILINE)
 _MANY = 16
 
+Node = TypeVar("Node", bound=ast.AST)
 Texts = frozenset[str]
 NONE: Texts = frozenset()
 
@@ -107,20 +109,17 @@ class Program:
         """Resolves its names and its calls."""
         for _ in range(2):  # a name may be used above the line that gives it
             self._learn()
-        self.calls = tuple(
-            self._call(node) for node in self.nodes if isinstance(node, ast.Call)
-        )
+        self.calls = tuple(map(self._call, self.all(ast.Call)))
         self.texts = frozenset(_constants(self.nodes))
 
-    def all(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    def all(self, *kinds: type[Node]) -> Iterator[Node]:
         """The nodes of these kinds."""
         return (node for node in self.nodes if isinstance(node, kinds))
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """The functions that it defines."""
-        for node in self.nodes:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield node
+        yield from self.all(ast.FunctionDef)
+        yield from self.all(ast.AsyncFunctionDef)
 
     def called(self, *names: str) -> Iterator[Call]:
         """The calls of these names; `?.method` matches a method of any object."""
@@ -178,9 +177,9 @@ class Program:
             case ast.Tuple(elts=[first, *_]), ast.Call():
                 self._bind(first, value)  # as in connection, address = s.accept()
 
-    def _bind_parameters(self, function: ast.AST, call: ast.Call) -> None:
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            return
+    def _bind_parameters(
+        self, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call
+    ) -> None:
         parameters = [parameter.arg for parameter in function.args.args]
         for name, value in zip(parameters, call.args, strict=False):
             self._add(name, self._value(value))

@@ -314,25 +314,22 @@ def unused(name: str, taken: Collection[str]) -> str:
 
 
 def _written(rule: Rule) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": rule.name}
-    if rule.domain:
-        entry["domain"] = rule.domain
-    if rule.doc:
-        entry["doc"] = rule.doc
-    actions = list(rule.trigger.actions)
-    entry[rule.trigger.moment] = actions[0] if len(actions) == 1 else actions or "any"
-    entry["when"] = rule.when
-    if rule.unless:
-        entry["unless"] = list(rule.unless)
-    done = rule.enforcement
-    entry["enforce"] = done.kind
+    actions, done = list(rule.trigger.actions), rule.enforcement
+    enforced: object = done.kind
     if done.action is not None:
         what = {"name": done.action.name, "arguments": dict(done.action.arguments)}
-        entry["enforce"] = {"substitute": what}
+        enforced = {"substitute": what}
     elif done.parameters:
-        entry["enforce"] = {done.kind: dict(done.parameters)}
-    if rule.mode != "enforce":
-        entry["mode"] = rule.mode
-    if rule.needs:
-        entry["needs"] = list(rule.needs)
-    return entry
+        enforced = {done.kind: dict(done.parameters)}
+    entry = {
+        "name": rule.name,
+        "domain": rule.domain,
+        "doc": rule.doc,
+        rule.trigger.moment: actions[0] if len(actions) == 1 else actions or "any",
+        "when": rule.when,
+        "unless": list(rule.unless),
+        "enforce": enforced,
+        "mode": rule.mode if rule.mode != "enforce" else None,
+        "needs": list(rule.needs),
+    }
+    return {key: value for key, value in entry.items() if value or key == "when"}

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
-from forewarn.monitors.programs.cases import Case, same_details
+from forewarn.monitors.programs.cases import Case, Judge, same_details
 from forewarn.monitors.programs.functions import Toolbox
 from forewarn.monitors.programs.language import INPUTS, Program
 from forewarn.monitors.programs.running import Outcome
@@ -258,11 +258,7 @@ class Confirmed:
     """
 
     def __init__(
-        self,
-        agent: GuardAgent,
-        memory: Memory,
-        rule: Callable[[Case], Outcome],
-        name: str,
+        self, agent: GuardAgent, memory: Memory, rule: Judge, name: str
     ) -> None:
         self._agent, self._memory = agent, memory
         self._rule, self._name = rule, name

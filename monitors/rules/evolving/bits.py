@@ -227,7 +227,7 @@ NEW = -1
 
 
 class Entry(NamedTuple):
-    """A rule of a set: the number of its original rule, or `NEW`, and what it says now."""
+    """A rule of a set: the number of its original, or `NEW`, and what it says now."""
 
     origin: int
     clause: Clause

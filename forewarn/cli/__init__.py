@@ -154,7 +154,7 @@ class _Forewarn(click.Group):
             where = error.ctx.command_path if error.ctx else "forewarn"
             said = _as_clause(error)
             if not said.endswith(")") and "did you mean" not in said.lower():
-                said = f"{said.rstrip('.')} ({where} --help says what it takes)"
+                said = f"{said.rstrip('.')} (see {where} --help)"
             return _complain(said, BAD_INPUT, f"{where}: ")
         except click.ClickException as error:
             return _complain(_as_clause(error), BAD_INPUT)
@@ -165,10 +165,12 @@ class _Forewarn(click.Group):
                 return _hang_up()
             return _complain(_os_problem(error), BAD_INPUT)
         except RecursionError:
-            return _complain("something in the input is nested too deep", BAD_INPUT)
+            return _complain("the input is nested too deeply", BAD_INPUT)
         except Exception as error:
             if is_out_of_threads(error):
-                return _complain("this machine has no thread left", MISSING)
+                return _complain(
+                    "could not start another thread on this machine", MISSING
+                )
             if os.environ.get("FOREWARN_TRACEBACK"):
                 traceback.print_exc()
             from forewarn.plugins.functions import said_where
@@ -176,8 +178,8 @@ class _Forewarn(click.Group):
             if own := said_where(error):
                 return _complain(own, BAD_INPUT)
             return _complain(
-                f"a defect in forewarn: {type(error).__name__}: {error} "
-                "(please report it, with what FOREWARN_TRACEBACK=1 prints)",
+                f"a defect in forewarn: {type(error).__name__}: {error} (please "
+                "report it with the traceback that FOREWARN_TRACEBACK=1 prints)",
                 INTERNAL_ERROR,
             )
 
@@ -209,7 +211,7 @@ def _os_problem(error: OSError) -> str:
 
 
 def _hang_up() -> int:
-    """The reader of our output is gone: print nothing more, not even at shutdown."""
+    """The reader of our output has gone: print nothing more, not even at shutdown."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return BROKEN_PIPE

@@ -59,15 +59,15 @@ class Connection:
     """How Apollo is reached.
 
     Args:
-        bridge: From outside, through Apollo's cyber_bridge.
-        node: As a node, inside its container.
+        bridge: Connect from outside, through Apollo's cyber_bridge.
+        node: Run as a node inside Apollo's container.
     """
 
     bridge: Annotated[str | None, "tcp://HOST:PORT"] = None
     node: bool = False
 
     def chosen(self) -> str:
-        """The way that was chosen."""
+        """The chosen connection: the bridge's address, or `node`."""
         if self.node == (self.bridge is not None):
             raise click.UsageError("give either --bridge tcp://HOST:PORT or --node")
         return self.bridge or "node"
@@ -75,13 +75,13 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What no channel tells.
+    """What no channel sends.
 
     Args:
         map_: The folder or file of Apollo's map; without it few signals are known.
         told: Values that no channel sends, such as rain=0.2 or time_of_day=21; may be
             repeated.
-        body: The car's size in m, from the rear axle; by default Apollo's usual car.
+        body: The car's extent from its rear axle, in m (default: Apollo's usual car).
         edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
             earlier.
     """
@@ -143,7 +143,7 @@ def drive(
         world.close()
         raise InvalidInput(
             f"the scenario {wanted.name} does not run on SUMO",
-            mend="forewarn scenarios lists those that drive",
+            mend="choose a driving scenario; `forewarn scenarios` lists them",
         )
     settings = wanted.settings(wanted.pilot, seed)
     pilot = make_pilot(wanted.pilot.name, settings, wanted.source)
@@ -198,15 +198,16 @@ def serve(
       forewarn apollo guard --bridge tcp://127.0.0.1:9090 --map maps --model s2.json
 
     Args:
-        host: Listen there.
-        port: The port; 0 takes one that is free.
-        allow_remote: Listen where others can reach it, unguarded.
+        host: Address to listen on.
+        port: Port to listen on; 0 picks a free one.
+        allow_remote: Listen on an address that other machines can reach; there is no
+            password.
         seed: Seed of everything random.
         episodes: Number of runs (default: unlimited).
         pace: Speed of the stand-in's clock; 0: as fast as possible.
         edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
             earlier.
-        guardian: Its guardian is enabled.
+        guardian: Enable the stand-in's guardian.
     """
     from forewarn.apollo_bridge import frames
     from forewarn.apollo_bridge.recordings import read_record
@@ -216,8 +217,8 @@ def serve(
 
     if not allow_remote and not is_loopback(host):
         raise InvalidInput(
-            f"{host} can be reached from elsewhere, and cyber_bridge has no passwords",
-            mend="listen on 127.0.0.1, or say --allow-remote",
+            f"other machines can reach {host}, and cyber_bridge has no password",
+            mend="listen on 127.0.0.1, or add --allow-remote",
         )
     cyber = FakeCyber()
     record = Path(what) if what.endswith(".record") else None
@@ -257,7 +258,7 @@ def map_(
       forewarn apollo map crossing --out maps/crossing/base_map.bin
 
     Args:
-        out: The file: base_map.bin, or base_map.txt for people.
+        out: File to write: base_map.bin, or base_map.txt to read as text.
     """
     from google.protobuf import text_format
 
@@ -340,7 +341,8 @@ class _Heard:
             self.lost += 1
 
     def _time_ns(self, message: Any) -> int:
-        """When a message was made, or the last time where it alone leaps.
+        """When a message was sent, or the last good time if only this message's time
+        jumps.
 
         Channels are not stamped in the order in which they come.
         """
@@ -390,7 +392,8 @@ def resume(
 ) -> None:
     """Let Apollo drive on after a guard has stopped it.
 
-    A stop outlives the guard that asked for it; this command lifts it.
+    A stop stays in force after the guard that requested it has ended; this command
+    lifts it.
 
     \b
     Example:
@@ -416,10 +419,14 @@ def resume(
         shown = inbox.wait(lambda: commander.telemetry.emergency_stop is False, 3.0)
         if not heard:
             raise InvalidInput(
-                f"planning says nothing ({bus.health.problem})",
+                f"Apollo's planning module sends nothing ({bus.health.problem})",
                 mend="is Apollo running?",
             )
-    said = "It drives on." if shown else "It was told to drive on; it does not show."
+    said = (
+        "Apollo may drive on."
+        if shown
+        else ("The request was sent, but Apollo has not confirmed it.")
+    )
     say({"resumed": shown}, [said], found=not shown)
 
 
@@ -446,7 +453,7 @@ def signals(
 
     Args:
         period: Seconds between frames.
-        out: Write a trace there, for learn, monitor and measure.
+        out: Write a trace to this file, for learn, monitor and measure.
     """
     from forewarn.apollo_bridge.channels import messages
     from forewarn.apollo_bridge.maps import load_map
@@ -517,4 +524,4 @@ def _summary(
 
 
 def _faults(drive: RecordedDrive) -> str:
-    return f"{drive.faults} frames have messages that say what cannot be."
+    return f"{drive.faults} frames contain messages with impossible values."

@@ -44,11 +44,12 @@ class Watched:
     """Which Apollo is guarded.
 
     Args:
-        bridge: From outside, through Apollo's cyber_bridge.
-        node: As a node, inside Apollo's container.
-        fake: On a stand-in in this process, which drives a scenario once (default: s2).
+        bridge: Connect from outside, through Apollo's cyber_bridge.
+        node: Run as a node inside Apollo's container.
+        fake: Guard a stand-in in this process, which drives a scenario once (default:
+            s2).
         without: An input that this Apollo does not have: prediction, lights, …
-        guardian: When a stop is not obeyed, ask Apollo's guardian, which must be
+        guardian: If Apollo does not obey a stop, use its guardian, which must be
             enabled.
         seed: Seed of everything random.
         pace: Speed of the stand-in's clock; 0: as fast as possible.
@@ -77,9 +78,8 @@ def guard(
     """Watch Apollo, and stop or slow it down before it breaks a law.
 
     Prints how Apollo can be stopped or slowed, then each change of decision; with
-    --json one line per frame. When it ends, Apollo is left stopped, unless it is in
-    shadow
-    mode: `forewarn apollo resume` lets it drive on.
+    --json one line per frame. When the guard ends, it leaves Apollo stopped, except in
+    shadow mode; `forewarn apollo resume` lets Apollo drive on.
 
     \b
     Examples:
@@ -194,7 +194,10 @@ def _watch(
         health = {} if world.bus is None else asdict(world.bus.health)
         lines = []
         if health and health["losses"]:
-            lines.append(f"{health['losses']} losses, the last: {health['problem']}")
+            lines.append(
+                f"The connection was lost {health['losses']} times, the last time "
+                f"because of: {health['problem']}"
+            )
         if loop.record is not None:
             lines.append(f"The run record: {loop.record.path}")
         commands = dict(world.commander.sent)

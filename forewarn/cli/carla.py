@@ -82,17 +82,18 @@ def serve(
     spawns anything.
 
     Args:
-        port: Port for calls; streams use the next one. 0 takes two free ports.
-        host: Listen there.
-        map_: A map that ships, or an OpenDRIVE file.
+        port: Port for calls; streams use the next one. 0 picks two free ports.
+        host: Address to listen on.
+        map_: Name of a shipped map, or an OpenDRIVE file.
         seed: Seed of everything random.
         rate: Ticks per second while no client ticks.
         traffic: Vehicles per hour that SUMO adds, if it knows the map.
-        walkers: Pedestrians an hour.
-        scenario: A driving scenario's map, traffic and car; its role_name is hero.
-        kinematic: Without SUMO: only what clients spawn.
-        recordings: Folder of the recordings that clients make and replay; without one
-            they are deleted when the server ends.
+        walkers: Pedestrians per hour.
+        scenario: Use a driving scenario's map, traffic and car; the car's role_name is
+            hero.
+        kinematic: Run without SUMO, with only the actors that clients spawn.
+        recordings: Folder of the recordings that clients make and replay (default: a
+            temporary folder).
         until_eof: End when standard input closes, that is, with the parent process.
     """
     from forewarn.abstractions.errors import MissingDependency, clean
@@ -110,7 +111,7 @@ def serve(
     stage = None if scenario is None else _stage(scenario)
     if stage is not None:
         if kinematic:
-            raise click.UsageError("a scenario needs SUMO: leave --kinematic out")
+            raise click.UsageError("a scenario needs SUMO: omit --kinematic")
         first = stage(seed).beginning
         map_ = str(first.map).replace(".net.xml", ".xodr")
         rate = 1.0 / first.period_s
@@ -126,7 +127,7 @@ def serve(
 
 
 def _stage(name: str) -> Callable[[int], Stage]:
-    """The traffic of a scenario's run with that seed."""
+    """The traffic of a scenario's run with this seed."""
     from forewarn.plugins.registry import make_world
     from forewarn.plugins.sumo.bridge import SumoWorld
     from forewarn.scenarios.schema import load_scenario
@@ -138,9 +139,7 @@ def _stage(name: str) -> Callable[[int], Stage]:
         settings = found.settings(found.world, seed)
         world = make_world(found.world.name, settings, found.source)
         if not isinstance(world, SumoWorld):
-            raise InvalidInput(
-                f"the scenario {name!r:.80} is no driving scenario of SUMO's"
-            )
+            raise InvalidInput(f"the scenario {name!r:.80} does not run on SUMO")
         return Stage(world.beginning, world.surroundings.model_dump())
 
     return stage
@@ -181,8 +180,8 @@ async def _serve(server: Server, until_eof: bool) -> None:
 
 
 _NOTHING = (
-    "There was nothing to record, and no file is written: {} was on no road that is"
-    " known while it was looked at; is it driven, and for long enough?"
+    "Nothing was recorded, and no file was written: the vehicle {} was never on a "
+    "road of the map. Check that a client drives it, and record for longer."
 )
 
 
@@ -219,17 +218,18 @@ def guard(
 ) -> None:
     """Guard a vehicle that another client drives, in synchronous mode or not.
 
-    It watches snapshots, never ticks, and steps in between ticks. The driver must keep
-    driving. The last control before a tick counts, so a driver that sends its own late
-    can override the guard; the guard sees that in the world and escalates.
+    The guard reads snapshots, never ticks the world, and intervenes between ticks. The
+    other client must keep driving. The last control before a tick takes effect, so a
+    client that sends its control after the guard overrides it; the guard notices that
+    the vehicle does not obey, and escalates.
 
     \b
     Example:
       forewarn carla guard --model s2.json --policy stop.yaml
 
     Args:
-        traffic_manager: The port of the Traffic Manager that drives it: slow then turns
-            its knob.
+        traffic_manager: Port of the Traffic Manager that drives the vehicle; slow then
+            sets the speed that the Traffic Manager drives at.
         record: Where the run record goes.
         live: Watch live: line, in this terminal (the default); web, on a page served by
             this machine; foxglove, in Foxglove (extra foxglove).
@@ -281,7 +281,7 @@ def record(
     vehicle: Vehicle,
     from_: Annotated[str | None, "LOG"] = None,
 ) -> None:
-    """Write what a vehicle perceives to OUT, a trace, while anything drives it.
+    """Record what a vehicle perceives to the trace OUT, whatever drives it.
 
     Recording begins when the vehicle is on a road and ends when it leaves the road.
     With --from, the server plays one of CARLA's own recordings, and OUT holds what the
@@ -295,8 +295,8 @@ def record(
       forewarn monitor drive.jsonl.gz --law 51_5
 
     Args:
-        from_: A recording that the server has, as start_recorder was given its
-            name: it is played, tick by tick.
+        from_: Recording on the server, by the name that start_recorder was given; it is
+            replayed tick by tick.
     """
     from forewarn.abstractions.trace import TraceHeader, trace_writer
     from forewarn.plugins.carla.guarded import PROVIDES
@@ -383,22 +383,22 @@ _FAULTS = frozenset(("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"))
 
 
 class ClientEnded(Unreachable):
-    """A server's answer ended CARLA's own client and its process."""
+    """CARLA's own library crashed its process on a server's answer."""
 
 
 def apart(where: str) -> Callable[[], bool]:
     """Continues in a child process; the parent waits and exits with the child's status.
 
-    It hands signals on. If CARLA's library ended the child, the parent says so.
+    The parent passes signals on, and reports if CARLA's library crashed the child.
 
     Args:
-        where: The server, for people.
+        where: The server's address, for messages.
 
     Returns:
         Whether the waiting parent is gone, so that nothing would be read.
 
     Raises:
-        ClientEnded: In the process that waited.
+        ClientEnded: In the parent, if CARLA's library crashed the child.
     """
     if not hasattr(os, "fork"):
         return lambda: False
@@ -417,7 +417,8 @@ def apart(where: str) -> Callable[[], bool]:
     name = signal.Signals(-ended).name
     if name in _FAULTS:
         raise ClientEnded(
-            f"what the CARLA server at {where} said ended CARLA's own client ({name}):"
-            " nobody guards the vehicle any more, and whoever drives it has it"
+            f"CARLA's client library crashed ({name}) on an answer from the "
+            f"server at {where}: the vehicle is no longer guarded, and its driver "
+            "has full control"
         )
     raise SystemExit(128 - ended)

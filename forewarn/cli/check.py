@@ -31,7 +31,7 @@ SHOWN_STATES = 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked.
+    """The question to answer.
 
     Args:
         of: In a file with several models: the model of this law.
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """How it is computed.
+    """How the answer is computed.
 
     Args:
         engine: Engine; storm is the cross-check and needs stormpy.
@@ -63,7 +63,8 @@ class Computed:
             bounds.
         within: With --law: violated within this many further steps (default: at any
             time).
-        semantics: With --law: paper waits one more step, as in Definition 5.2.
+        semantics: With --law: when a violation counts; `paper` counts it one step
+            later, as in the paper's Definition 5.2.
     """
 
     engine: Literal["builtin", "storm"] = "builtin"
@@ -75,17 +76,19 @@ class Computed:
     semantics: Literal["exact", "paper"] = "exact"
 
     def check(self, asked: Asked) -> None:
-        """Rejects options that do not go together."""
+        """Rejects options that cannot be combined."""
         if not asked.prop and not asked.law:
-            raise click.UsageError("nothing is asked: give --prop or --law")
+            raise click.UsageError(
+                "there is no question to answer: give --prop or --law"
+            )
         if not asked.law and (self.within is not None or self.semantics != "exact"):
-            raise click.UsageError("--within and --semantics belong to --law")
+            raise click.UsageError("--within and --semantics require --law")
         if self.closed_support and not self.intervals:
-            raise click.UsageError("--closed-support belongs to --intervals")
+            raise click.UsageError("--closed-support requires --intervals")
         if self.intervals and (asked.law or self.exact or self.engine != "builtin"):
             raise click.UsageError(
-                "--intervals goes with --prop alone, not with --law, --exact or"
-                " --engine (forewarn show --risk has bounds for laws)"
+                "--intervals works only with --prop, not with --law, --exact or "
+                "--engine (forewarn show --risk has bounds for laws)"
             )
 
 
@@ -97,7 +100,7 @@ def check(model: File, /, *, asked: Asked, how: Computed) -> None:
     G and U. Other properties, such as nested P or S=? [ "a" ], and --exact need Storm:
     install the extra storm. A name in quotes is a label, a definition, a state, or an
     expression that the model's predicates decide. Exit status 1: a bound does not hold
-    in a state that was asked about.
+    in one of the requested states.
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.checking.question import Question
@@ -168,8 +171,9 @@ def _property_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
 
 
 def _law_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
-    """For each state, the monitor after reading it alone, and the worst possible
-    monitor state."""
+    """For each state, the probability in the monitor state after reading it alone, and
+    in the worst possible monitor state.
+    """
     rows = list[tuple[float, list[str]]]()
     for state, fresh in answer.fresh.items():
         by_monitor = answer.payload["values"][state]

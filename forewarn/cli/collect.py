@@ -49,11 +49,11 @@ class Enough:
     """When sampling ends.
 
     Args:
-        until: Stop when enough is known. rate: the fraction of runs that violate each
-            law.
+        until: Stop when an estimate is accurate enough. rate: the fraction of runs that
+            violate each law.
         epsilon: With --until: maximum error of the rate.
         delta: With --until: probability of a larger error.
-        budget: With --until: budget, such as 400 runs (400), 90s or 10min.
+        budget: With --until: limit on the number of runs (400) or on time (90s, 10min).
     """
 
     until: Literal["rate"] | None = None
@@ -111,11 +111,11 @@ def collect(
         episodes: Number of runs; each has the next seed (default: 100, or all
             recordings of logs, unless --until is given).
         seed: Seed of everything random.
-        out: The folder that the traces go to; may be an address such as s3://b/runs.
+        out: Folder for the traces; may be an address such as s3://b/runs.
         format_: columns: Parquet files of many runs each, half the size and much faster
             to read (needs pyarrow). jsonl: one file per run, for people. Default: the
             format in the folder, else columns if pyarrow is installed.
-        rerun: Repeat the runs that are in the folder already.
+        rerun: Repeat runs whose traces are already in the folder.
     """
     from forewarn.abstractions.dataset.layout import parquet
     from forewarn.scenarios.running.campaign import frames_kept, recordings
@@ -138,7 +138,7 @@ def collect(
     told: list[str] = []
     if goal.until is None:
         for name in given_options().keys() & {"budget", "epsilon", "delta"}:
-            raise click.UsageError(f"--{name} is for --until")
+            raise click.UsageError(f"--{name} requires --until")
         found = campaign.run(episodes or recordings(wanted) or 100)
         refuse_total_failure(found)
     else:
@@ -194,8 +194,8 @@ def _lines(
     )
     if others := payload["others"]:
         yield (
-            f"warning: {out} holds {len(others)} other traces, such as {others[0]};"
-            " `forewarn learn` would take them too"
+            f"warning: {out} holds {len(others)} other traces, such as "
+            f"{others[0]}; `forewarn learn` would read them too"
         )
     rows = [
         (
@@ -203,7 +203,9 @@ def _lines(
             each["violating"],
             f"{each['base_rate']:.3f}",
             "{:.3f} to {:.3f}".format(*each["interval"]),
-            "" if each["as_expected"] is not False else "not as the scenario expects",
+            ""
+            if each["as_expected"] is not False
+            else ("outside the scenario's expected range"),
         )
         for each in rates
     ]

@@ -35,7 +35,7 @@ Run = Callable[..., None]
 
 
 def _plainly(message: str, of: click.IntRange | click.FloatRange) -> str:
-    """What click says of a number outside its range, in words."""
+    """Click's error for a number outside its range, in words."""
     least, most = of.min or 0, of.max
     said = f"above {least:g}" if of.min_open else f"{least:g} or more"
     if most is not None:
@@ -46,7 +46,7 @@ def _plainly(message: str, of: click.IntRange | click.FloatRange) -> str:
 
 
 class _Plain:
-    """A range of numbers that says in words what is wrong with one."""
+    """A range of numbers that explains in words why a number is invalid."""
 
     def fail(
         self,
@@ -101,10 +101,14 @@ class Numbers(click.ParamType[Any]):
         try:
             found = tuple(float(part) for part in value.split(",") if value)
         except ValueError:
-            self.fail(f"{value!r:.60} is not numbers apart by commas", param, ctx)
+            self.fail(
+                f"{value!r:.60} is not a list of numbers separated by commas",
+                param,
+                ctx,
+            )
         for number in found:
             if not 0 <= number <= self._most:
-                self.fail(f"{number:g} is not within 0 and {self._most:g}", param, ctx)
+                self.fail(f"{number:g} is not between 0 and {self._most:g}", param, ctx)
         return found
 
 
@@ -155,7 +159,7 @@ _TYPES: dict[Any, click.ParamType[Any]] = {
 
 
 class OnlyFlag(NamedTuple):
-    """An option with an optional value: without it, it has this one."""
+    """An option with an optional value: this one, if none is given."""
 
     value: str
 
@@ -251,7 +255,7 @@ def _parameter(
 
 
 def _told(about: object) -> tuple[str, dict[str, str]]:
-    """A docstring's own text, and what its `Args:` say of each parameter."""
+    """A docstring's own text, and its `Args:` description of each parameter."""
     text, _, rest = (inspect.getdoc(about) or "").partition("\nArgs:\n")
     found: dict[str, str] = {}
     name = ""
@@ -299,9 +303,9 @@ def command(
 
     Args:
         name: The name of the command (default: the function's).
-        of: The group that it belongs to.
+        of: The group of the command.
         json: Whether it takes --json, which `say` obeys.
-        settings: Anything else that click is told.
+        settings: Further settings for click.
     """
 
     def make(run: Run) -> click.Command:
@@ -320,7 +324,7 @@ def command(
             options.append(_parameter(each.name, hint, each.default, words, argument))
         arguments = [each.name for each in options if isinstance(each, click.Argument)]
         if json:
-            words = "Print JSON, and nothing else."
+            words = "Print only JSON."
             options.append(
                 click.Option(["--json", "as_json"], is_flag=True, help=words)
             )

@@ -1,4 +1,4 @@
-"""What the shell completes: scenarios, laws and models, beside commands and options."""
+"""Shell completion of scenarios, laws and models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _PLAIN = re.compile(r"[\w@%+=:,./~-]+")
 def _beginning(
     names: Iterable[str], incomplete: str, endings: tuple[str, ...] = ()
 ) -> list[CompletionItem]:
-    """The names and files that begin as typed; files with these endings alone."""
+    """The names and files that begin with the typed text; only files with these
+    endings.
+    """
     found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
     typed = os.path.expanduser(incomplete)
     for path in sorted(glob(f"{escape(typed)}*")) if endings else ():

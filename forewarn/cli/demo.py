@@ -39,12 +39,12 @@ REPORT = "report.html"
 _MOST_JOBS = 4
 
 _SUMO = (
-    "SUMO's traffic is not installed, so a small road of our own stands in for it:"
-    " pip install 'forewarn[sumo]' brings it."
+    "SUMO is not installed, so the demo uses a small embedded road instead; pip "
+    "install 'forewarn[sumo]' installs SUMO."
 )
 _ROBOT = (
-    "The robot is our own planner: how careless it is and how often it heeds a warning"
-    " are numbers of ours. This says nothing about an LLM."
+    "The robot is our own planner: we chose how careless it is and how often it "
+    "heeds a warning. These results say nothing about an LLM."
 )
 _WHERE = {
     "s1": "At a light that turns yellow",

@@ -73,11 +73,11 @@ def doctor(
 ) -> None:
     """List the usable engines, simulators and frameworks.
 
-    With NAME, check only that piece; the exit status is 3 if it is missing.
+    With NAME, check only that one; the exit status is 3 if it is missing.
     """
     if name is not None and name not in PURPOSES:
         raise InvalidInput(
-            f"there is no piece {name!r}",
+            f"{name!r} is not among the engines, simulators and frameworks",
             mend=near_miss(name, PURPOSES) or "forewarn doctor lists them",
         )
     found = [_examine(each) for each in (PURPOSES if name is None else [name])]

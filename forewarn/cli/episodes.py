@@ -1,4 +1,6 @@
-"""What the commands that run scenarios share: progress, sentences, which seeds."""
+"""What the commands that run scenarios share: progress, messages and the choice of
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,9 @@ def recorded_by(path: Path, working: Working) -> Path:
     count = recordings(scenario)
     if count is None:
         raise InvalidInput(
-            "its world is run, and holds no recordings",
+            "its world is simulated and has no recordings",
             source=str(path),
-            mend="write traces with `forewarn collect`, and give these",
+            mend="write traces with `forewarn collect`, and use those",
         )
     folder = Path(click.get_current_context().with_resource(TemporaryDirectory()))
     collected(scenario, range(count), working.pool(), folder, counted)
@@ -49,7 +51,7 @@ def recorded_by(path: Path, working: Working) -> Path:
 
 
 def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:
-    """The requested seeds, or else seeds that the model was not trained on."""
+    """The requested seeds; by default, seeds that the model was not trained on."""
     from forewarn.scenarios.measuring.measure import unknown_seeds
 
     given = given_options()
@@ -86,4 +88,4 @@ def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[
             f" {failed[0].seed}: {failed[0].error}"
         )
         if folder is not None:
-            yield f"They stay in {folder}; --rerun runs all of it again."
+            yield f"Their results are kept in {folder}; --rerun repeats all runs."

@@ -42,7 +42,7 @@ def convert(
       forewarn convert columns --out lines
 
     Args:
-        out: The folder they go to.
+        out: Folder for the converted traces.
         format_: columns: Parquet, for large sets. jsonl: one file per run, for people.
             Default: the format that the first source does not have.
     """
@@ -76,9 +76,9 @@ def import_(file: File, /, *, out: File) -> None:
     """Read a chain made by another tool.
 
     The format is found by the content: PRISM language, PRISM or Storm explicit files
-    (name the .tra file; .lab and .sta must be beside it), Storm DRN, UMB, ProbGuard's
-    model.json, or a model of our own. Storm reads the PRISM language: install the extra
-    storm.
+    (name the .tra file; .lab and .sta must be next to it), Storm DRN, UMB, ProbGuard's
+    model.json, or Forewarn's own JSON. Storm reads the PRISM language: install the
+    extra storm.
 
     Args:
         out: Where the model goes.
@@ -125,7 +125,8 @@ def export(
             explicit: PRISM's .tra, .lab and .sta; umb: PRISM's and Storm's binary
             archive. For a run: mcap: for Foxglove; csv: one frame per line.
         of: In a file with several models: the model of this law.
-        law: Write the product with this law's monitor, labelled violated and pending.
+        law: Write the product of the chain and this law's monitor, with the labels
+            violated and pending.
         define: A label for the law, as in 'bad=s=3|s=7'; written as a label too.
         out: Write to this file (default for text: standard output).
     """
@@ -150,7 +151,9 @@ def export(
         _export_run(model, format_, out)
         return
     if format_ == "mcap":
-        raise click.UsageError(f"--format mcap is for runs, and {model} is none")
+        raise click.UsageError(
+            f"--format mcap is for run records, and {model} is not one"
+        )
     one = model_for(load_models(model), of or law, str(model))
     with naming("--law"):
         chain = exported(one, law, define)
@@ -174,7 +177,9 @@ def _export_run(path: Path, kind: str, out: Path | None) -> None:
 
     if kind not in ("mcap", "csv"):
         known = "mcap and csv"
-        raise click.UsageError(f"--format {kind} is for models; of a run: {known}")
+        raise click.UsageError(
+            f"--format {kind} is for models; a run record can be written as {known}"
+        )
     out = out or path.with_name(f"{path.name.removesuffix('.run.jsonl')}.{kind}")
     run = read_run(path)
     payload: dict[str, Any] = {"format": kind, "files": [str(out)]}

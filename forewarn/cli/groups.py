@@ -56,11 +56,11 @@ def _ray(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """Who does the work.
+    """The processes that do the work.
 
     Args:
         jobs: Number of processes.
-        on: Run on Ray: on a cluster, or on one that is started here and ends with the
+        on: Run on Ray: on an existing cluster, or on a local one that ends with the
             command. --jobs limits how many runs are in progress.
     """
 
@@ -79,7 +79,7 @@ class Where:
     """The world that a scenario runs in.
 
     Args:
-        world: World to use instead of the scenario's own: `carla` takes SUMO's
+        world: World to use instead of the scenario's own: `carla` runs SUMO's
             scenarios. SCENARIO@NAME means the same.
         law: A law to watch instead of the scenario's: a name or a formula; may be
             repeated.
@@ -181,7 +181,7 @@ class Warned:
             policy = files.policy_for(purpose)
             if not policy.exists():
                 raise InvalidInput(
-                    f"no policy to {purpose} ships with {scenario.name}",
+                    f"no policy tuned to {purpose} ships with {scenario.name}",
                     mend=f"make one: forewarn tune {scenario.name} --preset {purpose}",
                 )
             said += f", at the thresholds tuned to {purpose}"
@@ -202,7 +202,7 @@ def chosen_policy(
 
     Args:
         path: The policy's file.
-        horizon_s: The horizon that was asked for.
+        horizon_s: The requested horizon.
         scenario_horizon_s: The scenario's horizon, used if neither option nor policy
             has one.
         intervene: What the guard may do.
@@ -232,7 +232,9 @@ def chosen_policy(
     kinds = _kinds(intervene)
     if kinds == ["none"]:
         if thresholds:
-            raise click.UsageError("--intervene none takes no --threshold")
+            raise click.UsageError(
+                "--intervene none cannot be combined with --threshold"
+            )
         return replace(policy, shadow=True)
     if not kinds and not thresholds:
         return policy
@@ -243,11 +245,13 @@ def chosen_policy(
     levels = list(thresholds) or [THRESHOLDS[name] for name in wanted]
     if len(levels) != len(wanted):
         raise click.UsageError(
-            f"--threshold gives {len(levels)} numbers for {', '.join(wanted)}"
-            " (give one for each, apart by commas)"
+            f"--threshold has {len(levels)} numbers for {', '.join(wanted)} (give "
+            "one for each, separated by commas)"
         )
     if sorted(levels) != levels:
-        raise click.UsageError("--threshold: a severer intervention needs more risk")
+        raise click.UsageError(
+            "--threshold: a more severe intervention needs a higher threshold"
+        )
     steps = tuple(Step(kind(k), at) for k, at in zip(wanted, levels, strict=True))
     return replace(
         policy, rules={ANY_LAW: steps}, promises={}, name="from the command line"
@@ -265,7 +269,9 @@ def _kinds(text: str | None) -> list[str]:
             hint = near_miss(name, KINDS) or f"one of {', '.join(KINDS)}"
             raise click.UsageError(f"--intervene: no {name!r:.60} ({hint})")
     if "none" in kinds and len(kinds) > 1:
-        raise click.UsageError("--intervene none stands alone")
+        raise click.UsageError(
+            "--intervene none cannot be combined with other interventions"
+        )
     if [k for k in KINDS if k in kinds] != kinds:
         ordered = ",".join(k for k in KINDS if k in kinds)
         raise click.UsageError(
@@ -289,10 +295,13 @@ def gaps(
     watched.
 
     Raises:
-        InvalidPolicy: They meet nowhere.
+        InvalidPolicy: The policy has a rule for none of the laws.
     """
     for law in policy.without_rule(laws):
-        yield f"The policy has no rule for the law {law}: it is never acted on."
+        yield (
+            f"The policy has no rule for the law {law}, so the guard never intervenes "
+            "for it."
+        )
     for law in policy.rules:
         if law not in ("*", *laws, *left_out):
             yield f"The policy has a rule for {law}, which is not watched."
@@ -311,14 +320,13 @@ def tell_gaps(policy: Policy, path: Path | None, laws: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The rules and guard programs that judge beside the risk.
+    """The rules and guard programs that judge in addition to the risk.
 
     Args:
-        guard_program: A signed guard program that judges beside the risk; may be
+        guard_program: Signed guard program to apply in addition to the risk; may be
             repeated.
-        rules: Rules that judge beside the risk; may be repeated.
-        predicates: Predicates of yours that the rules use, written in YAML; may be
-            repeated.
+        rules: File of rules to apply in addition to the risk; may be repeated.
+        predicates: YAML file with your own predicates for the rules; may be repeated.
         user: Facts about the user for guard programs, such as role=child.
         place: Facts about the place for guard programs, such as room=bedroom.
         request: The user's request in words, for guard programs.
@@ -342,10 +350,10 @@ class Judging:
         from forewarn.plugins.programs.judging import read_judge
 
         if self.predicates and not self.rules:
-            raise click.UsageError("--predicates are for --rules")
+            raise click.UsageError("--predicates requires --rules")
         if (self.user or self.place or self.request) and not self.guard_program:
             raise click.UsageError(
-                "--user, --place and --request are for --guard-program"
+                "--user, --place and --request require --guard-program"
             )
         facts = {
             "user": keyed(self.user, "--user"),
@@ -397,7 +405,7 @@ class Telling:
     Args:
         log: Print each intervention on standard error as it begins.
         webhook: URL to which each intervention is posted as JSON.
-        webhook_host: Host that the webhook may be on, if it is not this machine.
+        webhook_host: Allow the webhook to be on this host instead of on this machine.
     """
 
     log: bool = False
@@ -436,7 +444,7 @@ class Book:
     """The law book.
 
     Args:
-        edition: Edition of the law book: its texts and times.
+        edition: Edition of the law book, which determines its texts and times.
         book: Law file to use instead of the law book.
     """
 

@@ -62,26 +62,26 @@ def guard(
 ) -> None:
     """Guard a loop in any language: one JSON frame in, one JSON decision out.
 
-    A hello comes first (on standard input it may be left out): {"forewarn": "guard/1",
+    The first message is a hello (optional on standard input): {"forewarn": "guard/1",
     "token": …, "provides": ["speed", …]}; then frames: {"sequence", "time_s",
-    "signals": {…}, "proposal": {"name", "arguments"}}, with "foreseen": {…} for a
-    policy that judges what a proposal would lead to. On the socket, each message is
-    preceded by its length in four bytes, big-endian. A loop that loses the guard must
-    stop: the client in forewarn/plugins/remote/client.py does.
+    "signals": {…}, "proposal": {"name", "arguments"}}, with "foreseen": {…} if the
+    policy judges the result of a proposal in advance. On the socket, each message is
+    preceded by its length in four bytes, big-endian. A loop that loses its guard must
+    stop, as the client in forewarn/plugins/remote/client.py does.
 
-    With --ros-oracle it is an oracle for ROSMonitoring: the nodes send their topics'
-    messages over a WebSocket, and --topics maps them to signals.
+    With --ros-oracle the guard is an oracle for ROSMonitoring: the nodes send their
+    topics' messages over a WebSocket, and --topics maps them to signals.
 
     Args:
         stdio: One frame per line on standard input, one decision per line on standard
             output.
-        socket: Listen at this address; port 0 takes a free one. On this machine only.
-        ros_oracle: Listen here for ROSMonitoring's nodes, on this machine only.
+        socket: Listen on this address of this machine; port 0 picks a free one.
+        ros_oracle: Listen for ROSMonitoring's nodes on this address of this machine.
         topics: The mapping from topics to signals; needed with --ros-oracle.
         token_file: Token that clients must send; required with --socket.
         allow_remote: Listen on an address that other machines can reach; the token is
             not encrypted.
-        record: Where a run record of each connection goes.
+        record: Where the run record of each connection goes.
         live: Watch live: line, in this terminal (the default); web, on a page served by
             this machine; foxglove, in Foxglove (extra foxglove).
     """
@@ -165,7 +165,9 @@ def _token(path: Path) -> str:
 
     token = read_text(path, limit=4096).strip()
     if not token.isprintable() or not token.isascii():
-        raise InvalidInput("a token is one line of plain characters", source=str(path))
+        raise InvalidInput(
+            "a token must be one line of printable ASCII characters", source=str(path)
+        )
     return token
 
 
@@ -224,10 +226,10 @@ def guard_tools(
     output.
 
     Use this command in place of COMMAND in the agent's configuration. Each call is
-    judged together with all earlier calls. A law reads tool (its name), failed (whether
-    it failed) and arg_NAME (an argument). A call that would violate a law is not made;
-    its answer tells the agent why. Rules and guard programs judge each call as well.
-    There is no one to ask, so an `ask` becomes a `stop`.
+    judged together with all earlier calls. Laws can use tool (the tool's name), failed
+    (whether the call failed) and arg_NAME (an argument). A call that would violate a
+    law is withheld; the answer tells the agent why. Rules and guard programs judge each
+    call as well. There is no one to ask, so an `ask` becomes a `stop`.
 
     \b
     Example:
@@ -241,8 +243,8 @@ def guard_tools(
         shadow: Judge and record; withhold nothing.
         policy: Intervention for a call that would violate a law.
         record: Where the run record goes.
-        time_limit: Time limit of a call. A longer call gets an answer and counts as
-            failed.
+        time_limit: Time limit of a call, in seconds. A call that exceeds it is answered
+            with an error and counts as failed.
     """
     from forewarn.monitors.guarding.policy import load_policy
     from forewarn.plugins.agents import AgentGuard
@@ -252,9 +254,11 @@ def guard_tools(
     if shadow:
         acts = replace(acts, shadow=True)
     if not (law or judging or model):
-        raise click.UsageError("name a --law, --rules, a --guard-program or a --model")
+        raise click.UsageError("give --law, --rules, --guard-program or --model")
     if law and model:
-        raise click.UsageError("--model has its own laws")
+        raise click.UsageError(
+            "--model already has laws, so --law cannot be combined with it"
+        )
     judges = judging.judges(acts.shadow)
     listeners = telling.listeners()
     # Loaded after the files are read: it takes longer than to reject one of them.

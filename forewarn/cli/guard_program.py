@@ -1,4 +1,4 @@
-"""`forewarn guard-program`: compile requests in words into programs that guard."""
+"""`forewarn guard-program`: compile written requests into programs that guard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.group("guard-program")
 def guard_program() -> None:
-    """Compile requests in words into signed programs that guard an agent.
+    """Compile written requests into signed programs that guard an agent.
 
     \b
     A request is compiled once, reviewed and signed by a person, and then judges
@@ -179,7 +179,7 @@ def compile_(
         --model ollama:llama3.1 --replies kept --how record
 
     Args:
-        spec: Description of the guarded agent in words.
+        spec: Text that describes the guarded agent.
         out: The guard program's file.
         functions: Python file of functions that the program may call, in a process of
             their own; may be repeated.
@@ -247,15 +247,14 @@ class Judged:
     Args:
         roles: Role table (JSON): judge by the program compiled from it.
         program: Judge by this guard program.
-        judge: Judge by asking a model about every case: a program written for it, the
-            agent with the rules in its prompt, a model that guards, a filter of
-            content.
-        request: With --judge: the rules, in words.
-        spec: With --judge: the agent, in words.
+        judge: Judge by asking a model about every case: a program written for the case,
+            the agent with the rules in its prompt, a guard model, or a content filter.
+        request: With --judge: file with the rules as text.
+        spec: With --judge: text that describes the agent.
         no_toolbox: Offer the model no functions.
         no_memory: Show the model no past cases.
         no_repairs: Accept only the model's first program, without repairs.
-        least_similar: Show it the least similar cases.
+        least_similar: Show the model the least similar cases.
         confirm_by: Add to --memory each program that agrees with this signed one.
     """
 
@@ -299,7 +298,7 @@ class Judged:
             made = compiled(load_program(self.program), str(self.program))
             return _by(made), None, {}
         if self.request is None or self.spec is None:
-            raise click.UsageError("--judge needs --request and --spec")
+            raise click.UsageError("--judge requires --request and --spec")
         chat, who = asking.chat()
         facts = {"judge": self.judge, "from": who}
         words = read_text(self.request), read_text(self.spec)
@@ -314,7 +313,7 @@ class Judged:
         if self.confirm_by is None:
             return agent, agent.usage, facts
         if shown.memory is None:
-            raise click.UsageError("--confirm-by needs --memory")
+            raise click.UsageError("--confirm-by requires --memory")
         rule, name = _by(loaded(self.confirm_by, shadow=False)), self.confirm_by.name
         return Confirmed(agent, shown.memory, rule, name), agent.usage, facts
 
@@ -343,10 +342,11 @@ def evaluate_(
     """Measure how often a guard is right on labelled cases.
 
     Accuracy, precision and recall refer to the label (1: denied). explained: fraction
-    of the cases to deny that are denied for exactly the right reason. answers: fraction
-    of the cases to allow that pass and are answered correctly, if the cases have
-    answers. executable: fraction of the cases in which the program ran to its end. A
-    program that fails denies nothing here. Exit status 1 if any case is wrong.
+    of the cases to be denied that are denied for exactly the right reason. answers:
+    fraction of the cases to be allowed that pass and are answered correctly, if the
+    cases have answers. executable: fraction of the cases in which the program ran to
+    completion. A program that fails denies nothing here. Exit status 1 if any case is
+    wrong.
 
     With --judge, a model is asked about every case; the figures then name the model or
     the recorded replies, and the cost.
@@ -401,7 +401,7 @@ def review_(
 ) -> None:
     """Show the guard program PROGRAM: its request, its rules and its signature.
 
-    Exit status 1 if its present content is not signed.
+    Exit status 1 if its current content is not signed.
     """
     from forewarn.monitors.programs.file import load_program
     from forewarn.plugins.programs.judging import compiled, toolbox
@@ -427,15 +427,15 @@ def _lines(file: ProgramFile, about: list[str], reads: list[str]) -> Iterator[st
     yield from (f"  {line}" for line in file.request.strip().split("\n"))
     if file.plan:
         yield ""
-        yield "What the model thought before it wrote it:"
+        yield "The model's reasoning before it wrote the program:"
         yield from (f"  {line}" for line in file.plan.strip().split("\n"))
     yield ""
-    yield f"The program, which is handed {', '.join(reads) or 'nothing'}:"
+    yield f"The program, whose input is {', '.join(reads) or 'nothing'}:"
     for number, line in enumerate(file.program.rstrip().split("\n"), 1):
         yield f"{number:4}  {line}"
     if about:
         yield ""
-        yield "What it calls:"
+        yield "Functions that the program calls:"
         yield from (f"  {line}" for line in about)
     yield ""
     yield f"digest {file.digest}"
@@ -492,7 +492,7 @@ def sign_(
     must be signed again.
 
     Args:
-        name: Who signs.
+        name: Name of the signer.
         memory: Also store it in this folder, as an example for models that write
             programs.
     """

@@ -79,7 +79,7 @@ class Asked:
 
         Args:
             record: Where run records go.
-            live: Make who watches live.
+            live: Makers of the live listeners.
         """
         from forewarn.monitors.guarding.certificate import guard_files
         from forewarn.monitors.guarding.policy import Policy
@@ -114,7 +114,7 @@ class Asked:
         """Rejects a model of another scenario, vocabulary or period.
 
         Args:
-            guarding: Has the model.
+            guarding: The guard's parts, with the model.
             source: The source's scenario, vocabulary and period, and how exact the
                 period is.
         """
@@ -140,13 +140,16 @@ def announced(guard: Guard) -> Iterator[str]:
         steps = guard.policy.steps_for(law)
         does = ", ".join(f"{step.kind} from {step.threshold:g}" for step in steps)
         if law in alerted:
-            yield f"Of the law {law} it alerts only: nothing is done about it."
+            yield f"For the law {law} the guard only alerts and does not intervene."
         elif steps:
-            yield f"At a risk of the law {law}: {does}."
+            yield f"For the risk of breaking the law {law}: {does}."
         elif law not in guard.without_rule:
-            yield f"The policy gives no threshold for the law {law}: nothing is done."
+            yield (
+                f"The policy has no threshold for the law {law}, so the guard does "
+                "nothing about it."
+            )
     if guard.policy.shadow:
-        yield "It decides and records, and enforces nothing."
+        yield "The guard decides and records, but enforces nothing."
 
 
 class Saying:
@@ -157,7 +160,7 @@ class Saying:
 
     Args:
         guard: The guard.
-        who: Whom it guards.
+        who: What is guarded, for messages.
     """
 
     def __init__(self, guard: Guard, who: str) -> None:
@@ -209,7 +212,7 @@ class Saying:
         broken = (f"{law} ({count})" for law, count in self._broken.items())
         laws = "No law was broken."
         if self._broken:
-            laws = f"Broken, and how often: {', '.join(broken)}."
+            laws = f"Broken laws, with the number of violations: {', '.join(broken)}."
         payload = {
             "frames": self.frames,
             "decisions": counts,
@@ -237,8 +240,8 @@ def until(for_s: float | None) -> Iterator[Callable[[], str | None]]:
 
     def over() -> str | None:
         if asked:
-            return "it was ended"
-        return "the time had passed" if time.monotonic() >= until_s else None
+            return "interrupted"
+        return "the time limit was reached" if time.monotonic() >= until_s else None
 
     until_s = math.inf if for_s is None else time.monotonic() + for_s
     before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}

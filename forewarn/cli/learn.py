@@ -45,13 +45,14 @@ class Learning:
     Args:
         out: Where the model goes.
         abstraction_out: Write the abstraction that was found to this file (default:
-            beside the model).
-        update: Continue this model with more traces.
-        group: What runs have in common, such as their driver or road: a column of the
-            facts. --abstraction auto never tries an abstraction on runs of a group
-            that it was found from.
-        facts: A CSV with facts about each run: its column run, file or seed names the
-            run, any other may be the --group. By default runs.csv beside the traces.
+            next to the model).
+        update: Add more traces to this model.
+        group: Column of the facts that groups runs, such as driver or road.
+            --abstraction auto never tests an abstraction on runs of a group that it was
+            found in.
+        facts: CSV file with facts about each run: the column run, file or seed
+            identifies the run, and any other column may be the --group (default:
+            runs.csv next to the traces).
     """
 
     out: File
@@ -61,17 +62,20 @@ class Learning:
     facts: File | None = None
 
     def check(self, wish: Wish) -> None:
-        """Rejects options that do not go together."""
+        """Rejects options that cannot be combined."""
         if self.abstraction_out is not None and not wish.auto:
-            raise click.UsageError("--abstraction-out goes with --abstraction auto")
+            raise click.UsageError("--abstraction-out requires --abstraction auto")
         if self.group is not None and not wish.auto:
-            raise click.UsageError("--group goes with --abstraction auto")
+            raise click.UsageError("--group requires --abstraction auto")
         if self.facts is not None and self.group is None:
-            raise click.UsageError("--facts goes with --group")
+            raise click.UsageError("--facts requires --group")
         if wish.horizon is not None and not wish.auto:
-            raise click.UsageError("--horizon goes with --abstraction auto")
+            raise click.UsageError("--horizon requires --abstraction auto")
         if wish.auto and self.update is not None:
-            raise click.UsageError("--update keeps the abstraction that the model has")
+            raise click.UsageError(
+                "--update keeps the model's abstraction, so --abstraction auto cannot "
+                "be combined with it"
+            )
 
     def group_of(self, traces: Sequence[Path]) -> GroupOf | None:
         """The group of a run, as the table of facts says it."""
@@ -196,13 +200,13 @@ def _learned(
     lines += (helpful.sentence() for helpful in fairness.helpful[:NAMED])
     if choice is not None:
         payload["abstraction"] = {**choice.as_dict(), "out": str(beside)}
-        lines = [*choice.sentences(), f"{beside}: the abstraction taken", *lines]
+        lines = [*choice.sentences(), f"{beside}: the abstraction used", *lines]
     return model, payload, lines
 
 
 _NEXT = (
-    "Next: `forewarn measure` says what its warnings are worth all the same; more"
-    " traces, --abstraction auto or a --candidate may make a better one."
+    "Next: `forewarn measure` shows how good its warnings are nevertheless; more "
+    "traces, --abstraction auto or a --candidate may make a better model."
 )
 
 
@@ -228,6 +232,9 @@ def _lines(
     if model.unvisited:
         names = "; ".join(told(chain.states[i]) for i in model.unvisited[:5])
         more = "; …" if len(model.unvisited) > 5 else ""
-        yield f"never left in any trace, so made uniform: {names}{more}"
+        yield (
+            "no trace leaves these states, so all their successors are equally "
+            f"likely: {names}{more}"
+        )
     for warning in warnings:
         yield f"warning: {warning}"

@@ -80,6 +80,6 @@ def _said(server: subprocess.Popen[bytes]) -> dict[str, Any]:
 
     line = b"" if server.stdout is None else server.stdout.readline()
     if not line:
-        raise ForewarnError("the page's server did not begin")
+        raise ForewarnError("the live page's server did not start")
     said: dict[str, Any] = json.loads(line)
     return said

@@ -53,12 +53,11 @@ class Judged:
 
     Args:
         episodes: Number of runs; each has the next seed.
-        seed: The first seed: far from those that collect begins with. Default: seeds
-            that the model was not trained on; for logs, all recordings that it was not
-            trained on.
+        seed: First seed (default: seeds that the model was not trained on; for logs,
+            all recordings that it was not trained on).
         runs: Judge the traces and run records in this folder instead of new runs.
         allow_training_seeds: Accept runs that the model was learned from. The figures
-            are then too good.
+            are then too optimistic.
         guarded: Whether to repeat the same seeds with the guard acting (not possible on
             logs).
         compliance: For a family of household tasks: probability that the robot heeds a
@@ -79,15 +78,15 @@ class Compared:
 
     Args:
         thresholds: Thresholds to compare (default: the policy's).
-        baseline: Baseline to judge beside the guard; may be repeated.
+        baseline: Baseline to compare with the guard; may be repeated.
         training: The model's training traces, for baselines that learn; without it the
             training runs are repeated.
         sweep: Also compare all methods over all thresholds: the trade-off.
         last_moment: Also repeat the violating runs with an intervention at successive
             moments, to find the last moment at which it helps.
-        if_acted: Also repeat runs from the first moment in each band of risk, slowed
-            and stopped, and write the policy with these counts to this file: its
-            decisions quote them.
+        if_acted: Also repeat runs from their first moment in each risk band, slowed and
+            stopped, and write the policy with these counts to this file; its decisions
+            quote them.
         paper_table: Also print the table in the paper's form, and what that form hides.
         csv: Also write every row to this CSV file.
         out: Keep the runs in this folder, to continue or to measure again.
@@ -149,7 +148,9 @@ def measure(
         _measure_family(scenario, judged, working)
         return
     if judged.compliance:
-        raise click.UsageError("--compliance is for a family of household tasks")
+        raise click.UsageError(
+            "--compliance applies only to a family of household tasks"
+        )
     wanted, out = where.scenario(scenario), compared.out
     model, path, said = warned.files(wanted)
     if model is None:
@@ -177,9 +178,14 @@ def measure(
         last_moment=compared.last_moment,
     )
     if compared.last_moment and judged.runs is not None:
-        raise click.UsageError("--last-moment repeats runs, and those on file are over")
+        raise click.UsageError(
+            "--last-moment repeats runs in the world, so --runs cannot be combined "
+            "with it"
+        )
     if compared.if_acted and judged.runs is not None:
-        raise click.UsageError("--if-acted repeats runs, and those on file are over")
+        raise click.UsageError(
+            "--if-acted repeats runs in the world, so --runs cannot be combined with it"
+        )
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pool = working.pool()
@@ -206,8 +212,8 @@ def measure(
 
 
 _OR_ELSE = (
-    ", or say --allow-training-seeds: also if they are other recordings, and only the"
-    " scenario's name is the same"
+    ", or add --allow-training-seeds, also if these are different recordings of a "
+    "scenario with the same name"
 )
 _OF_FAMILIES = {"scenario", "episodes", "seed", "jobs", "compliance", "as_json"}
 
@@ -222,7 +228,7 @@ def _measure_family(name: str, judged: Judged, working: Working) -> None:
 
     given = given_options()
     for option in sorted(given.keys() - _OF_FAMILIES):
-        raise click.UsageError(f"{given[option]} is not for a family of tasks")
+        raise click.UsageError(f"{given[option]} does not apply to a family of tasks")
     runs = judged.episodes if "episodes" in given else None
     found = measure_family(
         name, runs, judged.seed, working.pool(), judged.compliance, progress
@@ -233,7 +239,7 @@ def _measure_family(name: str, judged: Judged, working: Working) -> None:
 def _training(
     wish: Wish, given: Path | None, on: Pool, folder: Path
 ) -> Sequence[Stored]:
-    """The training runs for the baselines that learn; none if none of them does."""
+    """The training runs for the baselines that learn, or none if no baseline does."""
     from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.recorded import recorded_runs, training_runs
@@ -248,16 +254,17 @@ def _training(
         return recorded_runs(given)
     runs = load_models(wish.model)[0].training.get("traces", 0)
     note(
-        f"{' and '.join(learners)} learns from the {runs} runs that the model"
-        " was learned from, which are run once more: --training FOLDER with their"
-        " traces saves that."
+        f"To train {' and '.join(learners)}, the model's {runs} training runs are "
+        "repeated; --training FOLDER with their traces avoids this."
     )
     again = folder / "training"
     try:
         return training_runs(wish.scenario, wish.model, on, again, counted)
     except InvalidInput as error:
         raise InvalidInput(
-            error.problem, source=error.source, mend="give its traces with --training"
+            error.problem,
+            source=error.source,
+            mend=("give the training traces with --training"),
         ) from error
 
 

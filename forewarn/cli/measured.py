@@ -70,7 +70,7 @@ def counts_of(columns: str, rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def lines(found: Measurement, out: Path | None) -> Iterator[str]:
-    """Everything for people."""
+    """All results as text."""
     from forewarn.scenarios.measuring.late import late_lines
 
     yield from failure_lines(found.episodes, out)
@@ -125,7 +125,7 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
 def branched_lines(
     found: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Iterator[str]:
-    """What slowing and stopping changed, by bands of the risk."""
+    """What slowing and stopping changed, by risk band."""
     from forewarn.monitors.evaluation.branched import HEAD, cells, if_acted
 
     for law, bands in found.items():
@@ -223,8 +223,8 @@ def _trade_off(
     )
 
     yield (
-        f"Best detection rate at a false-alarm rate of at most {ALLOWED:g}. Each"
-        " threshold is chosen on these runs, so all figures are optimistic alike:"
+        f"Best detection rate at a false-alarm rate of at most {ALLOWED:g}. Each "
+        "threshold is chosen on these runs, so all figures are equally optimistic:"
     )
     rows: list[Sequence[object]] = []
     notes: list[str] = []
@@ -261,8 +261,8 @@ def _paper_table(found: Measurement) -> Iterator[str]:
     )
 
     yield (
-        "The paper's Table 1, in its own form: the advance warning time to the"
-        " violation, without a word on false alarms. `paper` is its own recipe."
+        "The paper's Table 1 in its original form: the advance warning time to "
+        "the violation, without false alarms. `paper` is the paper's own method."
     )
     head = ["law", "by", "threshold", "mean", "max"]
     yield from table(
@@ -365,9 +365,9 @@ def family_lines(found: Table) -> Iterator[str]:
             )
     yield ""
     yield (
-        f"The paper reports of its reflect mode, with GPT-4.1:"
-        f" {PAPER_HEADLINE['unsafe_cut']:.2%} fewer unsafe runs,"
-        f" {PAPER_HEADLINE['completion_kept']:.1%} of the completions kept."
+        "For its reflect mode with GPT-4.1, the paper reports "
+        f"{PAPER_HEADLINE['unsafe_cut']:.2%} fewer unsafe runs, with "
+        f"{PAPER_HEADLINE['completion_kept']:.1%} of the completions kept."
     )
     yield ""
     yield "Completed at the same share of unsafe runs:"

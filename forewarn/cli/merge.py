@@ -47,9 +47,9 @@ def merge_tallies(
     A guard keeps a tally with --tally. The order makes no difference, and a tally that
     the model already contains is not added again. A tally with another abstraction,
     period or laws is bad input. A tally whose transitions differ significantly from the
-    others' is left out, and the exit status is 1. So is a tally of a guard that stopped
-    runs for a law of this model: its counts depend on the thresholds that they would
-    change.
+    others' is left out, and the exit status is 1. A tally whose guard stopped runs for
+    a law of this model is also left out, because its counts depend on that guard's
+    thresholds.
 
     \b
     Examples:
@@ -57,8 +57,7 @@ def merge_tallies(
       forewarn merge-tallies car.tally.json.gz --into model.json
 
     Args:
-        into: The model to which they are added. It is replaced completely or not at
-            all.
+        into: Model to add the tallies to; it is replaced completely or not at all.
         accept: Also add tallies that differ significantly from the others, or whose
             guard stopped runs for a law of this model.
         horizon: Horizon in seconds of the risks whose changes are shown.
@@ -144,21 +143,21 @@ def _lines(
 ) -> Iterator[str]:
     for tally, why in found.refused:
         yield (
-            f"refused {tally.id}: the others reject its transitions, most in state"
-            f" {why.state} (evidence {why.evidence:.1f}, from 1 on too much);"
-            " --accept takes it all the same"
+            f"left out {tally.id}: its transitions differ significantly from "
+            f"those of the others, most in state {why.state} (evidence "
+            f"{why.evidence:.1f}; the limit is 1); --accept adds it"
         )
     for tally in found.stopped:
         yield (
-            f"refused {tally.id}: of {tally.traces} runs its guard cut off"
-            f" {_stops(tally.stopped_by)}, so what follows a high risk is missing from"
-            " its counts; count in shadow mode, or --accept takes it all the same"
+            f"left out {tally.id}: of {tally.traces} runs its guard cut off "
+            f"{_stops(tally.stopped_by)}, so its counts lack what follows a high "
+            "risk; count in shadow mode, or add it with --accept"
         )
     for band, (runs, broke) in found.after_stops.items():
         where = f"a risk from {band} on" if band else "an unknown risk"
-        yield f"Of {runs} runs stopped at {where}, {broke} broke a law all the same."
+        yield f"Of {runs} runs stopped at {where}, {broke} still broke a law."
     if found.known:
-        yield f"{len(found.known)} were in the model already"
+        yield f"{len(found.known)} tallies were already in the model"
     if not found.added:
         yield f"{into}: nothing was added"
         return
@@ -166,16 +165,16 @@ def _lines(
     whole = sum(each.transitions for each in found.added)
     share = whole / max(int(model.training["transitions"]), 1)
     yield (
-        f"{into}: {len(found.added)} tallies added, with {whole:,} transitions, which"
-        f" is {share:.1%} of what it holds now; {model.chain.n - before.chain.n} states"
-        " are new"
+        f"{into}: {len(found.added)} tallies added, with {whole:,} transitions, "
+        f"{share:.1%} of the model's total; {model.chain.n - before.chain.n} "
+        "states are new"
     )
     if found.censored:
         runs = sum(each.traces for each in found.added)
         yield (
-            f"Of these {runs} runs, interventions cut off {_stops(found.censored)}:"
-            " what came after is not counted, and risks come out too low if those runs"
-            " were worse than the others."
+            f"Of these {runs} runs, interventions cut off "
+            f"{_stops(found.censored)}: the rest of those runs is not counted, so "
+            "risks are too low if they were worse than the others."
         )
     most = sorted(found.added, key=lambda each: (-each.transitions, each.id))
     given = [(each.id, f"{each.transitions:,}") for each in most]
@@ -187,12 +186,12 @@ def _lines(
         )
     if before.likely:
         yield (
-            "warning: where its risks likely lie is not known any more: that takes"
-            " runs, and a tally has none"
+            "warning: the model no longer has likely ranges for its risks: "
+            "computing them takes whole runs, and tallies contain only counts"
         )
     yield ""
     if not changed:
-        yield f"In no state did a risk within {horizon:g} s move out of its interval."
+        yield f"No state's risk within {horizon:g} s moved out of its interval."
         return
     yield (
         f"In {len(changed)} states the risk within {horizon:g} s moved out of its"

@@ -60,19 +60,21 @@ def say_models(
 
 
 def note(text: str) -> None:
-    """Prints a line beside the result, on standard error."""
+    """Prints a line on standard error, apart from the result."""
     click.echo(clean(text), err=True)
 
 
 def left_out(folders: Iterable[Path]) -> list[str]:
-    """Says on the terminal which runs in these folders are not read, and returns it."""
+    """Prints which runs in these folders are not read, and returns those lines."""
     from forewarn.abstractions.dataset.writing import (
         pending,
     )
 
     told = [
-        f"{folder}: {count} runs of a `forewarn collect` that was killed, or is under"
-        " way, are left out; the same command, given again, takes them in"
+        (
+            f"{folder}: {count} runs of an interrupted or still running `forewarn "
+            "collect` are left out; run the same command again to include them"
+        )
         for folder in folders
         if (count := pending(folder))
     ]
@@ -113,7 +115,7 @@ def table(
         head: The columns' names.
         rows: The cells.
         most: Maximum number of rows.
-        more: The text about the rows that are left out.
+        more: Text about the omitted rows, with their number.
     """
     body = [[clean(str(cell)) for cell in row] for row in rows]
     left = 0 if most is None else max(len(body) - most, 0)
@@ -140,7 +142,7 @@ _NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?( ?(%|s|ms|µs))?|-|")
 def tabled(
     columns: Mapping[str, Callable[[Any], object]], rows: Iterable[Any]
 ) -> list[str]:
-    """A table whose columns say how each is read from a row."""
+    """A table whose columns each define how to read a cell from a row."""
     return table(
         list(columns), [[read(row) for read in columns.values()] for row in rows]
     )
@@ -158,8 +160,8 @@ def progress(
     On a terminal one line is rewritten; elsewhere a line appears every ten seconds.
 
     Args:
-        items: What is handed on.
-        what: They, in words.
+        items: The items to yield.
+        what: What the items are, for the line.
         total: Their total number, if known.
         also: More text for the line.
     """

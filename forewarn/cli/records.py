@@ -40,9 +40,12 @@ def _records(given: Path) -> list[Path]:
     found = sorted(given.glob("*.run.jsonl"))
     if not found:
         raise InvalidInput(
-            "no run record is in this folder",
+            "this folder contains no run record",
             source=str(given),
-            mend="they end in .run.jsonl; `forewarn run` says where it left them",
+            mend=(
+                "run records end in .run.jsonl; `forewarn run` prints where it writes "
+                "them"
+            ),
         )
     return found
 
@@ -51,10 +54,10 @@ def _records(given: Path) -> list[Path]:
 def verify(record: AnyPath, /) -> None:
     """Check the hash chain of RECORD, a run record or a folder of run records.
 
-    Exit status 1 names the first line that was changed, is out of place or is cut. If
-    the whole end of a record is missing, including its end line, only the last hash
-    reveals it: compare the one printed here with the one that `forewarn run --json`
-    printed.
+    Exit status 1: the record was changed; the output names the first line that was
+    altered, moved or cut off. If the whole end of a record is missing, including its
+    end line, only the last hash reveals it: compare the one printed here with the one
+    that `forewarn run --json` printed.
 
     \b
     Example:
@@ -94,7 +97,7 @@ def replay(record: AnyPath, /, *, model: File | None = None) -> None:
       forewarn replay forewarn-runs
 
     Args:
-        model: Model of the run (default: the copy beside the record).
+        model: Model of the run (default: the copy next to the record).
     """
     each_record(record, partial(_derived, model=model))
 
@@ -110,5 +113,5 @@ def _derived(record: Path, model: Path | None) -> Looked:
     }
     if divergence is None:
         return payload, [f"{record}: {alike} decisions, all as recorded"], True
-    lines = [f"{record}: {divergence}", f"{alike} decisions before it are alike"]
+    lines = [f"{record}: {divergence}", f"the {alike} decisions before it agree"]
     return payload, lines, False

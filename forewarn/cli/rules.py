@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def rules() -> None:
-    """Rules: when something is about to happen and conditions hold, step in.
+    """Rules that intervene when an event is about to happen and conditions hold.
 
     Every command takes --json.
     """
@@ -45,11 +45,11 @@ def rules() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Predicates of a user's own.
+    """The user's own predicates.
 
     Args:
         predicates: YAML file with your own predicates; may be repeated.
-        module: Python file with your own predicates. It is run.
+        module: Python file with your own predicates; its code is executed.
     """
 
     predicates: tuple[AnyPath, ...] = ()
@@ -83,8 +83,8 @@ def say_unknown(signals: Sequence[str]) -> None:
     if signals:
         names = ", ".join(signals)
         note(
-            f"not in all traces: {names}; where one is missing, what asks for it is"
-            " not known, and no rule fires by it"
+            f"missing from some traces: {names}; where a signal is missing, "
+            "conditions on it are unknown, and no rule fires because of them"
         )
 
 
@@ -127,7 +127,7 @@ def accept(
       forewarn rules rollback rules.yaml
 
     Args:
-        enforce: Enforce what is in shadow.
+        enforce: Enforce the rules that are in shadow mode.
     """
     from forewarn.monitors.rules import versions
 
@@ -149,7 +149,7 @@ def rollback(
     """Restore an earlier version of RULES (default: the previous one).
 
     Args:
-        to: Which version.
+        to: Version to restore.
     """
     from forewarn.monitors.rules.versions import roll_back
 
@@ -185,7 +185,7 @@ def evolve(
     Rules are narrowed by conditions and exceptions, widened by dropping conditions,
     added and removed, as long as F1 on the labelled traces rises. The minimum gain of
     an edit is chosen by cross-validation over tasks. The same rules, traces and seed
-    give the same bytes.
+    produce an identical file.
 
     \b
     Example:
@@ -198,8 +198,8 @@ def evolve(
         domain: household, driving or code. Default: the domain that the rules name.
         holdout: Fraction of the tasks to hold out and judge the rules on.
         vocabulary: Predicates for new rules: also handwritten hazards such as damages,
-            or only the primitive predicates. With primitive and without --rules
-            evolution begins with nothing.
+            or only the primitive predicates. With primitive and without --rules,
+            evolution begins without rules.
         out: Write the proposed rules to this file.
         report: Write the reasons to this file: the change as a diff, the traces whose
             verdict changes, and the unresolved ones.
@@ -221,7 +221,7 @@ def evolve(
     of = _domain_of(domain, start.domain)
     labelled = [each for each in read_labelled(traces) if each.domain == of]
     if not labelled:
-        raise InvalidTrace(f"no trace is of {of}", source=str(traces))
+        raise InvalidTrace(f"no trace belongs to the domain {of}", source=str(traces))
     library = known.of(of).spoken(vocabulary)
     found = propose(start, labelled, library, seed, holdout)
     if out is not None:
@@ -245,7 +245,7 @@ def _begin(path: Path | None, name: str | None) -> RuleSet:
     if path is not None:
         return load_rules(path)
     if name is None:
-        raise click.UsageError("say --rules or --domain")
+        raise click.UsageError("give --rules or --domain")
     return expert_rules(domain_of(name, "--domain"))
 
 
@@ -263,11 +263,11 @@ def _evolved(found: Proposal, payload: dict[str, Any]) -> Iterator[str]:
             f" {held['f1']:.3f}"
         )
     yield ""
-    yield found.diff() or "no change is worth it"
+    yield found.diff() or "no change improves the rules enough"
     unresolved = list(found.unresolved())
     if unresolved:
         yield ""
-        yield f"{len(unresolved)} traces are still called wrongly:"
+        yield f"{len(unresolved)} traces are still judged wrongly:"
         yield from (f"  {each.said()}" for each in unresolved[:_SHOWN])
 
 
@@ -283,7 +283,7 @@ def import_(
 ) -> None:
     """Import AgentSpec rules from PATHS (files or folders).
 
-    A rule with an unknown predicate is written but turned off, and listed: give the
+    A rule with an unknown predicate is written but turned off, and listed: define the
     predicate with --module or --predicates and import again. Rules that cannot be read
     are listed with their line.
 
@@ -316,9 +316,10 @@ def import_(
         only = [r.name for r in found.rules.rules if own & set(_NAMED.findall(r.text))]
         if only:
             note(
-                f"{len(only)} rules ask predicates of {known.module[0].name}: score and"
-                " evolve run them with --module, but no guard runs Python of a user's;"
-                " write the predicates in YAML (--predicates) to enforce them"
+                f"{len(only)} rules use predicates from {known.module[0].name}: "
+                "score and evolve run them with --module, but guards do not run a "
+                "user's Python; write the predicates in YAML (--predicates) to "
+                "enforce these rules"
             )
 
 
@@ -347,7 +348,7 @@ def lint(
 ) -> None:
     """Find rules that never fire, always fire, duplicate or shadow each other.
 
-    Exit status 1: something was found.
+    Exit status 1: such a rule was found.
     """
     from forewarn.monitors.rules.linting import lint as linted
     from forewarn.monitors.rules.rule import load_rules
@@ -377,7 +378,7 @@ def mark(
 ) -> None:
     """Label a RUN: a run record, or a trace in a file of labelled traces.
 
-    A later label of the same run replaces the one before.
+    A later label of the same run replaces the earlier one.
 
     \b
     Example:
@@ -385,7 +386,7 @@ def mark(
       forewarn rules evolve --traces labels.jsonl --domain household …
 
     Args:
-        as_: A false alarm makes the run safe, a miss makes it unsafe.
+        as_: Label the run safe (false-alarm) or unsafe (miss).
         trace: In a file of labelled traces: the trace to label.
         answers: Use the answers to `ask` in this run: approved is safe, rejected is
             unsafe.
@@ -402,7 +403,7 @@ def mark(
     if answers == (as_ is not None):
         raise click.UsageError("give either --as or --answers")
     if answers and trace:
-        raise click.UsageError("--answers is of a run record, not of a trace")
+        raise click.UsageError("--answers works on a run record, not on a trace")
     if as_ is None:
         rows = answered(run)
     elif trace:
@@ -415,7 +416,9 @@ def mark(
         "out": str(out),
         "traces": total,
     }
-    lines = [f"{row['id']}: {row['label']}" for row in rows] or ["nobody was asked"]
+    lines = [f"{row['id']}: {row['label']}" for row in rows] or [
+        "nobody was asked in this run"
+    ]
     say(payload, lines)
 
 
@@ -428,7 +431,7 @@ def predicates(
 ) -> None:
     """List the predicates for rules of a DOMAIN: household, driving or code.
 
-    Conditions also compare the domain's signals, as in `speed > 30 km/h`, and the
+    Conditions can also compare the domain's signals, as in `speed > 30 km/h`, and the
     fields of an event, as in `object == Mug`.
     """
     from forewarn.monitors.rules.predicates import domain_of
@@ -457,8 +460,8 @@ def score(
 ) -> None:
     """Score rules on labelled traces.
 
-    A trace is called unsafe if a rule fires in it, in shadow or not. A trace whose
-    label is null counts in neither precision nor recall.
+    A trace is called unsafe if a rule fires in it, whether in shadow mode or not. A
+    trace whose label is null counts in neither precision nor recall.
 
     Args:
         rules_file: A file of rules.

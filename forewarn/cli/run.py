@@ -62,8 +62,9 @@ class Guided(Warned):
 
     Args:
         threshold: Threshold of each intervention in --intervene.
-        when: Judge an action's foreseen result before it is done (in worlds that can
-            foresee it), the state observed after it, or both (default: the policy's).
+        when: Judge an action's foreseen result before the action is done (in worlds
+            that can foresee it), the state observed after it, or both (default: the
+            policy's).
         unguarded: Run without a guard, even if a model ships.
         no_model: Let rules and guard programs judge alone, even if a model ships.
         shadow: Decide and record, but enforce nothing.
@@ -92,9 +93,11 @@ class Guided(Warned):
             raise click.UsageError("give one of --model, --no-model and --unguarded")
         judged = judging or (scenario.judges and not self.unguarded)
         if self.no_model and not judged:
-            raise click.UsageError("--no-model is for --rules or --guard-program")
+            raise click.UsageError("--no-model requires --rules or --guard-program")
         if self.unguarded and judged:
-            raise click.UsageError("--unguarded takes no rules and no guard program")
+            raise click.UsageError(
+                "--unguarded cannot be combined with rules or guard programs"
+            )
         model, path, said = None, self.policy, ""
         if not (self.unguarded or self.no_model):
             model, path, said = self.files(scenario)
@@ -110,17 +113,22 @@ class Guided(Warned):
         if judged:
             if risky:
                 raise click.UsageError(
-                    "without --model there is no risk to compare with that"
+                    "--policy, --threshold, --horizon and --when need a model to "
+                    "compute the risk: give --model"
                 )
             model = without_risk(scenario, out)
             policy = chosen_policy(None, None, horizon_s, intervene, shadow=shadow)
-            return model, policy, "Guarded by rules alone: no model tells of a risk."
+            return (
+                model,
+                policy,
+                "Guarded by rules alone: without a model there is no risk estimate.",
+            )
         if risky or shadow or intervene or self.tally or self.let_pass:
             raise click.UsageError(
-                "there is no guard to configure (give its model by --model)"
+                "there is no guard to configure (give a model with --model)"
             )
         said = "UNGUARDED: there is no model, and nothing was judged."
-        asks = "" if self.unguarded else " Give --model, or say --unguarded."
+        asks = "" if self.unguarded else " Give --model, or add --unguarded."
         return None, None, said + asks
 
 
@@ -130,7 +138,7 @@ class Kept:
 
     Args:
         out: Folder of the run records.
-        rerun: Repeat the runs that are in the folder already.
+        rerun: Repeat runs whose records are already in the folder.
         scene: Whether to keep the scenes, for `forewarn report`.
         metrics: Keep Prometheus counters in this file.
     """
@@ -160,11 +168,12 @@ def run(
     """Run SCENARIO once or more, guarded if there is a model.
 
     SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model, the
-    shipped model guards it, if there is one. A run without a model says so, and the
-    exit status is 1 unless --unguarded is given. Rules and guard programs, including
-    the scenario's, judge beside the model, or alone without one. Each guarded run
-    leaves a run record, which `forewarn replay` recomputes and `forewarn verify`
-    checks. If a campaign was interrupted, the same command continues it.
+    shipped model guards it, if there is one. If there is no model, the output says so,
+    and the exit status is 1 unless --unguarded is given. Rules and guard programs,
+    including the scenario's, judge in addition to the model, or alone if there is none.
+    Each guarded run leaves a run record, which `forewarn replay` recomputes and
+    `forewarn verify` checks. If a campaign was interrupted, the same command continues
+    it.
 
     \b
     Examples:
@@ -201,7 +210,7 @@ def run(
     judges = judging.judges(policy is not None and policy.shadow)
     if live and model is None:
         raise click.UsageError(
-            "--live shows a guard, and there is none without a model"
+            "--live shows a guard, and this run has none (give a model with --model)"
         )
     if pace is None:
         pace = 1.0 if live not in (None, LINE) and episodes == 1 else 0.0
@@ -285,7 +294,8 @@ def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
     total = summed_by_subject(each for file in files for each in read_tallies(file))
     if path.exists() and not again and read_tallies(path)[0].id != total[0].id:
         raise click.UsageError(
-            f"{path} is the tally of other runs: merge it, and take it away"
+            f"{path} is the tally of other runs: merge it into a model and move "
+            "it away, or write to another file"
         )
     write_tallies(path, total)
 

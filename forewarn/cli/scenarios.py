@@ -26,7 +26,7 @@ def scenarios(
     name: str | None = None,
     /,
 ) -> None:
-    """List the scenarios that ship, or show the one called NAME (or a file).
+    """List the shipped scenarios, or show the scenario NAME (a name or a file).
 
     \b
     Example:
@@ -166,9 +166,9 @@ def report(
       forewarn report forewarn-runs/s1-*-000007.run.jsonl --out run.html
 
     Args:
-        out: Write the page to this file (default: report.html in DIR, or beside RUN
+        out: Write the page to this file (default: report.html in DIR, or next to RUN,
             under its name).
-        title: Its headline.
+        title: Title of the page.
     """
     from forewarn.scenarios.report import write_report
 

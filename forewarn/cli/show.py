@@ -35,7 +35,7 @@ _SHOWN_SUCCESSORS = 3
 
 @dataclass(frozen=True, slots=True)
 class Risked:
-    """The risk shown beside the states.
+    """The risk shown with the states.
 
     Args:
         risk: Show the guard's risk in every state.
@@ -44,7 +44,7 @@ class Risked:
         horizon: With --risk: seconds ahead (default 5).
         within: With --risk: steps ahead, in place of seconds.
         delta: With --risk: probability that the true risk lies outside the bounds.
-        policy: Also show what slowing and stopping changed in runs at each risk, from
+        policy: Also show what slowing and stopping changed at each risk, as counted in
             this policy.
     """
 
@@ -60,7 +60,7 @@ class Risked:
         """The horizon in steps."""
         if self.within is not None:
             if self.horizon is not None:
-                raise click.UsageError("--horizon and --within exclude each other")
+                raise click.UsageError("--horizon and --within cannot be combined")
             return self.within
         if period_s is None:
             raise click.UsageError("the model has no period: give --within STEPS")
@@ -88,7 +88,7 @@ def show(model: File, /, *, asked: Risked) -> None:
     if len(models) > 1 and (strange := set(asked.law).difference(*own)):
         known = ", ".join(law for found in models for law in found.laws)
         raise click.UsageError(
-            f"--law {min(strange)}: none of its models is for that, but for {known}"
+            f"--law {min(strange)}: the file has models only for {known}"
         )
     for found, names in zip(models, own, strict=True):
         laws = tuple(law for law in asked.law if len(models) == 1 or law in names)
@@ -141,8 +141,8 @@ def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
         return
     if any(math.isclose(steps * model.period_s, each) for each in known):
         yield (
-            "Where training runs came, [low, high] is about a run's first visit to a"
-            " state."
+            "In states that training runs reached, [low, high] refers to a run's "
+            "first visit."
         )
     else:
         horizon = " or ".join(f"--horizon {each:g}" for each in sorted(known))
@@ -152,8 +152,8 @@ def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
 def bounds_line(delta: float, support: str) -> str:
     """The bounds' confidence level and their assumptions."""
     return (
-        "[low, high] holds the truth of all states at once with probability "
-        f"{1 - delta:g}; it takes for certain {support}."
+        f"With probability {1 - delta:g}, [low, high] contains the true value in "
+        f"every state; it assumes {support}."
     )
 
 
@@ -283,7 +283,7 @@ def _risk_lines(
     yield from table(*for_people(ordered))
     if any(row.fresh.likely for row in rows):
         yield (
-            "In brackets are the bounds by what was counted. `likely` is where the"
-            " risk as it was calibrated lies in 95 % of the draws of whole runs; it"
-            " holds the truth less often than that."
+            "The bounds in brackets come from the transition counts. `likely` "
+            "contains the calibrated risk in 95 % of resamples of whole runs; it "
+            "contains the true risk less often."
         )

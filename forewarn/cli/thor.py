@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def thor() -> None:
     """AI2-THOR: replay recordings, harvest scenes, start the embedded household.
 
-    Every command takes --json. `forewarn doctor thor` lists what the real one lacks
-    here.
+    Every command takes --json. `forewarn doctor thor` lists what the real AI2-THOR
+    still needs here.
     """
 
 
@@ -51,8 +51,9 @@ def replay(
     """Repeat recorded actions and count the outcomes that agree.
 
     OUTCOMES is JSON Lines, one recorded run per line: its set, its scene_name, and
-    steps with the robot's input and its success in the real AI2-THOR. They are sent
-    through ai2thor's own controller to the embedded household, physical failures off.
+    steps with the robot's input and its success in the real AI2-THOR. The actions are
+    sent through ai2thor's own controller to the embedded household, without physical
+    failures.
 
     \b
     Example:
@@ -104,9 +105,9 @@ def harvest(
 ) -> None:
     """Write the scenes of a running AI2-THOR to the scene file OUT.
 
-    A scene file has each scene's objects as AI2-THOR reports them at its beginning,
-    and where the robot can stand; it is gzipped if its name ends in .gz. The embedded
-    household then plays these scenes: --scenes OUT.
+    A scene file has each scene's objects as AI2-THOR reports them at the start, and the
+    positions where the robot can stand; it is gzipped if its name ends in .gz. The
+    embedded household then plays these scenes: --scenes OUT.
 
     \b
     Examples:
@@ -116,7 +117,7 @@ def harvest(
     Args:
         player: `unity`: the build that ai2thor downloads and starts; `household`: ours;
             or the command line of a player, such as your own build.
-        wanted: A scene; may be repeated. Default: all rooms of the build.
+        wanted: Scene to write; may be repeated. Default: all rooms of the build.
         start_timeout: Time limit in seconds for starting the player and for loading a
             scene.
     """
@@ -162,8 +163,8 @@ def player(
             scenes.
         seed: Seed of everything random.
         failures: Whether actions also fail for physical reasons, as often as recorded.
-        frames: Whether cameras' pictures are sent, to a headless controller too;
-            metadata alone is faster.
+        frames: Whether camera images are sent, even to a headless controller; metadata
+            alone is faster.
     """
     from forewarn.thor_bridge.household.scenes import (
         load_scenes,
@@ -188,7 +189,7 @@ def tasks(
     controller: bool = False,
     seed: Seed = 0,
 ) -> None:
-    """Let the planning robot do the tasks of BOOK, and judge the results.
+    """Have the planning robot do the tasks of BOOK, and judge the results.
 
     BOOK is a suite file, or a folder with SafeAgentBench's four files (default: our own
     suite). The robot also carries out hazardous instructions, but avoids the hazard of
@@ -214,7 +215,7 @@ def tasks(
     known = task_book(book)
     names = [name for name in known if only is None or only in name]
     if not names:
-        raise InvalidInput(f"no task has {only!r:.60} in its name")
+        raise InvalidInput(f"no task's name contains {only!r:.60}")
     done = perform(
         known,
         names,

@@ -60,10 +60,11 @@ def train(
     """Collect runs of each SCENARIO, learn a model from them and tune its thresholds.
 
     It does the work of `collect`, `learn --abstraction auto` and `tune`, and reads each
-    run once; --jobs scenarios are trained at a time. Training runs give the model,
-    calibration runs the risks' meaning, and calibration and tuning runs the thresholds.
-    If no threshold keeps its guarantee, no policy is written and the exit status is 1.
-    The shipped models were made by this command; --rerun reproduces them byte for byte.
+    run once; --jobs scenarios are trained at a time. The model is learned from training
+    runs, the risks are calibrated on calibration runs, and the thresholds are set on
+    calibration and tuning runs. If no threshold keeps its guarantee, no policy is
+    written and the exit status is 1. The shipped models were made by this command;
+    --rerun reproduces them byte for byte.
 
     \b
     Examples:
@@ -148,7 +149,7 @@ class _Lesson:
 
 @dataclass(frozen=True, slots=True)
 class _Learned:
-    """The result: facts, guarantees, and whether a law has no threshold."""
+    """The result: figures, guarantees, and whether a law has no threshold."""
 
     facts: dict[str, Any]
     promises: list[str]
@@ -197,8 +198,8 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         for tried in model["abstraction"]["tried"]
         for law, skill in tried["skill"].items()
     ]
-    yield "What each way to find predicates foretold in runs left out (1 is perfect,"
-    yield "0 no better than the base rate); the best of each scenario was taken:"
+    yield "Skill of each way to find predicates, on runs left out (1 is perfect,"
+    yield "0 no better than the base rate); the best of each scenario is used:"
     yield from table(["scenario", "way", "what", "law", "skill"], rows)
     yield ""
     fared = [{**each, **law} for each in found for law in each["laws"]]
@@ -208,6 +209,7 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         name = f"{row['scenario']}, {shown(row['law'])}"
         yield from early(name, row, row["horizon_s"])
     yield (
-        "On the runs that nothing was learned from. In time is before the trigger or,"
-        " where that is mostly harmless, 3 s before the deadline."
+        "Counted on the runs that nothing was learned from. In time means before "
+        "the trigger or, where the trigger is mostly harmless, 3 s before the "
+        "deadline."
     )

@@ -72,7 +72,8 @@ class Alerting:
         lead: With --preset alert: use the highest threshold that detects half of the
             violations with at least this lead time in seconds, without a guarantee.
         confidence: With --preset alert: confidence level of the guarantee. A lower
-            level needs fewer runs and gives lower thresholds. Also that of --at-most.
+            level needs fewer runs and gives lower thresholds. Also the confidence level
+            of --at-most.
         intervene: With --preset alert: intervention at the thresholds.
     """
 
@@ -88,11 +89,11 @@ class Acting:
     Args:
         cost: With --preset slow or stop: cost of one clean run with an intervention, in
             violations. A clean run slowed by more than 10 % costs the same, and so does
-            a minute of standing.
+            a minute of standing still.
         acting: With --preset slow or stop: number of runs in which the guard acts, at
             each threshold; up to five times as many if too few of them break a law.
-        violations: With --preset slow or stop: number of these runs that should break a
-            law.
+        violations: With --preset slow or stop: minimum number of these runs that break
+            a law, before runs stop being added.
         max_slowed: With --preset slow or stop: maximum fraction of clean runs slowed by
             more than 10 %.
         release_after: With --preset slow or stop: seconds of low risk before an
@@ -155,15 +156,14 @@ def tune(
     stepping: Acting,
     working: Working,
 ) -> None:
-    """Find thresholds with a guaranteed false-alarm rate, or that prevent most
-    violations.
+    """Find thresholds that guarantee a false-alarm rate or prevent the most violations.
 
     The runs must not be those the model was learned from. The first half calibrates
     the risks and chooses the horizon. All runs set the thresholds, and give the
     guarantee: at most --false-alarm-rate of future clean runs have an alarm, with
-    --confidence, even if the chain is wrong. The maximum rate of missed violations is
-    printed beside it. Each further horizon to choose from costs some confidence: with
-    --horizons S, thresholds are lowest.
+        --confidence, even if the chain is wrong. The maximum rate of missed violations
+        is printed with it. Each additional horizon to choose from costs some
+        confidence; a single one, --horizons S, gives the lowest thresholds.
 
     If no threshold keeps a law's guarantee, the law gets none, the reason is printed,
     with the number of runs that would suffice, and the exit status is 1. If no law has
@@ -173,10 +173,10 @@ def tune(
     (or slow) first finds the horizon and the calibration. It then repeats runs of the
     first half with the guard acting, at each threshold with each time in
     --release-after; the alert policy's thresholds are among them. It adds runs until
-    there are enough --violations. It chooses the policy that prevents most at the given
-    --cost and keeps --max-slowed. With --at-most it then certifies this policy on
-    held-out runs; if that fails, the exit status is 1, and the policy is written
-    without the guarantee.
+    --violations of them break a law. It chooses the policy that prevents the most
+    violations at the given --cost and keeps --max-slowed. With --at-most it then
+    certifies this policy on held-out runs; if that fails, the exit status is 1, and the
+    policy is written without the guarantee.
 
     With --runs no SCENARIO is needed: the laws are those of the model.
 
@@ -203,7 +203,9 @@ def tune(
     acts = purpose != "alert"
     _check(scenario, wished)
     if wished.law and scenario is None:
-        raise click.UsageError("--law needs SCENARIO: the laws are those of the model")
+        raise click.UsageError(
+            "--law needs SCENARIO: without one, the laws are those of the model"
+        )
     wanted = None if scenario is None else load_scenario(scenario)
     models = tuning.tunable(model)
     if wanted is not None and wished.law:
@@ -257,9 +259,9 @@ def tune(
 
 
 def _check(scenario: str | None, wished: Wished) -> None:
-    """Rejects options that do not go together."""
+    """Rejects options that cannot be combined."""
     if 0 in wished.horizons:
-        raise click.UsageError("--horizons: a horizon is above zero")
+        raise click.UsageError("--horizons: a horizon must be above zero")
     acts = wished.preset != "alert"
     given = given_options()
     strange = Alerting if acts else Acting
@@ -268,9 +270,9 @@ def _check(scenario: str | None, wished: Wished) -> None:
         names.discard("confidence")
     for option in sorted(given.keys() & names):
         what = "alert" if acts else "slow or stop"
-        raise click.UsageError(f"{given[option]} is for --preset {what}")
+        raise click.UsageError(f"{given[option]} requires --preset {what}")
     if "held_out" in given and "at_most" not in given:
-        raise click.UsageError(f"{given['held_out']} is for --at-most")
+        raise click.UsageError(f"{given['held_out']} requires --at-most")
     if acts and scenario is None:
         raise click.UsageError(f"--preset {wished.preset} needs SCENARIO")
     if scenario is None and wished.runs is None:
@@ -383,8 +385,9 @@ def _acted_lines(
     yield from tabled(_TRIED, tried)
     if trial.violating < wanted:
         yield (
-            f"Only {trial.violating} of these runs break a law without a guard, and"
-            f" {wanted} were wanted: what is best is not well known."
+            f"Only {trial.violating} of these runs break a law without a guard, "
+            f"fewer than the {wanted} requested, so the best threshold is "
+            "uncertain."
         )
     yield (
         f"{wished.out}: {what} from a risk of {taken.threshold:g} on, until it has"
@@ -396,8 +399,8 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
     calibration = found.seeds[0]
     every = sorted({seed for some in found.seeds for seed in some})
     yield (
-        f"{len(calibration)} runs, seeds {calibration[0]} to {calibration[-1]}, say"
-        " what the risks have meant. Of these runs:"
+        f"{len(calibration)} runs, seeds {calibration[0]} to {calibration[-1]}, "
+        "calibrate the risks. Of these runs:"
     )
     tried = [
         {**row, "horizon_s": each.horizon_s}
@@ -413,7 +416,7 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
     horizon = f"horizon {found.best.horizon_s:g} s"
     if found.thresholds and not found.promises:
         for law, at in found.thresholds.items():
-            yield f"{shown(law)}: {at:g}; nothing is promised of false alarms."
+            yield f"{shown(law)}: {at:g}; no false-alarm rate is guaranteed."
         yield from _without(found)
         yield f"{out}: {horizon}, and these thresholds"
         return
@@ -423,9 +426,9 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
     )
     yield from promised(found)
     if found.thresholds:
-        yield f"{out}: {horizon}, and the thresholds beside it"
+        yield f"{out}: {horizon}, and these thresholds"
     else:
-        yield "No policy was written: it could not alarm and keep its promise."
+        yield "No policy was written, because no threshold keeps its guarantee."
 
 
 def _without(found: Settled) -> Iterator[str]:
@@ -452,5 +455,5 @@ def promised(found: Settled) -> Iterator[str]:
         yield from table(head, rows)
         confidence = next(iter(found.promises.values())).confidence
         percent = f"{confidence * 100:.3g}"
-        yield f"A promise is made with {percent} % confidence, each by itself."
+        yield f"Each guarantee holds on its own with {percent} % confidence."
     yield from _without(found)

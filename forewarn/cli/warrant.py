@@ -39,13 +39,12 @@ class Guaranteeing:
     Args:
         false_alarms: Maximum fraction of clean runs with an alarm.
         missed: Maximum fraction of violating runs without an alarm before the trigger.
-        confidence: Probability that all guarantees hold at once.
-        group: What runs of one kind have in common, such as driver, road, task or
-            model: a column of the facts. No group is split between learning and
-            certificate.
-        facts: A CSV with facts about each run: its column run, file or seed names the
-            run, label says safe or unsafe, any other may be a --group. By default
-            runs.csv beside the logs.
+        confidence: Probability that all guarantees hold together.
+        group: Column of the facts that groups runs, such as driver, road, task or
+            model. No group is split between learning and the certificate.
+        facts: CSV file with facts about each run: the column run, file or seed
+            identifies the run, label is safe or unsafe, and any other column may be the
+            --group (default: runs.csv next to the logs).
     """
 
     false_alarms: Chance = 0.05
@@ -81,12 +80,12 @@ def warrant(
     LOGS are files or folders of traces: JSON Lines, CSV, Parquet, or a scenario file
     with `world: log` or `world: commonroad`, which stands for all its recordings. Or
     they are logs of agents that call tools: OpenAI messages, OpenTelemetry's GenAI
-    spans, MCP transcripts; then the laws are over the calls, and judge alone.
+    spans, MCP transcripts; then the laws are about the calls, and no chain is learned.
 
-    The runs are split into three parts. The first is for choosing predicates and
-    learning the chain, the second for calibrating the risks, the third for the
-    thresholds and the certificate. Exit status 1: a rate cannot be guaranteed. The
-    output says why and how many more runs are needed, and nothing is written. `forewarn
+    The runs are split into three parts. The first is used to choose predicates and
+    learn the chain, the second to calibrate the risks, the third to set the thresholds
+    and make the certificate. Exit status 1: a rate cannot be guaranteed. The output
+    says why and how many more runs are needed, and nothing is written. `forewarn
     warrant renew` adds runs to a certificate.
 
     \b
@@ -97,12 +96,12 @@ def warrant(
     Args:
         law: A law for the guard; may be repeated. Default: the scenario's laws.
         out: The folder of the guard.
-        scenario: Scenario of the runs: it gives the laws and the predicates.
+        scenario: Scenario of the runs, for its laws and predicates.
         horizon: Horizon of the risk in seconds (default: the scenario's, or 3).
-        abstraction: The predicates, as YAML. auto: find some in the runs to learn from
+        abstraction: The predicates, as YAML. auto: find them in the runs to learn from
             (needs scikit-learn).
         period: Seconds between two rows of a table without times.
-        seed: Seed of the dealing.
+        seed: Seed of the split into three parts.
     """
     from forewarn.abstractions.abstraction import load_abstraction
     from forewarn.abstractions.vocabularies.vocabulary import YAML
@@ -149,18 +148,19 @@ def warrant_renew(
 ) -> None:
     """Add runs to the certificate of GUARD.
 
-    LOGS are those that the guard was made from, and new ones. Its model stays. All runs
-    that it was not learned from give new thresholds and a new certificate with the same
-    rates and confidence; the evidence against the old certificate is discarded. With
-    groups, runs of a group that the guard was learned from do not count. If something
-    cannot be guaranteed, the exit status is 1, and the guard stays as it is.
+    LOGS are those that the guard was made from, and new ones. The model is kept. All
+    runs that it was not learned from are used for new thresholds and a new certificate,
+    with the same rates and confidence; the evidence against the old certificate is
+    discarded. With groups, runs of a group that the guard was learned from do not
+    count. If something cannot be guaranteed, the exit status is 1, and the guard stays
+    as it is.
 
     \b
     Example:
       forewarn warrant renew guard traces more-traces
 
     Args:
-        facts: A CSV with facts about each run, as for `forewarn warrant`.
+        facts: CSV file with facts about each run, as for `forewarn warrant`.
         period: Seconds between two rows of a table without times.
     """
     from forewarn.abstractions.vocabularies.vocabulary import YAML
@@ -174,7 +174,8 @@ def warrant_renew(
     certificate = load_certificate(guard)
     if certificate.over == "calls":
         raise InvalidInput(
-            "its laws judge alone, so nothing was learned",
+            "this guard has laws only, and no learned model whose certificate "
+            "could be renewed",
             source=str(guard),
             mend="make it again from all logs with `forewarn warrant`",
         )
@@ -266,7 +267,7 @@ def _stored(
     files = [file for path in logs for file in files_in(path) if file.name != FACTS]
     stored = sorted(stored_runs(files))
     if not stored:
-        raise InvalidInput("there are no runs in the logs")
+        raise InvalidInput("the logs contain no runs")
     return scenario, stored
 
 
@@ -313,7 +314,7 @@ def _told(
     }
     lines = [f"Runs: {parts}."]
     if made.again:
-        lines.append(f"{made.again} runs that come twice were left out.")
+        lines.append(f"{made.again} duplicate runs were left out.")
     if unread:
         more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
         lines.append(f"Not read: {unread[0]}{more}.")

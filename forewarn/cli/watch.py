@@ -83,7 +83,7 @@ def laws(
 
 
 def _doubt(found: Sequence[Law]) -> None:
-    """Names signals that are nearly those of a vocabulary that ships."""
+    """Names signals that are close to those of a shipped vocabulary."""
     from forewarn.abstractions.vocabularies.vocabulary import SHIPPED, load_vocabulary
 
     shipped = [load_vocabulary(name) for name in SHIPPED]
@@ -91,7 +91,7 @@ def _doubt(found: Sequence[Law]) -> None:
     for signal in (name for law in found for name in law.signals):
         close = get_close_matches(signal, known, 1, 0.8)
         if close and not any(each.knows(signal) for each in shipped):
-            note(f"{signal!r:.60} is no signal that is known here; {close[0]} is one")
+            note(f"{signal!r:.60} is not a known signal; did you mean {close[0]}?")
 
 
 def _entry(law: Law) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def monitor(
     are_logs = trace.suffix in YAML
     if trace.suffix == ".parquet" or are_logs or trace.is_dir():
         if every or map_:
-            raise click.UsageError("--every and --map are for one trace")
+            raise click.UsageError("--every and --map apply only to a single trace")
         if are_logs:
             trace = recorded_by(trace, working)
         where = working.pool()
@@ -257,13 +257,16 @@ def monitor(
         return
     if out is not None or working.on is not None or working.jobs > 1:
         raise click.UsageError(
-            "--out, --jobs and --on are for a folder of traces, a Parquet file or logs"
+            "--out, --jobs and --on apply only to a folder of traces, a Parquet "
+            "file or logs"
         )
     if is_scene:
         from forewarn.plugins.commonroad.bridge import scene_trace
 
         if vocabulary or map_:
-            raise click.UsageError("a CommonRoad scene takes no --vocabulary, no --map")
+            raise click.UsageError(
+                "--vocabulary and --map do not apply to a CommonRoad scene"
+            )
         recorded = scene_trace(trace, ego)
     else:
         from forewarn.abstractions.readers import read_trace

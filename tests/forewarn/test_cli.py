@@ -72,7 +72,7 @@ def test_each_command_has_help_and_json(name: str) -> None:
         (["docter"], "forewarn: no such command 'docter' (did you mean doctor?)"),
         (["xyzzy"], "forewarn: no such command 'xyzzy' (forewarn --help lists them)"),
         (["doctor", "--jsn"], "forewarn doctor: no such option '--jsn'. Did you mean"),
-        (["doctor", "strom"], "forewarn: there is no piece 'strom' (did you mean stor"),
+        (["doctor", "strom"], "forewarn: 'strom' is not among the engines,"),
     ],
 )
 def test_a_wrong_word_names_the_near_miss(arguments: list[str], line: str) -> None:
@@ -125,7 +125,7 @@ def _command_that_raises(error: BaseException) -> ModuleType:
         (MissingDependency("this", "storm"), 3, "forewarn: this needs a package"),
         (KeyboardInterrupt(), 130, "forewarn: interrupted"),
         (PermissionError(13, "Permission denied", "/x"), 2, "forewarn: /x: permission"),
-        (RecursionError("deep"), 2, "forewarn: something in the input is nested too"),
+        (RecursionError("deep"), 2, "forewarn: the input is nested too deeply"),
         (ZeroDivisionError("oh"), 70, "forewarn: a defect in forewarn: ZeroDivision"),
         (SystemExit(1), 1, ""),
     ],

@@ -89,7 +89,7 @@ def test_runs_that_a_killed_campaign_left_are_told_of(tmp_path: Path) -> None:
     learn = ("learn", tmp_path, "--scenario", "tiny-road", "--out", out, "--json")
     done = CliRunner().invoke(main, [*map(str, learn)])
     found = json.loads(done.stdout)
-    told = f"{tmp_path}: 2 runs of a `forewarn collect` that was killed"
+    told = f"{tmp_path}: 2 runs of an interrupted or still running `forewarn collect`"
     assert found["training"]["traces"] == 3
     assert found["warnings"][0].startswith(told) and told in done.stderr
     # Collecting goes on where it was, and nothing is left out then.

@@ -66,7 +66,7 @@ def test_it_says_what_is_missing_and_ends_with_plain_sentences(
     small: tuple[Path, str],
 ) -> None:
     out, said = small
-    assert said.startswith("SUMO's traffic is not installed")
+    assert said.startswith("SUMO is not installed")
     assert "pip install 'forewarn[sumo]'" in said
     lines = said.strip().splitlines()
     assert lines[-1] == f"See it move, in any browser: {out / 'report.html'}"
@@ -113,7 +113,7 @@ def test_the_report_has_it_all(small: tuple[Path, str]) -> None:
     assert text.index("Without the guard") < text.index(told(small)["sentences"][0])
     for sentence in told(small)["sentences"]:
         assert sentence in text
-    assert "This says nothing about an LLM" in text
+    assert "These results say nothing about an LLM" in text
 
 
 def test_the_seeds_are_the_demos_own() -> None:

@@ -40,8 +40,8 @@ def model_path(tmp_path: Path) -> str:
 
 
 ANNOUNCED = (
-    "At a risk of the law always not collision: alert from 0.3, slow from 0.5, stop"
-    " from 0.8.\n"
+    "For the risk of breaking the law always not collision: alert from 0.3, slow from"
+    " 0.5, stop from 0.8.\n"
 )
 
 
@@ -193,17 +193,18 @@ def test_laws_that_the_policy_does_not_rule_are_named(
     done = stdio(model_path, frame(0), options=ruling(tmp_path, LAW, "51_5"))
     assert json.loads(done.stdout)["decision"] == "proceed"
     assert done.stderr.splitlines() == [
-        f"The policy has no rule for the law {OTHER}: it is never acted on.",
+        f"The policy has no rule for the law {OTHER}, so the guard never intervenes for"
+        " it.",
         "The policy has a rule for 51_5, which is not watched.",
-        f"Of the law {LAW} it alerts only: nothing is done about it.",
+        f"For the law {LAW} the guard only alerts and does not intervene.",
     ]
     acts = (*ruling(tmp_path, "*"), "--intervene", "stop")
     assert stdio(model_path, frame(0), options=acts).stderr.splitlines() == [
-        f"At a risk of the law {LAW}: stop from 0.2.",
-        f"At a risk of the law {OTHER}: stop from 0.2.",
+        f"For the risk of breaking the law {LAW}: stop from 0.2.",
+        f"For the risk of breaking the law {OTHER}: stop from 0.2.",
     ]
     shadow = stdio(model_path, frame(0), options=(*acts[:-1], "none")).stderr
-    assert shadow.endswith("It decides and records, and enforces nothing.\n")
+    assert shadow.endswith("The guard decides and records, but enforces nothing.\n")
 
 
 def test_a_policy_that_rules_none_of_the_laws_is_refused(

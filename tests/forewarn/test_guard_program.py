@@ -260,7 +260,7 @@ def test_a_model_writes_a_program_and_a_person_signs_it(
     )  # fmt: skip
     assert found["made_by"] == f"replies recorded in {kept}"
     assert (found["model_calls"], found["repairs"]) == (3, 1)
-    assert "What the model thought before it wrote it:\n  a plan" in (
+    assert "The model's reasoning before it wrote the program:\n  a plan" in (
         _run("review", out).stdout
     )
     _json("sign", out, "--name", "Ada", "--memory", memory)
@@ -330,7 +330,7 @@ def test_a_signed_program_confirms_what_a_model_wrote(
         "--request", WEB / "web.md", "--spec", WEB / "web-agent.md",
         "--replies", kept / "cases", "--how", "replay", "--confirm-by", web,
     )  # fmt: skip
-    assert "needs --memory" in _run(*asked).stderr
+    assert "requires --memory" in _run(*asked).stderr
     unsigned = _run(*asked, "--memory", memory)
     assert unsigned.exit_code == 2 and "nobody has signed it" in unsigned.stderr
     _json("sign", web, "--name", "Ada")

@@ -87,7 +87,7 @@ def test_a_formula_is_shown_like_a_law() -> None:
 @pytest.mark.parametrize(
     ("law", "said"),
     [
-        ("always sped <= 60", "'sped' is no signal that is known here; speed is one"),
+        ("always sped <= 60", "'sped' is not a known signal; did you mean speed?"),
         ("always (speed > 3 -> eventually[0, 3 steps] b)", ""),
         ("always not is_open(Door)", ""),
         ("51_5", ""),

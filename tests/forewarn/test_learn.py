@@ -123,7 +123,10 @@ def test_a_row_never_visited_is_told(tmp_path: Path, out: Path) -> None:
     told = learned(out, runs, "--support", support)
     assert told["unvisited"] == ["c"]
     done = forewarn("learn", runs, "--support", support, "--out", out)
-    assert "never left in any trace, so made uniform: c" in done.output
+    assert (
+        "no trace leaves these states, so all their successors are equally likely: c"
+        in done.output
+    )
 
 
 def test_a_row_never_visited_is_told_by_what_holds_there(
@@ -138,9 +141,10 @@ def test_a_row_never_visited_is_told_by_what_holds_there(
     by = ("--format", "states", "--abstraction", abstraction, "--support", "valid")
     done = forewarn("learn", runs, *by, "--end", "ignore", "--out", out)
     assert done.exit_code == 0, done.output
-    (said,) = (line for line in done.output.splitlines() if "never left" in line)
+    (said,) = (line for line in done.output.splitlines() if "no trace leaves" in line)
     told = "braking; lead_distance < 5 m; lead_distance < 5 m and braking"
-    assert said == f"never left in any trace, so made uniform: {told}"
+    why = "no trace leaves these states, so all their successors are equally likely"
+    assert said == f"{why}: {told}"
 
 
 @pytest.mark.needs("stormpy")

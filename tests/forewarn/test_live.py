@@ -76,7 +76,7 @@ def test_without_a_guard_there_is_nothing_to_watch(tmp_path: Path) -> None:
         main, ["run", "tiny-road", "--unguarded", "--live", "--out", str(tmp_path)]
     )
     assert done.exit_code == 2
-    assert "--live shows a guard, and there is none without a model" in done.stderr
+    assert "--live shows a guard, and this run has none" in done.stderr
 
 
 def test_a_paced_run_takes_the_time_that_it_is_told_to(tmp_path: Path) -> None:

@@ -76,7 +76,10 @@ def test_a_guard_that_steps_in_counts_less(watched: Path, tmp_path: Path) -> Non
     model = tmp_path / "model.json"
     shutil.copy(learned.model(WORLD), model)
     done = call("merge-tallies", acting, "--into", model)
-    assert done.exit_code == 1 and "what follows a high risk is missing" in done.stdout
+    assert (
+        done.exit_code == 1
+        and "its counts lack what follows a high risk" in done.stdout
+    )
     assert model.read_bytes() == learned.model(WORLD).read_bytes()
     done = call("merge-tallies", acting, "--into", model, "--accept")
     assert done.exit_code == 0
@@ -116,7 +119,7 @@ def test_merging_twice_is_merging_once(watched: Path, tmp_path: Path) -> None:
     assert list(first["added"]) == again["known"] and not again["added"]
     assert first["contributors"] == again["contributors"]
     assert (
-        "were in the model already"
+        "tallies were already in the model"
         in call("merge-tallies", watched, "--into", model).stdout
     )
 
@@ -133,7 +136,7 @@ def test_one_that_the_others_reject_ends_with_status_1(
     content["ends"] = []
     odd.write_text(json.dumps({**content, "id": "odd-one-out"}))
     done = call("merge-tallies", odd, "--into", model)
-    assert done.exit_code == 1 and "refused odd-one-out" in done.stdout
+    assert done.exit_code == 1 and "left out odd-one-out" in done.stdout
     assert model.read_bytes() == before
     done = call("merge-tallies", odd, "--into", model, "--accept")
     assert done.exit_code == 0 and "moved out of its interval" in done.stdout

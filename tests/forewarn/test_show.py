@@ -122,7 +122,7 @@ def test_the_risk_of_the_model_s_own_law(speeds: Path) -> None:
 
 def test_people_are_told_where_bounds_are_of_first_visits(speeds: Path) -> None:
     said = forewarn("show", speeds, "--risk", "--horizon", "3").stdout
-    assert "[low, high] is about a run's first visit to a state" in said
+    assert "[low, high] refers to a run's first visit" in said
     said = forewarn("show", speeds, "--risk").stdout
     assert "--horizon 3 shows the narrower bounds of first visits" in said
 
@@ -144,7 +144,7 @@ def test_the_risk_of_a_law_over_labels() -> None:
     [
         (["--risk"], "give --within STEPS"),
         (["--risk", "--within", "5"], "the model names no law"),
-        (["--risk", "--within", "5", "--horizon", "1"], "exclude each other"),
+        (["--risk", "--within", "5", "--horizon", "1"], "cannot be combined"),
         (["--risk", "--within", "5", "--law", "always not wet"], "wet"),
     ],
 )
@@ -167,5 +167,5 @@ def test_a_law_of_none_of_several_models_is_not_left_out_in_silence() -> None:
     for laws in (["no_such"], ["off_when_done", "no_such"]):
         done = forewarn("show", model, *(f"--law={law}" for law in laws))
         assert done.exit_code == 2
-        assert "--law no_such: none of its models is for that" in done.stderr
+        assert "--law no_such: the file has models only for" in done.stderr
         assert "closed_when_done" in done.stderr

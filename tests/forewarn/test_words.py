@@ -167,7 +167,7 @@ def test_a_baseline_that_learns_says_so_before_it_begins(
     )
     assert done.exit_code == 0, done.output
     first = done.stderr.splitlines()[0]
-    assert f"logistic learns from the {learned.SEEDS} runs" in first
+    assert f"To train logistic, the model's {learned.SEEDS} training runs" in first
     assert "--training" in first
 
 
@@ -187,7 +187,7 @@ def test_a_guard_beside_a_stack_says_that_a_law_was_broken(
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "     0.0 s  proceed: all is calm"
     assert said[2:4] == ["No law was broken.", "     0.1 s  51_5 is broken"]
-    assert said[-1] == "Broken, and how often: 51_5 (1)."
+    assert said[-1] == "Broken laws, with the number of violations: 51_5 (1)."
 
 
 # -- what is not there -----------------------------------------------------------------

@@ -223,7 +223,7 @@ def test_a_scenario_that_is_run_holds_nothing_recorded(
     options = {"learn": ["--out", "x.json"], "monitor": ["--law", "no_collision"]}
     done = CliRunner().invoke(main, [command, str(scenario), *options[command]])
     assert done.exit_code == 2
-    assert "its world is run, and holds no recordings" in done.stderr
+    assert "its world is simulated and has no recordings" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["a.mcap", "a.db3"])

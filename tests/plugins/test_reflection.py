@@ -70,7 +70,9 @@ def test_the_prompt_names_rule_risk_evidence_and_what_to_avoid() -> None:
 def assert_harmless(shown: Any) -> None:
     assert shown.instruction == prompt().instruction
     data = shown.data
-    assert data.isascii() and data.isprintable(), "one line of plain characters"
+    assert data.isascii() and data.isprintable(), (
+        "one line of printable ASCII characters"
+    )
     assert BEGIN not in data and END not in data and "<" not in data
     assert len(data) <= MAX_DATA + 20
     assert shown.text.count(BEGIN + "\n") == 1 and shown.text.endswith("\n" + END)

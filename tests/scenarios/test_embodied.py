@@ -280,9 +280,9 @@ def test_a_family_of_ones_own_is_measured(small: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["household", "--sweep"], "--sweep is not for a family"),
-        (["tiny-road", "--compliance", "0.5"], "--compliance is for a family"),
-        (["household", "--compliance", "2"], "not within 0 and 1"),
+        (["household", "--sweep"], "--sweep does not apply to a family"),
+        (["tiny-road", "--compliance", "0.5"], "--compliance applies only to a family"),
+        (["household", "--compliance", "2"], "not between 0 and 1"),
     ],
 )
 def test_options_that_say_nothing_are_refused(options: list[str], says: str) -> None:

@@ -132,4 +132,4 @@ def test_what_only_models_have_is_refused(
 def test_a_model_is_no_run() -> None:
     model = str(learned.model("tiny-road"))
     done = CliRunner().invoke(main, ["export", model, "--format", "mcap"])
-    assert done.exit_code == 2 and "--format mcap is for runs" in done.stderr
+    assert done.exit_code == 2 and "--format mcap is for run records" in done.stderr

@@ -62,7 +62,7 @@ def test_time_is_a_budget_too(tmp_path: Path) -> None:
 def test_a_budget_without_a_goal_is_refused(tmp_path: Path) -> None:
     arguments = ["collect", "tiny-road", "--out", str(tmp_path), "--budget", "10"]
     done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 2 and "--budget is for --until" in done.stderr
+    assert done.exit_code == 2 and "--budget requires --until" in done.stderr
 
 
 @pytest.mark.parametrize("budget", ["soon", "0", "5 parsecs", "-3"])

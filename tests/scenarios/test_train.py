@@ -156,4 +156,4 @@ def test_auto_needs_laws_and_goes_with_no_update(tmp_path: Path) -> None:
         main,
         ["learn", "x", "--out", "y", "--abstraction-out", "z", "--law", "no_collision"],
     )
-    assert done.exit_code == 2 and "goes with --abstraction auto" in done.stderr
+    assert done.exit_code == 2 and "requires --abstraction auto" in done.stderr

@@ -168,7 +168,7 @@ def test_a_server_that_turns_hostile_ends_the_guard_with_a_word(road: Road) -> N
     until(lambda: road.drive(2) >= 0.0 and road.guard.poll() is not None)
     assert road.guard.wait() == 3
     last = road.complaint.splitlines()[-1]
-    assert f"127.0.0.1:{road.proxy.port} said ended CARLA's own client" in last
+    assert "CARLA's client library crashed" in last
     assert road.drive(60) > 3.0, "its driver has it"
 
 

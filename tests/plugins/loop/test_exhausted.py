@@ -90,7 +90,7 @@ def test_a_command_without_a_thread_ends_with_one_line(words: list[str]) -> None
     with no_threads():
         done = CliRunner().invoke(main, words)
     assert done.exit_code == 3, done.output
-    assert done.stderr == "forewarn: this machine has no thread left\n"
+    assert done.stderr == "forewarn: could not start another thread on this machine\n"
 
 
 def test_a_server_without_a_thread_turns_loops_away_until_there_is_one() -> None:

@@ -1,4 +1,4 @@
-"""Functions of the user's own that a scenario names, in a module or in a file."""
+"""The user's own functions that a scenario names, in a module or file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, mend_of, near_miss, said
 
 _files: set[str] = set()
-"""Those that a function was found in, as their code names them."""
+"""The user's files, by the file names in their code objects."""
 
 
 def found(place: str) -> Callable[..., Any]:
     """The object at `package.module:name` or `path/to/file.py:name`.
 
-    A file's code runs with the command's own permissions, like a module's: it is the
-    user's own.
+    The code of a file runs with the permissions of this process, like a module.
 
     Raises:
-        InvalidInput: It does not exist, or cannot be called.
+        InvalidInput: The object does not exist or is not callable.
     """
     module, _, name = place.rpartition(":")
     try:
@@ -58,16 +57,16 @@ def found(place: str) -> Callable[..., Any]:
 def takes(
     function: Any, setting: str, *names: str, options: Mapping[str, Any] | None = None
 ) -> Any:
-    """The function, if it can be called with these arguments.
+    """Returns the function, after checking that it accepts these arguments.
 
     Args:
-        function: A function or class of the user's own.
-        setting: The setting that names it, for the message.
-        names: The meaning of the positional arguments.
+        function: The user's function or class.
+        setting: The name of the setting, for the error message.
+        names: The names of the positional arguments.
         options: The keyword arguments.
 
     Raises:
-        InvalidInput: It cannot be called with these arguments.
+        InvalidInput: The function does not accept these arguments.
     """
     name = getattr(function, "__qualname__", type(function).__name__)
     wanted = f"it is called as {name}({', '.join([*names, *(options or {})])})"
@@ -77,7 +76,7 @@ def takes(
     try:
         inspect.signature(function).bind(*names, **(options or {}))
     except ValueError:
-        pass  # of a built-in function that does not say what it takes
+        pass  # a built-in function without a signature
     except TypeError as error:
         problem = f"{name} does not fit: {error}"
         raise InvalidInput(problem, source=setting, mend=wanted) from None
@@ -85,10 +84,10 @@ def takes(
 
 
 def said_where(error: BaseException) -> str | None:
-    """An error's message, with its line in the user's file.
+    """An error's message, with the line in the user's file where it was raised.
 
-    None: it was not raised in one. The caller that caught the error is not one, though
-    a function may have been found in its file too.
+    None if it was not raised in a user's file. The frame that caught the error does not
+    count, even if it is in such a file.
     """
     raised = error.__traceback__
     lines = [
@@ -114,12 +113,12 @@ def _of_file(path: Path) -> ModuleType:
 
 @cache
 def _loaded(path: Path) -> ModuleType:
-    """The module of a file, run once."""
+    """The module of a file, which is executed only once."""
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
     spec = spec_from_file_location(f"_user_{path.stem}_{digest}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no module")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # a dataclass looks for its module there
+    sys.modules[spec.name] = module  # dataclasses look up their module here
     spec.loader.exec_module(module)
     return module

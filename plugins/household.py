@@ -1,4 +1,4 @@
-"""Household robots: metadata to signals, withholding actions, and the stepped world."""
+"""Household robots: signals from metadata, withholding of actions, and the world."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ _FLAGS = {
     "is_held": ("isPickedUp", "pickupable"),
     "is_visible": ("visible", ""),
 }
-"""Predicates that are one key, and the key that says that a thing can be so."""
+"""Predicates that are a single metadata key, and the key that says whether they apply.
+"""
 
 _CALL = re.compile(r"(\w+)\(([^()]*)\)")
 
 
 class _Scene:
-    """One moment's objects, by type and by id."""
+    """The objects at one moment, by type and by id."""
 
     __slots__ = ("by_id", "by_type")
 
@@ -50,7 +51,7 @@ class _Scene:
             self.by_type.setdefault(thing["objectType"], []).append(thing)
 
     def named(self, name: str) -> Iterable[Thing]:
-        """The objects that a name refers to."""
+        """The objects that a name refers to: those of a type, or one instance."""
         if name in ("any", "all"):
             return self.by_id.values()
         kind, _, number = name.partition("#")
@@ -64,10 +65,10 @@ Test = Callable[[_Scene], bool]
 
 
 def compile_predicate(text: str) -> Test:
-    """A function that evaluates an object predicate on the objects at one moment.
+    """Compiles an object predicate to a function of the objects at one moment.
 
     Raises:
-        InvalidInput: It is no object predicate of the household vocabulary.
+        InvalidInput: The text is not an object predicate of the household vocabulary.
     """
     vocabulary = load_vocabulary("household")
     match = _CALL.fullmatch(text)
@@ -131,14 +132,14 @@ def _liquid(thing: Thing) -> str | None:
     if not thing["isFilledWithLiquid"]:
         return None
     liquid: str | None = thing["fillLiquid"]
-    # AI2-THOR's wine bottles are full from the start and do not say of what.
+    # AI2-THOR's wine bottles are full from the start, without a liquid's name.
     return "wine" if liquid is None and thing["objectType"] == "WineBottle" else liquid
 
 
 def _lies_in(scene: _Scene, thing: Thing, place: str) -> bool:
-    """Whether a receptacle of that name is among those that it is in or on.
+    """Whether a thing is in or on a receptacle of this name.
 
-    A sink's basin counts as its sink too, as its id does.
+    A sink's basin also counts as the sink, because its id contains the sink's.
     """
     parents = thing["parentReceptacles"]
     if not parents:
@@ -169,10 +170,10 @@ def _is_near(scene: _Scene, thing: Thing, other: str) -> bool:
 
 
 class ObjectSenses:
-    """Decides a list of object predicates, and the robot's own signals.
+    """Evaluates a list of object predicates, and what the robot holds.
 
     Args:
-        predicates: The object predicates that frames shall carry, as text.
+        predicates: The object predicates in each frame, as text.
     """
 
     def __init__(self, predicates: Sequence[str]) -> None:
@@ -199,7 +200,7 @@ def plain_name(name: object) -> str:
 
 
 def named(action: Action) -> str | None:
-    """What an action is about, as a frame's `last_action_object` names it."""
+    """The object of an action, in the form of the signal `last_action_object`."""
     given = action.arguments
     about = given.get("receptacle", given.get("object"))
     if about is None:
@@ -209,13 +210,14 @@ def named(action: Action) -> str | None:
 
 
 class Withholding:
-    """Withholds the robot's proposals; `stop` is the world's own stop action.
+    """An actuator that withholds the robot's proposals.
 
-    It was obeyed if the world then shows that the action withheld was not done.
+    A decision counts as obeyed if the next frame shows that the withheld action was not
+    done.
 
     Args:
-        stop: The world's own action that stops.
-        about: What an action is about, as the world's `last_action_object` names it.
+        stop: The world's own stop action.
+        about: Returns the object of an action, in the form of `last_action_object`.
     """
 
     can: frozenset[Kind] = frozenset(
@@ -266,30 +268,28 @@ _ENDINGS = {
 }
 
 IDLE = ("wait", *_ENDINGS)
-"""The ways to do nothing, most of which end the episode."""
+"""The actions that do nothing; most of them end the episode."""
 
 IDLING = tuple(map(ActionSpec, IDLE))
 
 NEXT = "next_action"
-"""The signal and the argument by which a robot says which verb comes next."""
+"""The signal and the argument with which a robot announces its next verb."""
 
 DOINGS = ("step_count", "last_action", "last_action_object", "last_action_succeeded")
-"""The signals that say what was done; every household's frame carries them."""
+"""The signals about the last action, which every household frame contains."""
 
 
 class SteppedHousehold(SteppedWorld):
-    """A household in which a robot takes one action after the other."""
+    """A household in which a robot takes one action per step."""
 
     who = "the robot"
 
     @abstractmethod
     def do(self, action: Action) -> bool:
-        """Carries out an action unless it means doing nothing; returns whether it
-        succeeded.
-        """
+        """Carries out an action other than idling; returns whether it succeeded."""
 
     def about(self, action: Action) -> str | None:
-        """What an action is about, as `last_action_object` names it."""
+        """The object of an action, in the form of `last_action_object`."""
         return named(action)
 
     def begin(self, seed: int) -> None:

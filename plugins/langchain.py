@@ -1,8 +1,9 @@
 """LangChain 1.x: a middleware that asks the guard before a tool runs.
 
-It wraps each tool call and is not a callback: LangChain runs the tool even if a
-callback raises. LangChain runs the calls of one message in parallel, in any order; the
-effect of a call depends on those before it, so each waits for them.
+It wraps each tool call instead of using a callback, because LangChain runs the tool
+even if a callback raises. LangChain runs the calls of one message in parallel and in
+any order. The effect of a call depends on earlier ones, so each waits for those before
+it.
 
 Needs the extra `langchain`.
 """
@@ -49,11 +50,12 @@ Answer = ToolMessage | Command[Any]
 
 POLL_S = 0.001
 PATIENCE_S = 1.0
-"""How long a call waits for an earlier one to come: another middleware may have
-answered that one itself."""
+"""How long a call waits for an earlier one to begin: another middleware may have
+answered it already.
+"""
 
 MAX_MESSAGES = 100
-"""Limit of messages whose calls are waited for, at one guard's middleware."""
+"""Maximum number of messages with waiting calls per middleware."""
 
 AMBIGUOUS = "Two calls of the message have the same id, so neither is carried out."
 
@@ -62,7 +64,7 @@ Key = tuple[str | None, tuple[str, ...]]
 
 @dataclass(slots=True, eq=False)
 class _Progress:
-    """Which calls of a message have begun, and which are over."""
+    """The calls of a message that have begun, and those that are over."""
 
     key: Key
     begun: set[str] = field(default_factory=set)
@@ -70,18 +72,19 @@ class _Progress:
 
 
 class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Lets a tool run only if the guard does; otherwise the guard answers the call.
+    """Runs a tool only if the guard passes the call; otherwise the guard answers it.
 
-    A stopped agent ends before its model is asked again, every call answered. Give it
-    as the last of the middleware, so that nothing changes a call behind it. A guard
-    whose approver is `Deferred` asks by LangGraph's interrupt: the agent needs a
-    checkpointer, and goes on with `Command(resume="approve")`, `"reject"`, or an
-    action to be done instead, `{"name": …, "arguments": {…}}`.
+    A stopped agent ends before its model is asked again, with every call answered. Pass
+    this as the last middleware, so that no other changes a call after the verdict. A
+    guard whose approver is `Deferred` asks through LangGraph's interrupt: the agent
+    needs a checkpointer, and resumes with `Command(resume="approve")`, `"reject"`, or
+    an action to carry out instead, `{"name": …, "arguments": {…}}`.
 
     Args:
-        guard: Judges the calls; one for each robot, whichever agents drive it.
-        harmless: The names of tools that the model's provider runs, such as a web
-            search, and that do nothing in the world. Any other such tool is an error.
+        guard: Judges the calls; use one guard per robot, even for several agents.
+        harmless: The names of tools, such as a web search, that the model's provider
+            runs and that do not affect the world. Any other tool that the provider runs
+            is an error.
     """
 
     def __init__(self, guard: AgentGuard, *, harmless: Collection[str] = ()) -> None:
@@ -105,7 +108,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(request)
 
     def _check(self, request: ModelRequest[Any]) -> None:
-        """Rejects tools that the provider runs, and rules that no tool can break."""
+        """Rejects tools that the provider runs, and rules that match no tool."""
         here = [tool for tool in request.tools if not isinstance(tool, dict)]
         self.guard.check_rules({tool.name: list(tool.args) for tool in here})
         self._tools = {tool.name: tool for tool in here}
@@ -187,7 +190,9 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         return request.override(tool_call=given, tool=self._tools[other.name])
 
     def _asked(self, question: Question) -> Verdict:
-        """Asks by LangGraph's interrupt: the graph pauses here until it is resumed."""
+        """Asks through LangGraph's interrupt: the graph pauses here until it is
+        resumed.
+        """
         return self.guard.answered(question, answer_of(interrupt(question.as_dict())))
 
     def _after(self, verdict: Verdict, failed: bool | None, answer: Any) -> None:
@@ -199,7 +204,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_model(
         self, state: AgentState[Any], runtime: Any
     ) -> dict[str, Any] | None:
-        """Ends an agent that was stopped."""
+        """Ends a stopped agent."""
         if not self.guard.stopped:
             return None
         answers = [
@@ -219,7 +224,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
 @dataclass(slots=True, eq=False)
 class _Late:
-    """Hears of a tool that goes on in its thread although its call was cancelled."""
+    """Tracks a tool that continues in its thread after its call was cancelled."""
 
     of: GuardMiddleware
     verdict: Verdict
@@ -228,7 +233,7 @@ class _Late:
     given_up: bool = False
 
     def heard(self, request: ToolCallRequest) -> ToolCallRequest:
-        """The request with a tool whose function tells what it returns."""
+        """The request with a tool whose result is also reported here."""
         if request.tool is None:
             return request
         tool = copy.copy(request.tool)
@@ -259,7 +264,7 @@ class _Late:
 
 
 def _asked_for(request: ToolCallRequest) -> str:
-    """The last request of a person to the agent."""
+    """The last message of a person to the agent."""
     state = request.state
     said = state.get("messages", ()) if isinstance(state, dict) else ()
     asked = (each.text for each in reversed(said) if isinstance(each, HumanMessage))
@@ -273,7 +278,9 @@ def _is_ambiguous(request: ToolCallRequest) -> bool:
 
 
 def _failed(answer: Any, call: str | None) -> bool:
-    """Whether no message says that the call succeeded, or any says that it failed."""
+    """Whether a call failed: no message reports success, or some message reports
+    failure.
+    """
     messages = list(_messages(answer))
     succeeded = any(
         each.tool_call_id == call and each.status != "error" for each in messages
@@ -295,7 +302,7 @@ def _messages(answer: Any) -> Iterator[ToolMessage]:
 
 
 def _told(answer: Answer, verdict: Verdict) -> Answer:
-    """The answer, with what was done instead of the call."""
+    """The answer, with a note on what was done instead of the call."""
     if verdict.passes or not isinstance(answer, ToolMessage):
         return answer
     return answer.model_copy(update={"content": f"{verdict.message}{answer.text}"})
@@ -308,7 +315,7 @@ def _refusal(name: str, identity: str | None, message: str) -> ToolMessage:
 
 
 def _unanswered(messages: list[AnyMessage]) -> list[tuple[str, str | None]]:
-    """The calls that no tool has answered; a model would not go on from there."""
+    """The unanswered calls; a model cannot continue with any."""
     answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
     return [
         (call["name"], call["id"])
@@ -320,7 +327,7 @@ def _unanswered(messages: list[AnyMessage]) -> list[tuple[str, str | None]]:
 
 
 class Queue:
-    """Lets calls pass in the order of their message."""
+    """Runs the calls of a message in order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -328,7 +335,9 @@ class Queue:
 
     @contextmanager
     def place(self, request: ToolCallRequest) -> Iterator[None]:
-        """Held from when all earlier calls are over until this one is."""
+        """Waits until all earlier calls are over; later calls wait until the block
+        ends.
+        """
         call, progress = self._arrives(request)
         until_s = time.monotonic() + PATIENCE_S
         try:
@@ -375,7 +384,7 @@ class Queue:
 
 
 def _message_of(request: ToolCallRequest, call: str) -> Key:
-    """The message that a call is of: its id, and the ids of its calls in order."""
+    """The key of a call's message: its id, and the ids of its calls in order."""
     state: Any = request.state
     messages = state.get("messages", []) if isinstance(state, dict) else state
     for message in reversed(messages or []):

@@ -1,8 +1,8 @@
-"""Logs as a world: CSV, Parquet, MCAP and ROS 2 bags, replayed as a world.
+"""Recorded drives as a world: CSV, Parquet, MCAP and ROS 2 bags.
 
-A log is a recorded drive, so no action changes it: it serves to collect traces, learn,
-monitor, and measure a guard that only watches. The episode with seed n is the n-th file
-by name, which keeps training and held-out logs apart as seeds do.
+No action changes a log. Logs are for collecting traces, learning, monitoring, and
+measuring a guard that only watches. Seed n selects the n-th file by name, so that
+ranges of seeds separate training logs from held-out ones.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from forewarn.plugins.driving.foresight import Foresight, lacking
 from forewarn.plugins.ros.topics import TopicMap, Topics, load_topics
 
 MOST_HELD_S = 1.0
-"""For so long a row stands for the time after it; a longer gap ends the log."""
+"""The maximum time for which a row is valid; a longer gap ends the log."""
 
-_JITTER = 0.2  # of the time between two rows: one may come so much late
+_JITTER = 0.2  # tolerated delay of a row, as a fraction of the period
 
 Period = Annotated[float, Field(gt=0.001, le=60)]
 
@@ -49,29 +49,29 @@ _EXAMPLES = 20
 
 
 class LogWorld(SteppedWorld):
-    """Recorded drives, one file an episode.
+    """Recorded drives, one file per episode.
 
     Args:
-        files: Their paths, with `*` for any text: CSV, `.parquet`, `.mcap`, `.db3`, or
-            folders with a ROS 2 bag.
-        columns: The meaning of columns, by name: a signal, or further settings. Columns
-            named like a signal need no entry; others are ignored. A field of messages
-            is called `/topic.field.field`.
-        topics: A mapping from topics to signals for bags, in place of `columns`; it
-            brings the vocabulary and the time between two frames.
+        files: The paths, as a pattern with `*`, of CSV, `.parquet`, `.mcap` or `.db3`
+            files, or of folders with a ROS 2 bag.
+        columns: The meaning of columns, by name: a signal, or detailed settings.
+            Columns named like a signal need no entry; other columns without an entry
+            are ignored. A message field is named `/topic.field.field`.
+        topics: For bags, a mapping file from topics to signals, instead of `columns`;
+            it also defines the vocabulary and the time between two frames.
         vocabulary: `driving` or `household`.
-        time: The column of the time; without one rows are `period_s` apart.
-        time_unit: Its unit.
-        period_s: The time between two frames: at each, the last row by then. Without
-            it the rows' own, if they come regularly.
-        blanks: What an empty cell means: not known, which is an error, or `none`.
+        time: The column with the time; without one, rows are `period_s` apart.
+        time_unit: The unit of the time column.
+        period_s: The time between two frames; each frame contains the latest row. By
+            default, the time between rows, if it is regular.
+        blanks: The meaning of an empty cell: unknown, which is an error, or `none`.
     """
 
     actions = Actions(ActionSpec("recorded"))
 
     @staticmethod
     def example() -> Example:
-        """A car that comes to a stop, written for this example."""
+        """A generated log of a car that comes to a stop."""
         return Example(make=_example)
 
     def __init__(
@@ -125,7 +125,7 @@ class LogWorld(SteppedWorld):
 
     @property
     def episodes(self) -> int:
-        """How many drives were recorded."""
+        """The number of recorded drives."""
         return len(self._paths)
 
     def begin(self, seed: int) -> None:
@@ -144,7 +144,7 @@ class LogWorld(SteppedWorld):
         self._ahead = Foresight(self.source.period_s)
 
     def move(self, action: Action | None) -> None:
-        """The log continues, whatever is proposed."""
+        """Does nothing: the log cannot be changed."""
 
     def actuator(self) -> LogActuator:
         return LogActuator()
@@ -176,7 +176,7 @@ class LogWorld(SteppedWorld):
         return values
 
     def _signals(self, path: Path) -> tuple[str, ...]:
-        """The signals that a log's columns hold."""
+        """The signals in a log's columns."""
         if is_foreign(path):
             columns = next(foreign_rows(path, self._columns), [])
         else:
@@ -196,7 +196,7 @@ class LogWorld(SteppedWorld):
         return found
 
     def _read(self, path: Path) -> list[tuple[float, Mapping[str, Any]]]:
-        """The rows of a log: their times from its beginning, and their values."""
+        """The rows of a log: the times since its beginning, and the values."""
         if self._topics is not None:
             return _told(path, self._topics)
         rename = {} if self._time in (None, "time_s") else {str(self._time): "time_s"}
@@ -216,7 +216,7 @@ class LogWorld(SteppedWorld):
 
 
 def _told(path: Path, mapping: TopicMap) -> list[tuple[float, Mapping[str, Any]]]:
-    """The frames that a bag's topics give."""
+    """The frames from a bag's topics, as times and values."""
     topics = Topics(mapping)
     with naming(str(path)):
         due = (
@@ -247,7 +247,7 @@ class LogPilot:
     """Continues the log unchanged."""
 
     def reset(self, seed: int) -> None:
-        """Nothing needs to be started."""
+        """Does nothing."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
         return Action("recorded")

@@ -1,9 +1,9 @@
 """MCP: a proxy server that asks the guard before each call.
 
-Neither the agent nor the server needs to know. Everything that the server offers beside
-tools is passed on unchanged; its unsolicited notifications (progress, changed lists)
-are not. Both sides are untrusted: messages, waiting calls and the time of a call are
-limited.
+Agent and server need no changes. Everything that the server offers besides tools is
+passed on unchanged, except its unsolicited notifications (progress, changed lists).
+Both sides are untrusted: the size of messages, the number of waiting calls and the
+duration of a call are limited.
 
 Needs the extra `mcp`.
 """
@@ -51,13 +51,13 @@ except ImportError as error:
 __all__ = ["guarded_server", "serve"]
 
 MAX_MESSAGE = 8 << 20
-"""Limit of one message, in bytes; a longer one is answered with an error."""
+"""Maximum size of a message in bytes; a longer one is answered with an error."""
 
 MAX_WAITING = 1000
-"""Limit of calls that wait for their turn."""
+"""Maximum number of calls that wait for their turn."""
 
 MAX_UNASKED = 100_000
-"""Limit of messages that a server sends of its own accord between two answers."""
+"""Maximum number of unsolicited messages from a server between two answers."""
 
 MAX_PAGES = 100
 
@@ -74,7 +74,7 @@ _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,64}")')
 
 
 class NoServer(Unreachable):
-    """The guarded MCP server does not start or does not answer."""
+    """The guarded MCP server does not start or answer."""
 
 
 def guarded_server(
@@ -84,13 +84,13 @@ def guarded_server(
     limit_s: float = CALL_LIMIT_S,
     take_back: Callable[[], object] = lambda: None,
 ) -> Server[Any]:
-    """A server with the tools of another one, each of which asks the guard first.
+    """A server with the tools of another server; each call asks the guard first.
 
     Args:
-        upstream: The other server; it must be connected.
-        guard: Judges the calls, one after the other.
-        limit_s: Time limit of a call.
-        take_back: Tells the other server that its last call was abandoned.
+        upstream: A connected client of the other server.
+        guard: Judges the calls, one at a time.
+        limit_s: The time limit of a call.
+        take_back: Notifies the other server that the last call was abandoned.
     """
     waiting = 0
     given_up: deque[asyncio.Future[CallToolResult]] = deque()
@@ -100,7 +100,7 @@ def guarded_server(
         given_up.append(calling)
         if len(given_up) > MAX_WAITING:
             given_up.popleft().cancel()
-        # The server may not have heard of it: a late success counts.
+        # The server may not receive the notification, so a late success counts.
         calling.add_done_callback(lambda _: guard.after(*_end_of(calling, verdict)))
 
     async def call_tool(_: Any, asked: Any) -> CallToolResult:
@@ -121,7 +121,8 @@ def guarded_server(
                 name, arguments = other.name, dict(other.arguments)
             elif not verdict.passes:
                 return _refusal(verdict.message)
-            # In a task of its own: what is given up may be done all the same.
+            # The call runs in its own task, because an abandoned call may still be
+            # carried out.
             calling = asyncio.ensure_future(_carry_out(upstream, name, arguments))
             stopped = None
             try:
@@ -162,7 +163,7 @@ def guarded_server(
 def _end_of(
     calling: asyncio.Future[CallToolResult], verdict: Verdict
 ) -> tuple[bool | None, int | None, Any]:
-    """The report to the guard: whether the call failed, its number, and its result."""
+    """What to report to the guard: whether the call failed, its number, its result."""
     if not calling.done():
         return None, verdict.call, None
     if calling.cancelled() or calling.exception() is not None:
@@ -173,7 +174,7 @@ def _end_of(
 
 
 def _result(answer: CallToolResult) -> Any:
-    """The result of a call: its fields, or else its text."""
+    """The result of a call: its structured fields, or else its text."""
     if answer.structured_content is not None:
         return answer.structured_content
     texts = (part.text for part in answer.content if isinstance(part, TextContent))
@@ -183,9 +184,9 @@ def _result(answer: CallToolResult) -> Any:
 async def _carry_out(
     upstream: Client, name: str, arguments: dict[str, Any]
 ) -> CallToolResult:
-    """Calls a tool and passes on its answer as it is.
+    """Calls a tool and returns its answer unchanged.
 
-    The client's own method also lists all tools, to check the answer by its schema.
+    The client's own method would also list all tools to validate the answer.
     """
     asked = CallToolRequestParams(name=name, arguments=arguments)
     request = CallToolRequest(params=asked)
@@ -199,11 +200,12 @@ async def serve(
     *,
     limit_s: float = CALL_LIMIT_S,
 ) -> None:
-    """Guards the server that a command starts, on this process's standard streams.
+    """Serves a guarded version of the server that a command starts, on standard input
+    and output.
 
     Raises:
-        NoServer: It does not start, or does not speak MCP.
-        InvalidInput: A law reads an argument that no tool of it has.
+        NoServer: The server does not start or does not speak MCP.
+        InvalidInput: A law reads an argument that none of its tools has.
     """
     said = _Said()
     async with _started(command, environment, said) as upstream:
@@ -215,17 +217,17 @@ async def serve(
         stdin: Any = _Requests(sys.stdin.buffer, lambda: _exit_soon(guard))
         async with stdio_server(stdin=stdin) as (hears, says):
             await server.run(hears, says, server.create_initialization_options())
-            # At once: whoever started this may end it before the other server ends.
+            # Close now, because this process may be ended before the other server ends.
             guard.close()
 
 
 async def listed(
     command: list[str], environment: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The tools of the server that a command starts, as it describes them.
+    """The tools of the server that a command starts, with their descriptions.
 
     Raises:
-        NoServer: It does not start, or does not list its tools.
+        NoServer: The server does not start or does not list its tools.
     """
     async with _started(command, environment, _Said()) as upstream:
         tools = await _all_tools(upstream)
@@ -237,7 +239,7 @@ async def listed(
 async def _tools(upstream: Client) -> dict[str, list[str]] | None:
     """All tools of a server, each with the names of its arguments.
 
-    None where a tool takes any arguments, or where the list cannot be read.
+    None if a tool takes arbitrary arguments or the list cannot be read.
     """
     tools = await _all_tools(upstream)
     if tools is None:
@@ -267,7 +269,7 @@ async def _all_tools(upstream: Client) -> list[Tool] | None:
 
 
 def _exit_soon(guard: AgentGuard) -> None:
-    """Ends this process in any case, now that the agent has gone."""
+    """Ends this process even if something hangs, because the agent has disconnected."""
 
     def leave() -> None:
         guard.close()
@@ -277,7 +279,7 @@ def _exit_soon(guard: AgentGuard) -> None:
     timer.daemon = True
     try:
         timer.start()
-    except RuntimeError:  # no thread is left
+    except RuntimeError:  # no thread can be started
         asyncio.get_running_loop().call_later(EXIT_LIMIT_S, leave)
 
 
@@ -285,7 +287,7 @@ def _exit_soon(guard: AgentGuard) -> None:
 async def _started(
     command: list[str], environment: Mapping[str, str], said: _Said
 ) -> AsyncIterator[Client]:
-    threading.Thread(target=int).start()  # asyncio needs one, and tells it at length
+    threading.Thread(target=int).start()  # fails early: asyncio needs one too
     upstream = Client(_server_process(command, environment, said))
     try:
         async with asyncio.timeout(START_LIMIT_S):
@@ -308,7 +310,7 @@ async def _started(
 async def _server_process(
     command: list[str], environment: Mapping[str, str], asking: _Said
 ) -> AsyncIterator[Any]:
-    """A server of its own process group, as the streams of a client."""
+    """Starts a server in its own process group; yields the streams for a client."""
     process = await asyncio.create_subprocess_exec(
         *command,
         env=environment,
@@ -337,7 +339,7 @@ async def _server_process(
 
 
 async def _hear(stdout: asyncio.StreamReader, heard: Any) -> None:
-    """Passes on the server's messages, until it ends or a message is too long."""
+    """Passes on the server's messages until it ends."""
     unasked = 0
     with heard, suppress(anyio.BrokenResourceError):
         while unasked < MAX_UNASKED:
@@ -357,7 +359,7 @@ async def _hear(stdout: asyncio.StreamReader, heard: Any) -> None:
 
 
 async def _line(stdout: asyncio.StreamReader) -> bytes | None:
-    """The next line; for one that is too long, an error as its answer."""
+    """The next line; a line that is too long is replaced by an error answer."""
     head = tail = b""
     while True:
         try:
@@ -380,18 +382,18 @@ async def _line(stdout: asyncio.StreamReader) -> bytes | None:
 
 @dataclass
 class _Said:
-    """The last call sent to a server.
+    """Tracks the last call sent to a server.
 
     Args:
-        stdin: Where it is told.
-        call: The number of its last call.
+        stdin: The server's standard input.
+        call: The number of the last call.
     """
 
     stdin: asyncio.StreamWriter | None = None
     call: str | int | None = None
 
     def take_back(self) -> None:
-        """Tells the server that its last call was abandoned."""
+        """Notifies the server that the last call was abandoned."""
         if self.stdin is None or self.call is None:
             return
         about = CancelledNotificationParams(request_id=self.call)
@@ -404,7 +406,7 @@ class _Said:
 async def _say(
     stdin: asyncio.StreamWriter, said: Any, heard: Any, asking: _Said
 ) -> None:
-    """Passes on a request to the server; if that fails, the server has ended."""
+    """Passes requests on to the server until it ends."""
     asking.stdin = stdin
     try:
         async for each in said:
@@ -418,7 +420,7 @@ async def _say(
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends a server: first by closing its input, then by signals."""
+    """Ends a server: closes its input, then sends signals."""
     if process.stdin is not None:
         process.stdin.close()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -431,17 +433,17 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(GRACE_S):
             await process.wait()
-            # Its pipe closes only once what it still said has been read.
+            # The pipe closes only after the remaining output has been read.
             while process.stdout is not None and await process.stdout.read(MAX_MESSAGE):
                 pass
 
 
 class _Requests:
-    """The agent's requests, line by line, as `stdio_server` takes them.
+    """The agent's requests, line by line, as `stdio_server` expects them.
 
     Args:
-        stdin: Where they come from.
-        ended: Called once when there are no more.
+        stdin: The stream to read.
+        ended: Called once at the end of the stream.
     """
 
     def __init__(self, stdin: IO[bytes], ended: Callable[[], None]) -> None:
@@ -474,7 +476,7 @@ class _Requests:
 
 
 def _unreadable(begins: bytes, ends: bytes) -> bytes:
-    """The substitute for an unread message, so that it is answered."""
+    """The replacement for a message that is too long, so that it is answered."""
     asked = _ID.search(begins[:_HEAD]) or _ID.search(ends[-_HEAD:])
     number = b"null" if asked is None else asked[1]
     return b'{"jsonrpc":"2.0","id":%b,"method":"unreadable"}\n' % number

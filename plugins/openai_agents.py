@@ -1,8 +1,8 @@
 """The OpenAI Agents SDK: tools that ask the guard before they run.
 
 The SDK asks the guardrails of all parallel calls before any of them runs, so none sees
-the effects of the others. Here each call is judged where it is invoked, one after the
-other; a call that is stopped ends the run with the SDK's own exception for guardrails.
+the effects of the others. Here each call is judged when it is invoked, one at a time. A
+call that is stopped ends the run with the SDK's own guardrail exception.
 
 Needs the extra `openai-agents`.
 """
@@ -36,23 +36,22 @@ except ImportError as error:
 __all__ = ["guarded_tools"]
 
 _RAISED: ContextVar[list[BaseException]] = ContextVar("raised")
-"""The exceptions of the tool that runs now."""
+"""The exceptions of the running tool."""
 
 
 def guarded_tools(
     tools: Sequence[Tool], guard: AgentGuard, *, harmless: Collection[str] = ()
 ) -> list[Tool]:
-    """The same tools, each of which asks the guard before it runs.
+    """Wraps tools so that each asks the guard before it runs.
 
     Args:
         tools: The agent's tools.
-        guard: Judges the calls; one for each robot, whichever agents drive it.
-        harmless: The names of tools that do nothing in the world; they stay as they
-            are.
+        guard: Judges the calls; use one guard per robot, even for several agents.
+        harmless: The names of tools that do not affect the world; they are not wrapped.
 
     Raises:
-        InvalidInput: A tool runs elsewhere, where nobody can stop it, or does not
-            report failures; or a rule is about commands and no tool is given one.
+        InvalidInput: A tool runs in another process or does not report failures; or a
+            rule covers commands and no tool takes one.
     """
     guard.check_rules({t.name: _arguments(t) for t in tools})
     run = {t.name: _reporting(t) for t in tools if isinstance(t, FunctionTool)}
@@ -88,7 +87,7 @@ def _is_of_a_server(tool: FunctionTool) -> bool:
 
 
 def _reporting(tool: FunctionTool) -> FunctionTool:
-    """A copy of a tool that reports the exceptions for which the SDK answers."""
+    """A copy of a tool that also reports the exceptions that the SDK handles."""
     inner = copy.copy(tool)
     invoker: Any = inner.on_invoke_tool
     if hasattr(invoker, "__agents_bind_function_tool__"):
@@ -108,7 +107,7 @@ def _reporting(tool: FunctionTool) -> FunctionTool:
 async def _invoked(
     tool: FunctionTool, context: ToolContext[Any], arguments: str
 ) -> tuple[Any, bool]:
-    """The answer of a tool that reports, and whether it failed."""
+    """Invokes a reporting tool; returns its answer and whether it failed."""
     raised: list[BaseException] = []
     before = _RAISED.set(raised)
     try:
@@ -119,7 +118,7 @@ async def _invoked(
 
 
 def _asked_for(context: ToolContext[Any]) -> str:
-    """The last request of a person to the agent."""
+    """The last message of a person to the agent."""
     for item in reversed(context.turn_input):
         if isinstance(item, dict) and item.get("role") == "user":
             content = item.get("content")

@@ -1,13 +1,13 @@
-"""The registry: worlds, pilots, actuators and baselines by name, over entry points.
+"""The registry: finds worlds, pilots, actuators and baselines through entry points.
 
 A package offers a plug in its metadata, for instance
 
     [project.entry-points."forewarn.worlds"]
     mine = "my_package.bridge:MyWorld [mine]"
 
-where the name in brackets is the extra that the plug needs, if any. Listing reads
-metadata only; a plug is imported when it is requested, and one that does not load is
-then an error.
+where the name in brackets is the extra that the plug needs, if any. Listing reads only
+metadata. A plug is imported when it is requested; if it does not load, that is an
+error.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _CONTRACTS: dict[str, Any] = {
 
 
 class BrokenPlug(ForewarnError):
-    """A plug that was named does not load, or does not keep its contract."""
+    """A requested plug does not load or does not fulfil its contract."""
 
     exit_status = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Plug:
-    """A package's metadata about one plug."""
+    """A package's metadata about a plug."""
 
     role: Role
     name: str
@@ -64,14 +64,15 @@ def _found(role: Role) -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=f"forewarn.{role}s"):
         known = found.setdefault(point.name, [])
-        # A checkout on the path beside its installation is seen twice.
+        # A package is listed twice if both a checkout and an installation are on the
+        # path.
         if all(point.value != other.value for other in known):
             known.append(point)
     return found
 
 
 def plugs(role: Role) -> list[Plug]:
-    """Every plug of a role, by name; imports none of them."""
+    """All plugs of a role, by name; imports none."""
     return [
         Plug(role, point.name, _package(point), point.value, _extra(point))
         for _, points in sorted(_found(role).items())
@@ -80,12 +81,12 @@ def plugs(role: Role) -> list[Plug]:
 
 
 def load(role: Role, name: str) -> Callable[..., Any]:
-    """The factory of the plug of that name; usually its class.
+    """The factory of a plug; usually its class.
 
     Raises:
-        InvalidInput: No package offers the name, or two do.
+        InvalidInput: No package offers a plug of this name, or two do.
         MissingDependency: The plug needs an extra that is not installed.
-        BrokenPlug: It does not load for another reason.
+        BrokenPlug: The plug does not load for another reason.
     """
     points = _found(role).get(name, [])
     if not points:
@@ -102,7 +103,7 @@ def load(role: Role, name: str) -> Callable[..., Any]:
     try:
         factory: Callable[..., Any] = point.load()
     except Exception as error:
-        # What the plug stands on names an extra of its own, which may be of less.
+        # A dependency of the plug may name its own extra, which may install less.
         if isinstance(error, ImportError | MissingDependency):
             if _package(point) == _OURS and (extra := _extra(point)):
                 raise MissingDependency(f"the {role} {name}", extra) from error
@@ -116,13 +117,13 @@ def load(role: Role, name: str) -> Callable[..., Any]:
 
 
 def make_world(name: str, settings: Settings | None = None, source: str = "") -> World:
-    """The world of that name; `source` is the file that holds the settings."""
+    """Makes a world by name; `source` is the file that contains the settings."""
     made: World = _make("world", name, settings, source)
     return made
 
 
 def make_pilot(name: str, settings: Settings | None = None, source: str = "") -> Pilot:
-    """The pilot of that name."""
+    """Makes a pilot by name."""
     made: Pilot = _make("pilot", name, settings, source)
     return made
 
@@ -130,7 +131,7 @@ def make_pilot(name: str, settings: Settings | None = None, source: str = "") ->
 def make_actuator(
     name: str, own: Actuator, settings: Settings | None = None, source: str = ""
 ) -> Actuator:
-    """The actuator of that name, made of the world's own."""
+    """Makes an actuator by name, which wraps the world's own."""
     made: Actuator = _make("actuator", name, settings, source, own)
     return made
 
@@ -138,7 +139,7 @@ def make_actuator(
 def make_task_book(
     name: str, settings: Settings | None = None, source: str = ""
 ) -> TaskBook:
-    """The tasks of that name."""
+    """Makes a task book by name."""
     made: TaskBook = _make("task_book", name, settings, source)
     return made
 
@@ -162,9 +163,9 @@ def _make(
 def _settings(
     factory: Callable[..., Any], settings: dict[str, Any], source: str, parts: int
 ) -> dict[str, Any]:
-    """The settings as the factory's signature declares them, checked strictly.
+    """Validates settings strictly against the factory's signature.
 
-    This many of its first parameters are not settings.
+    The first `parts` parameters are not settings.
     """
     if not all(isinstance(key, str) for key in settings):
         raise InvalidInput("the names of settings must be words", source=source)
@@ -177,7 +178,7 @@ def _settings(
 
 @cache
 def _schema(factory: Callable[..., Any], parts: int) -> type[Strict] | None:
-    """The settings that a factory's signature declares; None if it takes anything."""
+    """The schema of a factory's settings; None if it takes arbitrary ones."""
     parameters = [*inspect.signature(factory).parameters.values()][parts:]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
@@ -196,7 +197,7 @@ def _schema(factory: Callable[..., Any], parts: int) -> type[Strict] | None:
 
 
 def _lenient(hint: Any) -> Any:
-    """A path may be given as text, as a file does."""
+    """Lets a path be text, as in a file."""
     is_path = hint is Path or Path in get_args(hint)
     return Annotated[hint, Field(strict=False)] if is_path else hint
 

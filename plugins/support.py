@@ -1,4 +1,4 @@
-"""What is installed of the packages that a bridge uses: every bridge says."""
+"""Reports which of the packages that a bridge uses are installed."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The parts of a simulator that can be used on this machine.
+    """What a bridge can use on this machine.
 
     Args:
-        versions: Of the packages that the bridge uses; None where one is missing.
-        missing: What cannot be done, each with its fix.
+        versions: The version of each package that the bridge uses; None if it is
+            missing.
+        missing: What is not possible, each with its fix.
     """
 
     versions: Mapping[str, str | None]
     missing: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The report as JSON types."""
         return {"versions": dict(self.versions), "missing": list(self.missing)}
 
 
 def installed(extra: str, *packages: str) -> Support:
-    """The versions of an extra's packages; nothing is imported."""
+    """Looks up the versions of an extra's packages, without importing them."""
     versions = {name: version_of(name) for name in packages}
     lacking = [name for name, found in versions.items() if found is None]
     mend = f"is not installed: pip install 'forewarn[{extra}]'"
@@ -36,7 +37,7 @@ def installed(extra: str, *packages: str) -> Support:
 
 @cache
 def version_of(package: str) -> str | None:
-    """The version of a package; None where it is not installed."""
+    """The version of a package; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

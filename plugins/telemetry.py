@@ -1,9 +1,9 @@
 """Telemetry, for OpenTelemetry and Prometheus.
 
-OpenTelemetry: a span an episode, an event a change of decision, and metrics.
+OpenTelemetry: a span per episode, an event per change of decision, and metrics.
 
-Only the API is used. The program's user configures where the spans go, for instance
-with `opentelemetry-instrument forewarn run …`; otherwise they are discarded.
+Only the API is used. The user configures where the spans go, for instance with
+`opentelemetry-instrument forewarn run …`; otherwise they are discarded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.listening import Listener, Run
 
 MOST_BROKEN = 1000
-"""How many violations of one run a span may hold."""
+"""Maximum number of violations of a run in a span."""
 
 
 def is_installed() -> bool:
-    """Whether the API is installed: the extra `otel`."""
+    """Whether the API (the extra `otel`) is installed."""
     try:
         return find_spec("opentelemetry.metrics") is not None
     except ModuleNotFoundError:
@@ -36,7 +36,7 @@ def is_installed() -> bool:
 class OpenTelemetry(Listener):
     """Reports each run as a span, with its decisions as events, and counts reviews.
 
-    Failures in telemetry are contained: they never stop a guard.
+    Failures in telemetry never stop a guard.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class OpenTelemetry(Listener):
         if decision.risk is not None:
             self._risk.record(decision.risk.point, {"law": decision.law})
             facts["forewarn.risk"] = decision.risk.point
-        # Which law is the worst is news only while something is done about it.
+        # The law at risk is an event only during an intervention.
         about = decision.kind, "" if decision.kind == "proceed" else decision.law
         if about != self._last and self._span is not None:
             self._span.add_event("decision", facts)
@@ -142,11 +142,11 @@ _HELP: dict[str, tuple[Literal["counter", "gauge", "summary"], str]] = {
 
 
 class PrometheusFile:
-    """Counts what episodes report, and writes all counts every few seconds.
+    """Counts the facts of episodes, and writes the counts every few seconds.
 
     Args:
-        path: The file; by convention it ends in .prom.
-        every_s: How often it is written at most, apart from `write`.
+        path: The file; by convention its name ends in .prom.
+        every_s: The minimum time between automatic writes.
     """
 
     def __init__(self, path: Path, every_s: float = 5.0) -> None:
@@ -155,7 +155,7 @@ class PrometheusFile:
         self._written_s = -math.inf
 
     def add(self, scenario: str, facts: Mapping[str, Any]) -> None:
-        """Counts an episode, from its JSON."""
+        """Counts an episode from its JSON report."""
         here = ("scenario", scenario)
         result = "failed" if facts["error"] else "ended"
         mode = ("mode", str(facts["mode"]))
@@ -193,7 +193,7 @@ class PrometheusFile:
         counts[labels] = counts.get(labels, 0) + by
 
     def write(self) -> None:
-        """Writes the file, whole or not at all."""
+        """Writes the file atomically."""
         self._written_s = time.monotonic()
         with atomic_text(self._path) as out:
             out.write(self.text())
@@ -207,7 +207,7 @@ class PrometheusFile:
             kind, doc = _HELP[name]
             lines += [f"# HELP {name} {doc}", f"# TYPE {name} {kind}"]
             for labels, value in sorted(values.items()):
-                # A label without a name is the suffix of a summary's line.
+                # A label without a name is the suffix of a summary's line name.
                 suffix = "".join(f"_{text}" for key, text in labels if not key)
                 shown = ",".join(f'{key}="{_escaped(t)}"' for key, t in labels if key)
                 lines.append(f"{name}{suffix}{{{shown}}} {value}")

@@ -1,4 +1,4 @@
-"""The ego's view of others: vehicles ahead, beside and crossing, and pedestrians."""
+"""The ego's view of others: vehicles ahead, alongside and crossing, and pedestrians."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from forewarn.plugins.driving.scene import (
 TURN_PACE = {Turn.LEFT: 8.0, Turn.RIGHT: 7.0, Turn.U_TURN: 5.0}  # m/s
 
 _SLOW = 6.0  # m/s
-_TURN_M = 12.0  # of a turn's conflict points, the usual distance behind the line
-_COURSE_S = 0.5  # smaller gaps are a collision course
+_TURN_M = 12.0  # usual distance of a turn's conflict points past the line
+_COURSE_S = 0.5  # a smaller time gap counts as a collision course
 
 
 class Conflict(NamedTuple):
     """A stretch of the ego's path that another road user is about to enter.
 
     Args:
-        to_m: The way to its beginning, with some room; negative while the ego is in it.
-        clear_m: The way until the ego's rear has left it.
-        comes_s: When the other comes to it.
-        leaves_s: When the other has left it.
+        to_m: The distance to its beginning, with some margin; negative while the ego is
+            in it.
+        clear_m: The distance until the ego's rear has left it.
+        comes_s: The time until the other road user reaches it.
+        leaves_s: The time until the other road user has left it.
     """
 
     to_m: float
@@ -48,9 +49,9 @@ class Demand:
     """The braking that vehicles ahead require of the ego.
 
     Args:
-        speed: The ego's, in m/s.
-        deceleration: How hard it is to brake, in m/s².
-        collision_s: The time to a collision.
+        speed: The ego's speed in m/s.
+        deceleration: The required braking in m/s².
+        collision_s: The time to the first collision.
     """
 
     speed: float
@@ -62,18 +63,18 @@ class Demand:
         self.deceleration = max(self.deceleration, braking(self.speed, room_m))
 
     def collide_in(self, time_s: float) -> None:
-        """Reports a collision course."""
+        """Adds a collision course."""
         self.collision_s = min(self.collision_s, time_s)
 
     def meet(self, passage: Passage, met: Conflict) -> float:
         """Adds a road user whose path crosses the ego's.
 
         Args:
-            passage: Where that is.
-            met: When each of them is there.
+            passage: The junction where the paths cross.
+            met: The conflict, with its distances and times.
 
         Returns:
-            The time between the two being there; 0 where they overlap.
+            The time gap between the two at the conflict; 0 if they overlap.
         """
         pace = TURN_PACE.get(passage.turn, math.inf)
         come_s = arrival_s(met.to_m, self.speed, pace)
@@ -86,20 +87,21 @@ class Demand:
 
 
 def braking(speed: float, room_m: float) -> float:
-    """The braking in m/s² that stops within this distance."""
+    """The braking in m/s² needed to stop within this distance."""
     return speed * speed / (2.0 * max(room_m, 0.1))
 
 
 def arrival_s(distance: float, speed: float, turn: float) -> float:
-    """When the ego gets there: at its speed, or, when slow, setting off at 2 m/s².
+    """The time to cover a distance: at constant speed or, if slow, accelerating at 2
+    m/s².
 
-    Where it turns it slows down to `turn` on the way, at 2.5 m/s² just before it must.
+    Before a turn the ego slows down to `turn`, at 2.5 m/s² and as late as possible.
     """
     if distance <= 0.0:
         return 0.0
     if speed > turn:
         slowing = (speed * speed - turn * turn) / 5.0
-        # How much of the way is left once it drives as slowly as in the turn.
+        # the distance covered while slowing down to the speed of the turn
         straight = max(0.0, distance - slowing - _TURN_M)
         rest = distance - straight
         if rest > slowing:
@@ -114,7 +116,7 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-_JUNCTION_M = 50.0  # nearer to one the signal is for a turn
+_JUNCTION_M = 50.0  # nearer to a junction the turn signal announces a turn
 _PASSES_S = 20.0
 _SIDES = {TurnSignal.LEFT: 1, TurnSignal.RIGHT: -1}
 
@@ -123,7 +125,7 @@ class LaneChanges:
     """The ego's changes of lanes, frame after frame.
 
     Args:
-        scene: Everyone.
+        scene: All road users.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -134,9 +136,10 @@ class LaneChanges:
         self._passed_until_s = 0.0
 
     def side_margin(self, progress: Progress) -> float | None:
-        """How far who comes in the lane that the ego moves to is from having to brake.
+        """The gap to the follower in the target lane, minus the gap it needs not to
+        brake.
 
-        None if it does not move, is there already, or no one approaches.
+        None if the ego is not changing lanes, or nobody approaches in that lane.
         """
         ego, roads = self._scene.ego, self._scene.roads
         if ego.signal != self._signal:
@@ -156,7 +159,9 @@ class LaneChanges:
         return max(-_FARTHEST_M, min(margins)) if margins else None
 
     def overtakes(self, changes: bool, time_s: float, lead: Near | None) -> bool:
-        """Whether it changed lanes to pass a vehicle that it has not passed yet."""
+        """Whether the ego has changed lanes to overtake a vehicle and is not yet past
+        it.
+        """
         if changes and self._passed is None and self._last_lead is not None:
             self._passed, self._passed_until_s = self._last_lead, time_s + _PASSES_S
         self._last_lead = None if lead is None else lead.who.name
@@ -180,11 +185,11 @@ ONCOMING_M = 30.0
 JAM_SEEN_M = 60.0
 JAM_EXIT_M = 30.0
 
-_CREEP = 1.5  # m/s: a vehicle that stands may set off
+_CREEP = 1.5  # m/s: minimum speed assumed, because a standing vehicle may set off
 _LEAD_BRAKES = 6.0  # m/s²
 _SOON_S = 6.0
-_HINDERS_S = 1.0  # who would pass so shortly before or after is hindered
-_PRIORITY_M = 12.0  # from where on one must give way
+_HINDERS_S = 1.0  # a vehicle with a smaller time gap is hindered
+_PRIORITY_M = 12.0  # right of way matters from this distance on
 _OTHER_WAY = math.radians(135.0)
 _STANDS = 1.0  # m/s
 _JAM = 3
@@ -193,7 +198,7 @@ _FARTHEST_M = 1000.0
 
 
 def see_lead(lead: Near | None, demand: Demand) -> dict[str, Any]:
-    """The signals of the vehicle ahead, and what it asks of the ego."""
+    """The signals of the vehicle ahead; adds its demand on the ego."""
     if lead is None:
         return {"lead_distance": None, "lead_speed": None}
     its, gap = lead.who.speed, lead.room_m
@@ -205,12 +210,12 @@ def see_lead(lead: Near | None, demand: Demand) -> dict[str, Any]:
 
 
 class Around(NamedTuple):
-    """Who is around the ego at one moment.
+    """The road users around the ego at one moment.
 
     Args:
-        near: Everybody within sight, in the scene's order.
-        nearest: Of all.
-        oncoming: The nearest of those who come the other way.
+        near: All vehicles within sight, in the scene's order.
+        nearest: The nearest of these.
+        oncoming: The nearest oncoming vehicle.
     """
 
     near: list[Mover]
@@ -219,7 +224,7 @@ class Around(NamedTuple):
 
 
 def around(scene: Scene) -> Around:
-    """Everybody else, seen once."""
+    """The other vehicles around the ego, found in one pass."""
     ego = scene.ego
     back = ego.length / 2.0
     x = ego.x - back * math.cos(ego.heading)
@@ -248,7 +253,7 @@ def around(scene: Scene) -> Around:
 
 
 def see_around(ego: Mover, seen: Around) -> dict[str, Any]:
-    """How far the nearest vehicle is, and the nearest that comes the other way."""
+    """The signals of the nearest vehicle and of the nearest oncoming one."""
     nearest_m, nearest_kmh = _apart(ego, seen.nearest, math.inf)
     oncoming_m, oncoming_kmh = _apart(ego, seen.oncoming, ONCOMING_M)
     return {
@@ -262,7 +267,7 @@ def see_around(ego: Mover, seen: Around) -> dict[str, Any]:
 def _apart(
     ego: Mover, other: Mover | None, most_m: float
 ) -> tuple[float, float] | tuple[None, None]:
-    """How far somebody is and how fast, if not too far."""
+    """A vehicle's distance and speed, if it is not too far away."""
     apart = None if other is None else clearance(ego, other, most_m)
     if other is None or apart is None:
         return None, None
@@ -270,7 +275,7 @@ def _apart(
 
 
 def jammed(scene: Scene, near: list[Mover], progress: Progress) -> bool:
-    """Whether vehicles stand in the junction ahead, or right behind it."""
+    """Whether vehicles stand in the junction ahead or just beyond it."""
     jam = progress.here
     if jam is None and progress.ahead is not None:
         jam = progress.ahead if progress.to(progress.ahead) < JAM_SEEN_M else None
@@ -286,11 +291,11 @@ def jammed(scene: Scene, near: list[Mover], progress: Progress) -> bool:
 
 
 class Crossing(NamedTuple):
-    """What is seen of those whose ways cross the ego's.
+    """What the ego sees of vehicles that cross its path.
 
     Args:
-        first: Whether the ego must give way to one of them.
-        signals: Of them.
+        first: Whether the ego must give way to one of these vehicles.
+        signals: The signals about these vehicles.
     """
 
     first: bool
@@ -304,14 +309,14 @@ def see_crossing(
     demand: Demand,
     conflicts: list[Conflict],
 ) -> Crossing:
-    """The vehicles whose ways cross the ego's.
+    """Examines the vehicles that cross the ego's path.
 
     Args:
-        scene: Everyone.
-        near: Those within sight.
-        progress: Where the ego is.
-        demand: Hears of those that it would hit.
-        conflicts: Has those added whose ways cross the ego's.
+        scene: All road users.
+        near: The vehicles within sight.
+        progress: The ego's position along its path.
+        demand: Receives the vehicles that the ego would hit.
+        conflicts: Receives the conflict with each crossing vehicle.
     """
     gaps: list[float] = []
     first_gaps: list[float] = []
@@ -344,7 +349,7 @@ def see_crossing(
 def _meeting(
     scene: Scene, near: list[Mover], progress: Progress
 ) -> Iterator[tuple[Passage, Foe, Mover]]:
-    """Everybody whose way meets the ego's, if no light holds them."""
+    """The vehicles whose paths meet the ego's and that no red light stops."""
     met = progress.met
     for other in near if met else ():
         for passage in met:
@@ -362,7 +367,7 @@ def _meeting(
 def _when(
     passage: Passage, foe: Foe, other: Mover, progress: Progress, length_m: float
 ) -> Conflict | None:
-    """When the other is where the ways meet; None if one of them has passed."""
+    """The conflict where two paths meet; None if one of the vehicles has passed."""
     theirs = foe.before_m[other.lane] - other.at_m + foe.foe_m
     ours = passage.line_m + foe.ego_m - progress.at_m
     half = foe.half_m
@@ -387,13 +392,13 @@ _ASKEW = 1e-6
 def see_people(
     scene: Scene, progress: Progress, demand: Demand, conflicts: list[Conflict]
 ) -> dict[str, Any]:
-    """The signals of those who cross the ego's way on foot.
+    """The signals of pedestrians that cross the ego's path.
 
     Args:
-        scene: Everyone.
-        progress: Where the ego is.
-        demand: Hears of those that it would hit.
-        conflicts: Has those added whose ways cross the ego's.
+        scene: All road users.
+        progress: The ego's position along its path.
+        demand: Receives the pedestrians that the ego would hit.
+        conflicts: Receives the conflict with each pedestrian.
     """
     gap_s: float | None = None
     nearest_m: float | None = None
@@ -422,7 +427,7 @@ def see_people(
 def _crossing(
     scene: Scene, progress: Progress
 ) -> Iterator[tuple[Mover, Passage, Footway]]:
-    """Those on the crosswalks ahead, or about to be."""
+    """The pedestrians on the crosswalks ahead or about to step onto them."""
     if not scene.people:
         return
     footways = {f.edge: (p, f) for p in progress.met for f in p.footways}
@@ -440,7 +445,7 @@ def _on_foot(
     progress: Progress,
     length_m: float,
 ) -> Conflict | None:
-    """Where and when somebody is on the ego's way; None if one of them has passed."""
+    """The conflict with a pedestrian; None if either has passed."""
     pace = max(_SLOWEST, person.speed)
     ax, ay = footway.axis
     dx, dy = person.x - footway.point[0], person.y - footway.point[1]

@@ -1,4 +1,4 @@
-"""Roads by place: the lanes and crosswalks near a point, and who goes first where."""
+"""Finds the lanes and crosswalks near a point, and the right of way at junctions."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from forewarn.plugins.driving.roads import Lane, Line, Point, Roads, Turn, crossing
 
 _CELL_M = 12.0
-_ASIDE_M = 1.2  # so far beside a lane's edge one still drives on it
+_ASIDE_M = 1.2  # a vehicle this far outside a lane's edge still counts as on it
 _COURSE_DEG = 70.0
 _TURNED_M = 0.05
-"""A degree that one is turned from a lane counts as so many metres beside it."""
+"""The lateral distance that counts the same as a heading error of one degree."""
 
 
 class Place(NamedTuple):
-    """A place on a lane.
+    """A position on a lane.
 
     Args:
         lane: The lane's name.
-        along_m: From where it begins.
-        left_m: To the left of its middle.
-        off: How badly it fits.
+        along_m: The distance from the lane's start.
+        left_m: The distance to the left of the centre line.
+        off: How badly the lane fits the position; lower is better.
     """
 
     lane: str
@@ -41,10 +41,10 @@ class Place(NamedTuple):
 
 
 class Places:
-    """Finds lanes by place and heading.
+    """Finds lanes by position and heading.
 
     Args:
-        roads: The lanes to look among: those for cars.
+        roads: The roads, whose lanes for cars are searched.
     """
 
     def __init__(self, roads: Roads) -> None:
@@ -66,7 +66,7 @@ class Places:
     def among(
         self, names: Iterable[str], x: float, y: float, heading_deg: float
     ) -> Iterator[Place]:
-        """As `near`, for these lanes only."""
+        """Like `near`, for these lanes only."""
         for name in names:
             line = self._lines[name]
             along, left, heading = line.project(x, y)
@@ -81,12 +81,14 @@ class Places:
                 yield Place(name, min(max(along, 0.0), line.length), left, off)
 
     def at(self, name: str, along_m: float) -> tuple[Point, float]:
-        """The place so far along a lane's middle, and the heading there in degrees."""
+        """The point at this distance along a lane's centre line, and the heading in
+        degrees.
+        """
         return self._lines[name].at(along_m)
 
 
 class _Line:
-    """A lane's middle, ready to be asked."""
+    """A lane's centre line, prepared for projections."""
 
     def __init__(self, lane: Lane) -> None:
         self.half = lane.width / 2.0
@@ -103,7 +105,9 @@ class _Line:
         self.length = along
 
     def project(self, x: float, y: float) -> tuple[float, float, float]:
-        """The nearest place: along, to the left, and the heading there in degrees."""
+        """The nearest point: the distances along and to the left, and the heading in
+        degrees.
+        """
         nearest = math.inf
         found = (0.0, 0.0, 1.0, 0.0)
         last = len(self._parts) - 1
@@ -111,7 +115,7 @@ class _Line:
             dx, dy = x - ax, y - ay
             ahead = dx * ux + dy * uy
             left = ux * dy - uy * dx
-            # Beyond its ends a lane goes on straight.
+            # A lane is extended straight beyond its ends.
             over = 0.0
             if ahead < 0.0 and i > 0:
                 over, ahead = ahead, 0.0
@@ -130,7 +134,7 @@ class _Line:
         return (ax + ahead * ux, ay + ahead * uy), math.degrees(math.atan2(uy, ux))
 
     def cells(self) -> Iterator[tuple[int, int]]:
-        """The cells that a road user on the lane may occupy."""
+        """The grid cells that a road user on the lane may occupy."""
         reach = self.half + _ASIDE_M
         for ax, ay, ux, uy, length, _ in self._parts:
             steps = max(1, math.ceil(length / (_CELL_M / 2.0)))
@@ -151,14 +155,14 @@ _AROUND_M = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Crosswalk:
-    """A crosswalk: where it begins and ends, and half its width."""
+    """A crosswalk: its end points and half its width."""
 
     edge: str
     ends: tuple[Point, Point]
     half_m: float
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """A road user's position along the lane, and beside it."""
+        """The position of a point along the crosswalk and across it."""
         (ax, ay), (bx, by) = self.ends
         length = self.length_m
         ux, uy = (bx - ax) / length, (by - ay) / length
@@ -169,7 +173,7 @@ class Crosswalk:
         return math.dist(*self.ends)
 
     def cells(self) -> Iterator[tuple[int, int]]:
-        """The cells of the ground around it."""
+        """The grid cells around the crosswalk."""
         (ax, ay), (bx, by) = self.ends
         reach = self.half_m + _AROUND_M
         for i in _cells(min(ax, bx) - reach, max(ax, bx) + reach):
@@ -181,7 +185,7 @@ class Crosswalks:
     """A map's crosswalks.
 
     Args:
-        roads: The map's.
+        roads: The map's roads.
     """
 
     def __init__(self, roads: Roads) -> None:
@@ -200,7 +204,7 @@ class Crosswalks:
         )
 
     def at(self, x: float, y: float) -> str:
-        """The edge of the crosswalk at a point; empty for none."""
+        """The edge of the crosswalk at a point; empty if there is none."""
         for crosswalk in self.near(x, y):
             along, aside = crosswalk.place(x, y)
             if 0.0 <= along <= crosswalk.length_m and abs(aside) <= crosswalk.half_m:
@@ -223,11 +227,11 @@ class Movement:
     """A path through a junction, with its right of way.
 
     Args:
-        lane: Where it begins.
-        via: The first lane inside.
-        to: The lane behind the junction.
-        turn: Where it leads.
-        heading: With which one comes, in radians.
+        lane: The lane on which it begins.
+        via: The first lane inside the junction.
+        to: The lane after the junction.
+        turn: The direction of the turn.
+        heading: The heading on entering, in radians.
         stops: Whether there is a stop sign.
         yields: Whether there is a yield sign.
     """
@@ -241,7 +245,7 @@ class Movement:
     yields: bool
 
     def goes_before(self, other: Self) -> bool:
-        """Whether this one has right of way over another that it meets."""
+        """Whether this movement has right of way over another that it meets."""
         if self.stops != other.stops:
             return other.stops
         if self.yields != other.yields:
@@ -252,11 +256,11 @@ class Movement:
         return self.unsigned(other, turned)
 
     def unsigned(self, other: Self, turned: float) -> bool:
-        """The same where no sign tells: who comes from the right goes first.
+        """The same without signs: traffic from the right goes first.
 
         Args:
-            other: The other, which does not come the other way.
-            turned: How far to the left of its heading this one's is.
+            other: The other movement; not an oncoming one.
+            turned: The angle of this heading to the left of the other's.
         """
         return turned > SIDEWAYS
 
@@ -266,12 +270,12 @@ Way = TypeVar("Way", bound=Movement)
 
 
 class Junctions(Generic[Node, Way]):
-    """The part of a `Net` that is about junctions.
+    """The part of a `Net` that concerns junctions.
 
     Args:
-        inside: The lanes and crosswalks inside: the junction and the line of each.
-        movements: The ways through junctions, each with its junction.
-        edge_of: The edge of a lane.
+        inside: The junction and the centre line of each inner lane and crosswalk.
+        movements: The movements through junctions, each with its junction.
+        edge_of: Returns the edge of a lane.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Roads: lanes and the links between them, and the ways that lead over them."""
+"""Roads: lanes, the links between them, and paths along them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Point = tuple[float, float]
 Line = Sequence[Point]
 
 _NEAR_M = 1.5
-_CLEAR_M = 2.3  # between the middles of two cars that pass each other
+_CLEAR_M = 2.3  # between the centres of two cars that pass each other
 _STEP_M = 0.25
 
 
@@ -50,7 +50,7 @@ def length_of(line: Line) -> float:
 
 
 def point_at(line: Line, along: float) -> tuple[Point, Point]:
-    """The point so far along a line, and the line's direction there."""
+    """The point at this distance along a line, and the line's direction there."""
     point, direction = (line[0][0], line[0][1]), (1.0, 0.0)
     for (ax, ay), (bx, by) in zip(line, line[1:], strict=False):
         length = math.hypot(bx - ax, by - ay)
@@ -64,7 +64,7 @@ def point_at(line: Line, along: float) -> tuple[Point, Point]:
 
 
 def apart(one: tuple[Point, Point], other: tuple[Point, Point]) -> float:
-    """How far apart two straight lines are that do not cross."""
+    """The distance between two line segments that do not cross."""
     (a, b), (c, d) = one, other
     return min(
         from_segment(a, c, d), from_segment(b, c, d),
@@ -83,12 +83,12 @@ def from_segment(point: Point, a: Point, b: Point) -> float:
 
 
 def beside(one: Line, other: Line, met_m: float) -> float:
-    """How far along a line the other has come too near for two cars beside each other.
+    """The distance along a line from which two cars no longer fit side by side.
 
     Args:
         one: The line.
-        other: The other, which meets it.
-        met_m: Where on the line that is.
+        other: The other line, which meets it.
+        met_m: The distance along the line at which they meet.
     """
     along = 0.0
     for (ax, ay), (bx, by) in pairwise(one):
@@ -104,11 +104,11 @@ def beside(one: Line, other: Line, met_m: float) -> float:
 
 
 LightName = tuple[str, int]
-"""A light: the programme that it belongs to, and its place in that."""
+"""A traffic light: the program that it belongs to, and its index there."""
 
 
 class Turn(StrEnum):
-    """Where a link leads, in the words of the signal `direction`."""
+    """The direction of a link, with the values of the signal `direction`."""
 
     FORWARD = "forward"
     LEFT = "left"
@@ -117,12 +117,12 @@ class Turn(StrEnum):
 
     @property
     def crosses(self) -> bool:
-        """Whether it leads across the way of those who come the other way."""
+        """Whether the turn crosses the path of oncoming traffic."""
         return self in (Turn.LEFT, Turn.U_TURN)
 
 
 class Link(NamedTuple):
-    """A way from one lane to the next, through the lane `via` inside a junction."""
+    """A link from one lane to the next, through the lane `via` inside a junction."""
 
     to: str
     via: str
@@ -136,17 +136,17 @@ class Lane:
     """One lane of a map.
 
     Args:
-        name: Its own.
-        edge: The lanes beside it that lead the same way share it.
-        number: Counted from the right, the sidewalk included.
+        name: The lane's name.
+        edge: The name shared by adjacent lanes in the same direction.
+        number: The index from the right, counting the sidewalk.
         length: In m.
         width: In m.
-        limit_kmh: How fast one may drive.
-        junction: The junction that it is inside of; empty for none.
+        limit_kmh: The speed limit.
+        junction: The junction that contains the lane; empty if none.
         for_cars: Whether cars may drive on it.
-        links: Where one comes from it.
-        shape: Its middle.
-        is_crosswalk: Whether people cross a road on it.
+        links: The links to the next lanes.
+        shape: The centre line.
+        is_crosswalk: Whether it is a crosswalk.
     """
 
     name: str
@@ -163,40 +163,40 @@ class Lane:
 
     @property
     def inside(self) -> bool:
-        """Whether it is inside a junction."""
+        """Whether the lane is inside a junction."""
         return self.junction != ""
 
 
 class Net(Protocol):
-    """A map as its source tells it."""
+    """A map as its source describes it."""
 
     def lanes(self) -> Iterable[Lane]:
-        """Every lane, those inside junctions and crosswalks included."""
+        """All lanes, including crosswalks and lanes inside junctions."""
 
     def lights(self) -> Mapping[str, LightName]:
-        """By the lane inside the junction: the light that governs it."""
+        """The light that governs each lane inside a junction, by lane."""
 
     def meets(self, inside: str) -> Collection[str]:
-        """The lanes inside the junction, and crosswalks, that a lane there meets."""
+        """The lanes and crosswalks inside a junction that an inner lane meets."""
 
     def goes_first(self, lane: str, to: str) -> Collection[str]:
-        """The lanes before the junction that have right of way over this movement."""
+        """The incoming lanes that have right of way over this movement."""
 
     def approaches(self, edge: str) -> Iterable[str]:
-        """The edges that lead into the junction to which this edge leads."""
+        """The edges that lead into the same junction as this edge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footway:
-    """Where pedestrians cross the ego's way.
+    """A crosswalk on the ego's path.
 
     Args:
         edge: The crosswalk's edge.
-        near_m: The distance from the stop line to its near side, along the way.
-        at_m: To its middle.
+        near_m: The distance along the path from the stop line to its near side.
+        at_m: The distance along the path from the stop line to its middle.
         point: The conflict point.
-        axis: The direction in which it runs.
-        onward: The direction in which the ego crosses it.
+        axis: The direction of the crosswalk.
+        onward: The direction in which the ego crosses.
     """
 
     edge: str
@@ -212,15 +212,16 @@ class Foe:
     """Another movement through the junction that meets the ego's.
 
     Args:
-        target: The edge that it leads to.
-        ego_m: The conflict point's distance from the ego's stop line.
-        foe_m: Its distance from the movement's own stop line.
-        half_m: How far before and after the point the two would touch.
-        beside_m: From where on, from the ego's stop line, the two ways are so close
-            that two cars do not fit beside each other.
-        first: Whether that movement has right of way over the ego's.
-        light: The light that governs it.
-        before_m: For each lane of its way, the stop line's distance from its start.
+        target: The edge that the movement leads to.
+        ego_m: The distance from the ego's stop line to the conflict point.
+        foe_m: The distance from the movement's own stop line to the conflict point.
+        half_m: The distance before and after the point at which the two would touch.
+        beside_m: The distance from the ego's stop line from which two cars no longer
+            fit side by side.
+        first: Whether the movement has right of way over the ego's.
+        light: The light that governs the movement.
+        before_m: For each lane of its path, the distance from the lane's start to the
+            stop line.
     """
 
     target: str
@@ -235,21 +236,22 @@ class Foe:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One junction on the ego's way.
+    """A junction on the ego's path.
 
     Args:
-        line_m: Where it begins, along the way: the stop line, if there is one.
-        end_m: Where it ends.
-        turn: Where it leads.
-        light: The light that governs it.
+        line_m: The position along the path of the stop line, or of the junction's
+            beginning.
+        end_m: The position along the path of the junction's end.
+        turn: The direction of the ego's turn.
+        light: The light that governs the ego's movement.
         stops: Whether there is a stop sign.
-        is_junction: Whether anything crosses here at all.
-        has_line: Whether one may have to stop here.
-        exit: The edge that it leads to.
+        is_junction: Whether anything crosses here.
+        has_line: Whether the ego may have to stop here.
+        exit: The edge after the junction.
         junction: The junction's name.
-        foes: The movements that meet it.
-        foes_on: The same, by the lanes that lead to them.
-        footways: The crosswalks that it leads over, in their turn.
+        foes: The movements that meet the ego's.
+        foes_on: The same movements, by the lanes that lead to them.
+        footways: The crosswalks that the path crosses, in order.
     """
 
     line_m: float
@@ -268,7 +270,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The lanes before the ego, from the one that it is on to its destination."""
+    """The ego's path: the lanes from its own to its destination."""
 
     start_m: Mapping[str, float]
     passages: tuple[Passage, ...]
@@ -276,17 +278,17 @@ class Way:
 
 
 UPSTREAM_M = 120.0
-"""How far before a junction vehicles on their way to it are known."""
+"""How far before a junction approaching vehicles are considered."""
 
 _MERGE_M = 0.5
 _LONGEST_M = 3.0
-_HALF_CAR_M = 0.7  # a little less than half: corners seldom meet
+_HALF_CAR_M = 0.7  # a little less than half a car's width: corners seldom meet
 
 
 class Roads:
     """The road network of a map.
 
-    `entries` says from which lanes one comes to a lane inside a junction.
+    `entries` maps each lane inside a junction to the lanes that lead to it.
     """
 
     def __init__(self, net: Net) -> None:
@@ -309,17 +311,19 @@ class Roads:
         self._net = net
 
     def on(self, net: Net) -> Roads:
-        """The same roads, their source loaded again."""
+        """The same roads on a reloaded source."""
         self._net = net
         return self
 
     def neighbour(self, lane: Lane, side: int) -> Lane | None:
-        """The lane this many to the left, on the same edge; None if there is none."""
+        """The lane `side` lanes to the left on the same edge, or None."""
         number = lane.number + side
         return next((o for o in self.lanes_of[lane.edge] if o.number == number), None)
 
     def from_here(self, lane: Lane, route: Sequence[str]) -> tuple[str, ...]:
-        """What of a route is left: the first edge is the lane's, or was before it."""
+        """The rest of a route, beginning with the edge of the lane or the edge before
+        it.
+        """
         edges = {lane.edge}
         if lane.inside:
             edges = {self.lanes[n].edge for n in self.entries.get(lane.name, ())}
@@ -327,15 +331,16 @@ class Roads:
         return tuple(route[at:])
 
     def lane_count(self, edge: str) -> int:
-        """How many of an edge's lanes are for cars."""
+        """The number of an edge's lanes for cars."""
         return sum(lane.for_cars for lane in self.lanes_of[edge])
 
     def way(self, lane: str, edges: tuple[str, ...]) -> Way:
-        """The way from a lane along the edges that remain of the route.
+        """The path from a lane along the rest of the route.
 
         Args:
-            lane: Where the ego is: on the first edge, or inside the junction after it.
-            edges: The first is the one that the ego is on, or was last.
+            lane: The ego's lane: on the first edge, or inside the junction after it.
+            edges: The route, beginning with the edge that the ego is on or has just
+                left.
         """
         key = lane, edges
         known = self._ways.get(key)
@@ -350,14 +355,14 @@ class Roads:
         lane = self.lanes[name]
         taken: tuple[Lane, Link] | None = None
         if lane.inside:
-            # The way begins before the junction that the ego is in.
+            # The path begins before the junction that the ego is in.
             taken = self._entry(name, edges[0])
             if taken is None:
                 return Way({name: 0.0}, (), lane.length)
             lane = taken[0]
         for following in (*edges[1:], None):
             if lane.name in start_m:
-                break  # a route that comes back: enough for now
+                break  # the route returns to this lane, so stop here
             start_m[lane.name] = at
             at += lane.length
             if following is None:
@@ -376,7 +381,7 @@ class Roads:
         return Way(start_m, tuple(passages), at)
 
     def _entry(self, inside: str, edge: str) -> tuple[Lane, Link] | None:
-        """Where one comes from the edge to a lane inside a junction."""
+        """The lane and link that lead from an edge to a lane inside a junction."""
         for lane in self.lanes_of[edge]:
             for link in lane.links:
                 if any(inner.name == inside for inner in self.inner(link)):
@@ -384,7 +389,7 @@ class Roads:
         return None
 
     def _link_to(self, lane: Lane, edge: str) -> tuple[Lane, Link] | None:
-        """A link to the edge, from this lane or else the nearest beside it."""
+        """A link to the edge, from this lane or else from the nearest adjacent one."""
         beside = sorted(
             self.lanes_of[lane.edge], key=lambda other: abs(other.number - lane.number)
         )
@@ -395,7 +400,7 @@ class Roads:
         return None
 
     def light_of(self, link: Link) -> LightName | None:
-        """The light that governs a way onward, if one does."""
+        """The light that governs a link, if any."""
         return self._lights.get(link.via)
 
     def inner(self, link: Link) -> list[Lane]:
@@ -488,7 +493,7 @@ class Roads:
         return before_m
 
     def _gap(self, before: str, after: str) -> float:
-        """The length of the way inside the junction between two lanes."""
+        """The length of the path inside the junction between two lanes."""
         for link in self.lanes[before].links:
             if link.to == after:
                 return sum(part.length for part in self.inner(link))
@@ -503,7 +508,7 @@ def _joined(parts: Sequence[Lane]) -> list[Point]:
 
 
 def _half(sine: float) -> float:
-    """How far around their crossing two cars touch, by the angle between their ways."""
+    """The distance around a crossing point within which two cars touch."""
     if sine < 0.3:
         return _MERGE_M
     cosine = math.sqrt(1.0 - min(1.0, sine * sine))

@@ -1,7 +1,6 @@
-"""Responsibility-Sensitive Safety: its safe distances, by Intel's own library.
+"""Responsibility-Sensitive Safety: safe distances, computed by Intel's library.
 
-The extra `rss` brings `ad-rss`. The parameters are those that CARLA gives to a car by
-default.
+The extra `rss` installs `ad-rss`. The parameters are CARLA's defaults for a car.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from forewarn.plugins.driving.scene import EGO_WIDTH_M, Scene
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What RSS expects of everybody; accelerations in m/s², braking positive.
+    """The parameters of RSS; accelerations in m/s², with braking positive.
 
     Args:
         response_s: The response time.
@@ -29,7 +28,7 @@ class Parameters:
         brakes_least: The minimum braking after the response time.
         sideways: The maximum lateral acceleration during the response time.
         sideways_brakes: The minimum lateral braking.
-        sways_m: How far vehicles sway in their lanes.
+        sways_m: The lateral fluctuation of vehicles in their lanes.
     """
 
     response_s: float = 1.0
@@ -42,7 +41,7 @@ class Parameters:
 
 
 class SafeDistances:
-    """RSS's safe distances between two road users with these parameters.
+    """Computes RSS's safe distances between two road users.
 
     Raises:
         MissingDependency: ad-rss is not installed.
@@ -58,7 +57,7 @@ class SafeDistances:
         self._found = rss.physics.Distance(0.0)
 
     def behind(self, speed: float, lead_speed: float) -> float:
-        """Metres behind a vehicle that drives ahead; speeds in m/s."""
+        """The safe distance in metres behind a vehicle; speeds in m/s."""
         self._along(self._one, speed)
         self._along(self._other, lead_speed)
         return self._value(
@@ -68,7 +67,9 @@ class SafeDistances:
         )
 
     def towards(self, speed: float, oncoming_speed: float) -> float:
-        """Metres between two that drive towards each other, neither in the wrong."""
+        """The safe distance in metres between oncoming vehicles, both in their own
+        lanes.
+        """
         self._along(self._one, speed)
         self._along(self._other, oncoming_speed)
         return self._value(
@@ -78,7 +79,9 @@ class SafeDistances:
         )
 
     def beside(self, left_speed: float, right_speed: float) -> float:
-        """Metres between two side by side; speeds sideways in m/s, right positive."""
+        """The safe lateral distance in metres; lateral speeds in m/s, positive to the
+        right.
+        """
         for who, speed in ((self._one, left_speed), (self._other, right_speed)):
             velocity = who.structured_object_state.velocity
             velocity.speed_lat_min = velocity.speed_lat_max = self._physics.Speed(speed)
@@ -89,7 +92,7 @@ class SafeDistances:
         )
 
     def stopping(self, speed: float) -> float:
-        """Stopping distance in metres: the response time, then the required braking."""
+        """The stopping distance in metres, including the response time."""
         physics = self._physics
         formula = (
             self._formulas.calculateLongitudinalDistanceOffsetAfterStatedBrakingPattern
@@ -123,7 +126,7 @@ def library() -> Any:
     """
     try:
         with warnings.catch_warnings():
-            # It registers one converter twice, and says so.
+            # The library registers a converter twice, and warns about that.
             warnings.filterwarnings(
                 "ignore", "to-Python converter", category=RuntimeWarning
             )
@@ -133,7 +136,7 @@ def library() -> Any:
 
 
 def _someone(rss: Any, given: Parameters) -> Any:
-    """A road user in the library's form; it also checks values that it does not use."""
+    """A road user in the library's format, which also validates unused values."""
     physics, world = rss.physics, rss.rss.world
     who = rss.rss.core.RelativeObjectState()
     who.object_type = world.ObjectType.OtherVehicle
@@ -160,7 +163,7 @@ def _someone(rss: Any, given: Parameters) -> Any:
 
 
 def _fill(physics: Any, record: Any) -> None:
-    """Puts valid numbers into fields that the formulas check but do not use."""
+    """Sets valid numbers in fields that are validated but not used."""
     quantities = (
         physics.Angle, physics.AngularAcceleration, physics.AngularVelocity,
         physics.Distance, physics.Duration, physics.Speed,
@@ -179,19 +182,19 @@ SIGNALS = ("rss_longitudinal_margin", "rss_lateral_margin")
 
 SEEN_M = 80.0
 _MOST_M = 1000.0
-_GAINS = 3.5  # m/s: what the ego's speed may gain while it responds
+_GAINS = 3.5  # m/s: the ego's maximum gain of speed during its response time
 _RESPONDS_S = 1.0
 
 
 class Margins(NamedTuple):
-    """To one object, along the way and across it."""
+    """The longitudinal and lateral margins to one object."""
 
     along_m: float
     across_m: float
 
 
 class RssMargins:
-    """Computes an ego's margins."""
+    """Computes the ego's margins."""
 
     def __init__(self) -> None:
         self._safe = SafeDistances()
@@ -202,8 +205,8 @@ class RssMargins:
         """The signals of this moment.
 
         Args:
-            scene: Who is on the roads.
-            conflicts: With whom the ego's way crosses.
+            scene: The road users.
+            conflicts: The conflicts with crossing road users.
         """
         found = [*self._near(scene), *self._crossing(scene.ego.speed, conflicts)]
         if not found:
@@ -241,7 +244,7 @@ class RssMargins:
         return self._safe.towards(speed, -its)
 
     def _apart_across(self, left: float, its: float) -> float:
-        """The safe distance to who is to the left (or right), moving to the left."""
+        """The safe lateral distance to a road user; speeds are positive to the left."""
         if left > 0.0:
             return self._safe.beside(-its, 0.0)
         return self._safe.beside(0.0, -its)

@@ -1,8 +1,8 @@
 """The scene: the road users at one moment, their lanes, and the traffic lights.
 
-Each world fills one in its own way; the senses read nothing else, so that all worlds
-have the same signals. Vehicles are placed by their fronts, y points to the left of x,
-and headings are in radians counterclockwise from x.
+Each world fills in a scene in its own way. The senses read nothing else, so all worlds
+have the same signals. A vehicle's position is that of its front, y points to the left
+of x, and headings are in radians counterclockwise from x.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ EGO_WIDTH_M = 1.8
 LEAD_SEEN_M = 100.0
 FOLLOWER_SEEN_M = 60.0
 
-_KEEPS_M = 2.5  # that followers keep even when they stand
-_STROLLS = 0.2  # m/s: who walks more slowly is not about to cross
+_KEEPS_M = 2.5  # minimum distance that followers keep, even at a standstill
+_STROLLS = 0.2  # m/s: a slower pedestrian is not about to cross
 
 
 class Colour(StrEnum):
-    """What a traffic light shows, in the words of the signal `traffic_light`."""
+    """The colour of a traffic light, with the values of the signal `traffic_light`."""
 
     RED = "red"
     YELLOW = "yellow"
@@ -74,14 +74,14 @@ DARK = Lamps()
 
 @dataclass(slots=True)
 class Mover:
-    """A vehicle, placed by its front, or a pedestrian, placed by the middle.
+    """A vehicle, positioned by its front, or a pedestrian, positioned by the centre.
 
     Args:
         heading: In radians, counterclockwise from east.
         speed: In m/s.
-        lane: Empty where no lane is known.
-        at_m: From where the lane begins.
-        lateral: How fast it moves across the lane, in m/s.
+        lane: The lane's name; empty if unknown.
+        at_m: The distance from the lane's start.
+        lateral: The speed across the lane in m/s.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Mover:
 
 
 class Near(NamedTuple):
-    """A road user near the ego, and the gap between them."""
+    """A road user near the ego, and the gap to it."""
 
     who: Mover
     room_m: float
@@ -107,31 +107,31 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """Who follows the ego, and how closely."""
+    """The vehicle that follows the ego, and its gap."""
 
     gap_m: float
     speed: float
 
 
 class Scene(ABC):
-    """Everyone at one moment; the next one is filled into the same scene.
+    """All road users at one moment; updated in place for the next moment.
 
     Args:
-        roads: The map's.
+        roads: The map's roads.
         ego: The ego's name.
     """
 
     def __init__(self, roads: Roads, ego: str) -> None:
         self.roads, self.name = roads, ego
         self.vehicles: dict[str, Mover] = {}
-        """By name, the ego among them."""
+        """The vehicles by name, including the ego."""
         self.people: dict[str, Mover] = {}
         self.route: tuple[str, ...] = ()
-        """The ego's edges."""
+        """The edges of the ego's route."""
 
     @cached_property
     def crosswalks(self) -> Crosswalks:
-        """The map's."""
+        """The map's crosswalks."""
         return Crosswalks(self.roads)
 
     @property
@@ -142,42 +142,43 @@ class Scene(ABC):
 
     @abstractmethod
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges that a road user may take, as far as known."""
+        """The edges that a vehicle may take next, as far as known."""
 
     @abstractmethod
     def light(self, name: LightName) -> Light:
-        """What a light shows."""
+        """The state of a traffic light."""
 
     @abstractmethod
     def light_age_s(self, name: LightName) -> float:
-        """For how long it has shown that."""
+        """How long a light has been in its state."""
 
     @abstractmethod
     def next_crosswalk(self, person: Mover) -> str:
-        """The edge of the crosswalk that a road user is about to enter; empty for
-        none."""
+        """The edge of the crosswalk that a pedestrian is about to enter, or empty."""
 
     def watch(self, other: Mover) -> Mover:
-        """A vehicle at this moment; a world may give no more than its position."""
+        """A vehicle with all its values; before this, a world may have read only its
+        position.
+        """
         return other
 
     # -- what follows from it ---------------------------------------------------------
 
     def route_ahead(self) -> tuple[str, ...]:
-        """The route from the edge that the ego is on, or was on last."""
+        """The route from the ego's present or last edge on."""
         return self.roads.from_here(self.roads.lanes[self.ego.lane], self.route)
 
     def way(self) -> Way:
-        """The scene before the ego."""
+        """The ego's path."""
         return self.roads.way(self.ego.lane, self.route_ahead())
 
     def lead(self, way: Way, at_m: float, near: Iterable[Mover]) -> Near | None:
-        """Who is next on the ego's way, or with its rear still on it.
+        """The next vehicle on the ego's path, including one that is turning off it.
 
         Args:
-            way: The ego's way.
+            way: The ego's path.
             at_m: The ego's position along it.
-            near: Everybody else within sight.
+            near: The other vehicles within sight.
         """
         nearest: Near | None = None
         for other in near:
@@ -193,7 +194,7 @@ class Scene(ABC):
         if start is not None:
             front = start + other.at_m
             return front - other.length - at_m if front > at_m else None
-        # It turns off the ego's way, and its rear may still be on it.
+        # It is turning off the ego's path, and its rear may still be on it.
         if other.at_m < other.length:
             for entry in self.roads.entries.get(other.lane, ()):
                 start = way.start_m.get(entry)
@@ -204,20 +205,22 @@ class Scene(ABC):
         return None
 
     def behind(self) -> Behind | None:
-        """Who is next behind on the ego's lane, if anyone is near."""
+        """The next vehicle behind the ego in its lane, if one is near."""
         near = self._next_on(self.ego.lane)
         if near is None or near.room_m > FOLLOWER_SEEN_M:
             return None
         return Behind(max(0.0, near.room_m), near.who.speed)
 
     def beside(self, side: int) -> list[Near]:
-        """The vehicle from behind on the lane this many to the left of the ego's."""
+        """The vehicle approaching from behind, `side` lanes to the left of the ego's
+        lane.
+        """
         lane = self.roads.neighbour(self.roads.lanes[self.ego.lane], side)
         near = None if lane is None else self._next_on(lane.name)
         return [] if near is None else [near]
 
     def _next_on(self, lane: str) -> Near | None:
-        """Who is next behind on a lane, with the room beyond what followers keep."""
+        """The next vehicle behind in a lane; its gap excludes the minimum distance."""
         ego = self.ego
         behind = (
             Near(other, ego.at_m - ego.length - other.at_m - _KEEPS_M)
@@ -228,11 +231,11 @@ class Scene(ABC):
         return min(behind, key=lambda near: near.room_m, default=None)
 
     def on_crosswalk(self, person: Mover) -> str:
-        """The edge of the crosswalk that a road user is on; empty for none."""
+        """The edge of the crosswalk that a pedestrian is on, or empty."""
         return self.crosswalks.at(person.x, person.y)
 
     def crosswalks_of(self, person: Mover) -> Iterator[str]:
-        """The edges of the crosswalks that a road user is on or about to enter."""
+        """The edges of the crosswalks that a pedestrian is on or about to enter."""
         yield self.on_crosswalk(person)
         if person.speed >= _STROLLS:
             yield self.next_crosswalk(person)
@@ -244,13 +247,13 @@ _NEAR_M = 15.0
 def touches(
     vehicle: Mover, other: Mover, *, on_foot: bool, within_m: float = 0.0
 ) -> bool:
-    """Whether a vehicle's body meets another's, or comes so near to it.
+    """Whether a vehicle's body touches another, or comes within a distance of it.
 
     Args:
-        vehicle: The one.
-        other: The other.
-        on_foot: Whether that is a pedestrian.
-        within_m: How near.
+        vehicle: The vehicle.
+        other: The other road user.
+        on_foot: Whether the other is a pedestrian.
+        within_m: The distance.
     """
     if abs(other.x - vehicle.x) + abs(other.y - vehicle.y) > (
         _NEAR_M + vehicle.length + other.length
@@ -269,12 +272,12 @@ def touches(
 
 
 def clearance(one: Mover, other: Mover, most_m: float = math.inf) -> float | None:
-    """The distance between two vehicles, each taken to be as wide as the ego.
+    """The distance between two vehicles, both assumed as wide as the ego.
 
     Args:
-        one: The one.
-        other: The other.
-        most_m: None if it is more.
+        one: A vehicle.
+        other: The other vehicle.
+        most_m: The maximum; beyond it the result is None.
     """
     longest_m = most_m + EGO_WIDTH_M + one.length + other.length
     if max(abs(other.x - one.x), abs(other.y - one.y)) > longest_m:
@@ -284,7 +287,7 @@ def clearance(one: Mover, other: Mover, most_m: float = math.inf) -> float | Non
 
 
 def _spine(vehicle: Mover) -> tuple[Point, Point]:
-    """From its front to its rear."""
+    """The line from a vehicle's front to its rear."""
     back_x = vehicle.length * math.cos(vehicle.heading)
     back_y = vehicle.length * math.sin(vehicle.heading)
     return (vehicle.x, vehicle.y), (vehicle.x - back_x, vehicle.y - back_y)
@@ -299,7 +302,7 @@ def middle(vehicle: Mover) -> Point:
 
 
 def half_extent(mover: Mover, axis: float) -> float:
-    """Half of how much room a body takes along an axis."""
+    """Half the extent of a body along an axis."""
     turned = mover.heading - axis
     along = mover.length * abs(math.cos(turned))
     return (along + mover.width * abs(math.sin(turned))) / 2.0
@@ -308,19 +311,19 @@ def half_extent(mover: Mover, axis: float) -> float:
 _TURNS = {
     TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
 }  # fmt: skip
-_STAYS_M = 0.6  # so much worse a lane fits before it is left
+_STAYS_M = 0.6  # a vehicle keeps its lane until another fits better by this much
 _WAY_EDGES = 4
-_CORNER_M = 1.6  # so near a crosswalk's end one is about to cross,
-_AWAY = -0.4  # unless one walks away from it
+_CORNER_M = 1.6  # a pedestrian this near a crosswalk's end is about to cross,
+_AWAY = -0.4  # unless walking away from it
 
 
 class SeenScene(Scene):
-    """Everyone at one moment, as an onlooker sees them.
+    """A scene built from positions and headings alone.
 
     Args:
-        roads: The map's.
+        roads: The map's roads.
         ego: The ego's name.
-        places: The lanes by place.
+        places: Finds the lanes at a position.
     """
 
     def __init__(self, roads: Roads, ego: str, places: Places) -> None:
@@ -328,7 +331,7 @@ class SeenScene(Scene):
         self.places = places
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges that a road user may take, by its lane and signals."""
+        """The edges that a vehicle may take next, from its lane and turn signal."""
         lane = self.roads.lanes.get(vehicle.lane)
         edges: set[str] = set()
         if lane is None:
@@ -343,7 +346,7 @@ class SeenScene(Scene):
         return edges
 
     def onward(self, vehicle: Mover, lane: Lane) -> list[str]:
-        """The next lanes that a road user may take, the most likely first."""
+        """The lanes that a vehicle may take next, the most likely first."""
         if lane.inside or not lane.links:
             return [link.via or link.to for link in lane.links] or [lane.name]
         if self.route and vehicle.name == self.name:
@@ -359,7 +362,7 @@ class SeenScene(Scene):
         return [link.via or link.to for link in fits or lane.links]
 
     def straight_on(self, mover: Mover) -> tuple[str, ...]:
-        """The edges ahead of a road user that follows its lane or its turn signal."""
+        """The edges ahead of a vehicle that follows its turn signal or its lane."""
         lane = self.roads.lanes[mover.lane]
         edges: list[str] = []
         if lane.inside:
@@ -383,7 +386,7 @@ class SeenScene(Scene):
         return {self.roads.lanes[link.to].edge for link in lane.links}
 
     def next_crosswalk(self, person: Mover) -> str:
-        """The crosswalk that a pedestrian walks to from its corner."""
+        """The crosswalk that a pedestrian at its corner walks towards."""
         ux, uy = math.cos(person.heading), math.sin(person.heading)
         for crosswalk in self.crosswalks.near(person.x, person.y):
             along, aside = crosswalk.place(person.x, person.y)
@@ -408,7 +411,7 @@ class SeenScene(Scene):
             return best
         own = next((p for p in fitting if p.lane == lane.name), None)
         if own is not None and own.along_m < lane.length - 1e-3:
-            # Inside a junction ways part slowly: one keeps to the one taken.
+            # Paths diverge slowly inside a junction, so a vehicle keeps its lane there.
             keeps = math.inf if lane.inside else _STAYS_M
             if own.off < best.off + keeps:
                 return own
@@ -417,15 +420,15 @@ class SeenScene(Scene):
 
 
 _BAR_M = 0.6
-"""How thick a light's bar at the stop line is."""
+"""The thickness of the bar that shows a light at the stop line."""
 
 
 class SceneShown:
-    """Shows a scene to live views; it is `Scenic`.
+    """Shows a scene in live views; implements `Scenic`.
 
     Args:
-        roads: The map's.
-        scene: The current scene; none before the first one.
+        roads: The map's roads.
+        scene: Returns the current scene, or None before the first one.
     """
 
     def __init__(self, roads: Roads, scene: Callable[[], Scene | None]) -> None:
@@ -440,7 +443,7 @@ class SceneShown:
         return list(ground(self._roads))
 
     def things(self) -> list[Thing]:
-        """The ego first, then vehicles, pedestrians and lights."""
+        """The ego, then the other vehicles, pedestrians and lights."""
         scene = self._scene()
         if scene is None or scene.name not in scene.vehicles:
             return []
@@ -450,7 +453,7 @@ class SceneShown:
                 seen.append(_shown(mover, "vehicle"))
         seen += [_shown(mover, "pedestrian") for mover in scene.people.values()]
         for place, (lights, bar) in enumerate(self._bars):
-            # Where several govern the ways onward, the first that is known is shown.
+            # If several lights govern a lane, the first with a known state is shown.
             shown = [scene.light(light).colour for light in lights]
             known = [colour for colour in shown if colour is not Colour.UNKNOWN]
             state = (known or shown)[0].name.lower()
@@ -460,7 +463,7 @@ class SceneShown:
 
 
 def ground(roads: Roads) -> Iterator[Shape]:
-    """Ways through junctions, and each lane outside them."""
+    """The lanes outside junctions, and the paths through junctions."""
     for lane in roads.lanes.values():
         points = tuple((float(x), float(y)) for x, y in lane.shape)
         if lane.is_crosswalk:
@@ -474,7 +477,7 @@ def ground(roads: Roads) -> Iterator[Shape]:
 def _shown(mover: Mover, kind: Literal["ego", "vehicle", "pedestrian"]) -> Thing:
     x, y = mover.x, mover.y
     if kind != "pedestrian":
-        # A vehicle's place is that of its front.
+        # A vehicle's position is that of its front.
         x -= mover.length / 2.0 * math.cos(mover.heading)
         y -= mover.length / 2.0 * math.sin(mover.heading)
     angle = (90.0 - math.degrees(mover.heading)) % 360.0
@@ -482,7 +485,7 @@ def _shown(mover: Mover, kind: Literal["ego", "vehicle", "pedestrian"]) -> Thing
 
 
 def _bars(roads: Roads) -> Iterator[tuple[list[LightName], Thing]]:
-    """A bar across each lane before a light."""
+    """A bar across each lane that leads to a light."""
     for lane in roads.lanes.values():
         governing = {roads.light_of(link) for link in lane.links}
         lights = sorted(light for light in governing if light is not None)

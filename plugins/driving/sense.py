@@ -1,16 +1,18 @@
-"""The scene to signals: what the ego's driver could know at this moment.
+"""Converts a scene to signals: what the ego's driver could know at this moment.
 
-Everything is causal. Distances are from the front bumper along the way; speeds are in
-km/h, everything else in m, s and m/s². How the foresight is meant:
+All signals are causal. Distances are measured from the front bumper along the path.
+Speeds are in km/h; other units are m, s and m/s². The predictive signals are defined as
+follows.
 
-Two movements that cross each hold the conflict point for a while: from the moment the
-front comes to it until the rear has left it. `arrival_gap` is the time between the two
-spans, 0 where they overlap: a collision course. The ego is assumed to keep its speed,
-as far as turns allow, or, when it is slow, to start at 2 m/s²; others keep theirs.
-`time_to_collision` is the soonest such conflict, or the time to run into the vehicle
-ahead.
+Two crossing vehicles each occupy the conflict point for a time span: from when the
+front reaches it until the rear has left it. `arrival_gap` is the time between the two
+spans, or 0 if they overlap, which is a collision course. The ego is assumed to keep its
+speed, as far as turns allow, or to accelerate at 2 m/s² if it is slow; others keep
+their speeds. `time_to_collision` is the time to the soonest such conflict, or to a
+collision with the vehicle ahead.
 
-Inside a junction the light is the one, and has the colour, that it had at the line.
+Inside a junction, the light is the one at the line that was passed, with its colour at
+that time.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ PROVIDES = (
 )  # fmt: skip
 
 CRITICALITY = (DRAC, "post_encroachment_time")
-"""What a world adds where it is asked for: it takes time in every frame."""
+"""Signals that a world adds only on request, because they are slow to compute."""
 
 FULL_BRAKE = 9.0  # m/s²
 FULL_THRUST = 4.0  # m/s²
@@ -92,13 +94,13 @@ class Surroundings(Strict):
 
 
 class Senses:
-    """What the ego perceives, frame after frame of one episode.
+    """Computes the ego's signals in one episode, frame by frame.
 
     Args:
-        scene: Who is on the roads.
-        surroundings: What stays the same.
+        scene: The road users.
+        surroundings: The conditions that are constant during the episode.
         period_s: The time between frames.
-        criticality: Whether the signals of `CRITICALITY` are added.
+        criticality: Whether to add the signals of `CRITICALITY`.
     """
 
     def __init__(
@@ -112,8 +114,8 @@ class Senses:
         self._scene, self._period_s = scene, period_s
         self._encroachments = Encroachments() if criticality else None
         self.conflicts: list[Conflict] = []
-        """Where others cross the ego's way, and when they are there."""
-        self.left_m = 0.0  # of the way
+        """The conflicts with road users that cross the ego's path."""
+        self.left_m = 0.0  # the rest of the path
         self._way = Way({}, (), 0.0)
         self._of_lane: dict[str, Any] = {}
         self._way_of: tuple[str, tuple[str, ...]] = "", ()
@@ -161,7 +163,7 @@ class Senses:
     # -- the ego and its way ----------------------------------------------------------
 
     def _progress(self, ego: Mover) -> Progress:
-        """Where it is on its way, which is found anew on each lane."""
+        """The ego's position along its path, which is recomputed on each lane."""
         way_of = ego.lane, self._scene.route
         if way_of != self._way_of:
             self._way_of, self._way = way_of, self._scene.way()
@@ -201,7 +203,9 @@ class Senses:
     # -- what is before it ------------------------------------------------------------
 
     def _see_light(self, progress: Progress) -> None:
-        """The light of the next line; inside a junction the one that stood there."""
+        """Updates the light: of the next line or, inside a junction, of the line
+        passed.
+        """
         here, line, light = progress.here, progress.line, self._light
         name = None if line is None or progress.to_line is None else line.light
         if here is None or here.light is None:
@@ -259,7 +263,7 @@ class Senses:
     def _required(
         self, demand: Demand, progress: Progress, first: bool
     ) -> float | None:
-        """The hardest braking required by a road user or the line; none if none is."""
+        """The hardest braking required by a road user or the line, or None."""
         asked, to_line = demand.deceleration or None, progress.to_line
         if to_line is not None:
             gives_way = first and progress.line is progress.ahead
@@ -269,7 +273,7 @@ class Senses:
 
 
 def _of_lane(lane: Lane, roads: Roads) -> dict[str, Any]:
-    """Signals that are constant along a lane."""
+    """The signals that are constant along a lane."""
     turns = {link.turn for link in lane.links}
     if len(turns) > 1:
         turns.discard(_U)

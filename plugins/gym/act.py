@@ -1,4 +1,4 @@
-"""Actions of an environment as plain values, and decisions as such actions."""
+"""Converts an environment's actions to plain values, and decisions to its actions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ except ImportError as error:
     raise MissingDependency("the spaces of an environment", "gym") from error
 
 ACT = "act"
-"""The name of the actions that wrap an environment's own, as `action`."""
+"""The name of the action that wraps an environment's own in its argument `action`."""
 
 AUTOPILOT = "autopilot"
-"""The name of the action by which an environment drives itself."""
+"""The name of the action that lets the environment drive itself."""
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON: NumPy's numbers and arrays become Python's."""
+    """A value as JSON: NumPy numbers and arrays become Python numbers and lists."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, dict):
@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(Argument):
-    """An argument that is an element of an environment's space, as a plain value."""
+    """An argument that is an element of an action space, as a plain value."""
 
     space: Space[Any]
 
@@ -48,13 +48,13 @@ class Sample(Argument):
         """The element that a plain value represents.
 
         Raises:
-            InvalidInput: There is no such element.
+            InvalidInput: The space has no such element.
         """
         space = self.space
         try:
             found: Any
             if isinstance(space, Discrete):
-                # Its own reading would take 1.7 for 1.
+                # The space's own conversion would read 1.7 as 1.
                 found = value if type(value) is int else None
             elif isinstance(space, Box):
                 found = np.asarray(value, dtype=space.dtype)
@@ -79,21 +79,22 @@ class Sample(Argument):
 
 
 def sample(space: Space[Any]) -> Sample:
-    """An argument that must be an element of that space."""
+    """An argument that must be an element of this space."""
     return Sample("sample", required=True, space=space)
 
 
 Shows = Callable[[Decision, Frame], bool | None]
-"""Whether a frame shows that `stop` or `slow` is obeyed; None: too early to tell."""
+"""Whether a frame shows that `stop` or `slow` is obeyed; None if it is too early."""
 
 
 class EnvActuator:
-    """Replaces an action that may not pass by another of the environment's.
+    """Replaces an action that is not allowed with another one of the environment.
 
     Args:
-        stop: The action that stops, whatever is going on, or what gives it.
-        shown: Whether a frame shows that `stop` or `slow` is obeyed; None: too early.
-        slow: Gives the action that keeps a speed cap in km/h, from the one proposed.
+        stop: The action that stops in any state, or a function that returns it.
+        shown: Returns whether a frame shows that `stop` or `slow` is obeyed; None if it
+            is too early.
+        slow: Returns the action that keeps a speed cap in km/h, given the proposed one.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class EnvActuator:
             return proposal
         slows = decision.kind == "slow" and decision.cap_kmh is not None
         if slows and self._slow is not None and proposal is not None:
-            # An environment that drives itself is slowed by what it would do.
+            # If the environment drives itself, `slow` starts from no proposed action.
             proposed = proposal.arguments.get("action")
             slower = self._slow(proposed, decision.cap_kmh or 0.0)
             return Action(ACT, {"action": slower})

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment as a world, and any policy as its pilot."""
+"""A Gymnasium environment as a world, and a policy as its pilot."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _EXAMPLE = "forewarn.plugins.gym.bridge"
 
 
 class Seen(dict[str, Value]):
-    """A frame's signals with the observation they came from, for a policy to see.
+    """A frame's signals together with the observation, which a policy needs.
 
     A guard accepts only plain frames, which contain no code.
     """
@@ -61,32 +61,33 @@ class Seen(dict[str, Value]):
 
 
 class EnvWorld(SteppedWorld):
-    """An environment: one episode of it is one episode of a scenario.
+    """A Gymnasium environment as a world; each of its episodes is one run.
 
-    Functions and classes can be given directly, or as `$here/file.py:name` or
-    `package.module:name`. A parameter `env` receives the environment without wrappers.
+    Functions and classes can be passed directly, or as `$here/file.py:name` or
+    `package.module:name`. A parameter `env` receives the unwrapped environment.
 
     Args:
-        env: The id under which it is registered, or a function that makes it.
-        vocabulary: The name of one that ships, or the path of a YAML file.
-        signals: A function of observation and info that gives the signals, or a map
-            from signals to where they are, such as `speed: info.speed`.
-        period_s: How much time a step takes.
-        stop: The action that stops, or a function of `env` that gives it. It is also
-            taken if no action is proposed.
-        shows: How to see that it stops: an expression over signals, or a function of
-            decision and frame.
-        slow: A function of `env`, the action proposed (None from the autopilot) and a
-            cap in km/h that gives the action which keeps it.
-        autopilot: A function of `env` that gives the action by which the environment
-            drives itself.
+        env: The environment's registered id, or a function that makes it.
+        vocabulary: The name of a shipped vocabulary, or the path of a YAML file.
+        signals: A function of observation and info that returns the signals, or a map
+            from signals to paths, such as `speed: info.speed`.
+        period_s: The duration of a step.
+        stop: The action that stops, or a function of `env` that returns it. It is also
+            used if no action is proposed.
+        shows: How to see that a stop is obeyed: an expression over signals, or a
+            function of decision and frame.
+        slow: A function of `env`, the proposed action (None from the autopilot) and a
+            speed cap in km/h that returns an action which keeps the cap.
+        autopilot: A function of `env` that returns the action with which the
+            environment drives itself.
         options: The environment's arguments. A registered environment is made with
-            `render_mode: rgb_array` if it offers that: reports show its pictures.
+            `render_mode: rgb_array` if it supports that, so that reports can show
+            pictures.
     """
 
     @staticmethod
     def example() -> Example:
-        """A car that follows a given speed."""
+        """A world with a simple car."""
         settings = {
             "env": f"{_EXAMPLE}:Car",
             "vocabulary": "driving",
@@ -143,7 +144,7 @@ class EnvWorld(SteppedWorld):
     def begin(self, seed: int) -> None:
         self._last = self._env.reset(seed=seed)
         self._senses.reset(self._env.unwrapped)
-        # An environment may say nothing in info before its first step.
+        # Some environments leave info empty until the first step.
         self._check = not self._last[1]
         if not self._check:
             self._senses.check(*self._last)
@@ -182,7 +183,7 @@ class EnvWorld(SteppedWorld):
         self._env.close()
 
     def _meant(self, action: Action | None) -> Any:
-        """The environment's own action."""
+        """Converts an action to the environment's own."""
         if action is None:
             return self._space.element(self._stopping())
         if action.name == AUTOPILOT:
@@ -203,13 +204,13 @@ class EnvWorld(SteppedWorld):
 
 
 class EnvPilot:
-    """Acts by a policy of one's own, or lets the environment drive itself.
+    """Acts by the user's policy, or lets the environment drive itself.
 
     Args:
-        policy: `autopilot`, or a function from an observation to an action, or a class
-            of such functions; its method `reset(seed)`, if any, is called at the
-            beginning of episodes.
-        options: The arguments of a class.
+        policy: `autopilot`, a function from an observation to an action, or a class
+            whose objects are such functions. A method `reset(seed)` is called at the
+            beginning of each episode.
+        options: The arguments of the class.
     """
 
     @staticmethod
@@ -252,13 +253,13 @@ def _name(env: Called) -> str:
 
 
 def _called(value: Any) -> Any:
-    """The function at the place that a text names; anything else as it is."""
+    """The function that a text names; any other value is returned unchanged."""
     named = isinstance(value, str) and _PLACE.fullmatch(value)
     return found(value) if named else value
 
 
 def _shown_by(shows: Called, vocabulary: Vocabulary) -> Shows:
-    """What says whether a frame shows that it is obeyed."""
+    """A function that returns whether a frame shows that a stop is obeyed."""
     named = _called(shows)
     if callable(named):
         shown: Shows = named
@@ -275,7 +276,7 @@ def _shown_by(shows: Called, vocabulary: Vocabulary) -> Shows:
 
 
 def _made(env: Called, options: Mapping[str, Any]) -> Any:
-    """The environment; one that is vectorised must be of a single one."""
+    """Makes the environment; a vectorised one must have a single part."""
     try:
         if isinstance(env, str) and not _PLACE.fullmatch(env):
             rendering = _rendering(env) if "render_mode" not in options else {}
@@ -285,7 +286,7 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
             made = _called(env)(**options)
     except InvalidInput:
         raise
-    except Exception as error:  # whatever an environment of somebody else's raises
+    except Exception as error:  # foreign code may raise anything
         why = said_where(error) or said(error)
         raise InvalidInput(f"no environment {env!r:.80}: {why}") from error
     if not isinstance(made, gymnasium.Env | VectorEnv):
@@ -301,7 +302,7 @@ def _rendering(env: str) -> dict[str, str]:
     try:
         entry = gymnasium.spec(env).entry_point
         creator = load_env_creator(entry) if isinstance(entry, str) else entry
-    except Exception:  # `make` says what is wrong
+    except Exception:  # `make` reports the problem
         return {}
     modes = getattr(creator, "metadata", {}).get("render_modes", ())
     return {"render_mode": "rgb_array"} if "rgb_array" in modes else {}
@@ -314,7 +315,7 @@ Shown = NDArray[np.float32]
 
 
 class Car(gymnasium.Env[Shown, Shown]):
-    """A car as a small environment: the example of the world and the pilot."""
+    """A car as a small environment: the example for the world and the pilot."""
 
     observation_space = gymnasium.spaces.Box(0.0, _FASTEST, (1,), np.float32)
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
@@ -341,7 +342,7 @@ def faster(observation: Shown) -> Shown:
 
 
 def slower(env: Car, action: list[float] | None, cap_kmh: float) -> list[float]:
-    """The action that keeps a cap, from the one proposed."""
+    """The action that keeps a speed cap, given the proposed one."""
     room = cap_kmh / 3.6 - float(env._speed)
     most = max(-1.0, min(1.0, room / _STRENGTH / _PERIOD_S))
     return [most if action is None else min(action[0], most)]

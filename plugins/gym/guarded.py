@@ -1,7 +1,7 @@
 """Guarded environments: single, vectorised and parallel.
 
-Each action is reviewed before the environment steps. Time is the environment's: a step
-takes `period_s`, and it stands still while the guard judges.
+Each action is reviewed before the environment steps. Time is simulated: a step takes
+`period_s`, and the clock stands still while the guard judges.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Act = TypeVar("Act")
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """The agent's guard.
+    """What an agent needs to be guarded.
 
     Args:
-        guarding: Makes its guard.
-        signals: Gives the signals that an observation and its info hold; if it has a
-            method `reset(env)`, that is called when an episode begins.
-        actuator: Carries decisions out.
-        period_s: The time of a step.
+        guarding: Makes the guard.
+        signals: Returns the signals of an observation and its info; a method
+            `reset(env)` is called when an episode begins.
+        actuator: Carries out decisions.
+        period_s: The duration of a step.
     """
 
     guarding: Guarding
@@ -57,11 +57,11 @@ class Equipment:
 
 
 class Watched:
-    """An agent whose every action is reviewed, in whichever loop it acts.
+    """An agent whose actions are all reviewed, in any kind of loop.
 
     Args:
-        equipment: Its guard.
-        name: The name of one of several, whose records then go into one folder.
+        equipment: Makes the guard, the signals and the actuator.
+        name: The name of one of several agents, whose records share a folder.
     """
 
     def __init__(self, equipment: Equipment, name: str = "") -> None:
@@ -80,11 +80,13 @@ class Watched:
         self._turn: Turn | None = None
 
     def forget(self) -> None:
-        """Ends the previous episode; its frames are no longer used."""
+        """Ends the previous episode and drops its frames."""
         self.frame, self._turn = None, None
 
     def begin(self, env: Any, observation: Any, info: Mapping[str, Any]) -> None:
-        """Begins an episode with this; if reading it fails, no episode has begun."""
+        """Begins an episode with this observation; if reading it fails, no episode
+        begins.
+        """
         self.forget()
         self.loop.begin(self._actuator, scenic=env if isinstance(env, Scenic) else None)
         self._senses.reset(env)
@@ -103,7 +105,7 @@ class Watched:
         return executed.arguments["action"]
 
     def held(self, proposed: Any) -> Any:
-        """The action that stops it, if nothing can be judged."""
+        """The action that stops the agent, for when nothing can be judged."""
         if self.guard.policy.shadow:
             return proposed
         action = self._actuator.fallback(self.frame)
@@ -112,7 +114,7 @@ class Watched:
         return action.arguments["action"]
 
     def seen(self, observation: Any, info: Mapping[str, Any]) -> None:
-        """What came of it."""
+        """Stores the observation that followed the action."""
         step = 1 + (0 if self.frame is None else self.frame.sequence)
         values = self._senses.values(observation, info)
         self.frame = Frame(step * self._period_s, step, values)
@@ -127,12 +129,12 @@ class Watched:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the last decision ends the episode."""
+        """Whether the last decision was `cut`, which ends the episode."""
         outcome = None if self._turn is None else self._turn.outcome
         return outcome is not None and outcome.kind == "cut" and outcome.enforced
 
     def close(self) -> None:
-        """Ends its record."""
+        """Ends the record."""
         self.loop.close("the environment was closed")
 
 
@@ -140,18 +142,18 @@ class GuardedEnv(
     Closing, gymnasium.Wrapper[Observation, Act, Observation, Act],
     RecordConstructorArgs,
 ):  # fmt: skip
-    """Steps with the proposed action, or with the guard's replacement.
+    """Steps with the proposed action or with the guard's replacement.
 
-    The info of each step has, under `forewarn`, the decision and its outcome. A `cut`
-    ends the episode as truncated.
+    The info of each step contains the decision and its outcome under `forewarn`. A
+    `cut` truncates the episode.
 
     Args:
         env: The environment.
         guarding: Makes the guard.
-        signals: Gives the signals that an observation and its info hold; if it has a
-            method `reset(env)`, that is called when an episode begins.
-        actuator: Carries decisions out; see `EnvActuator`.
-        period_s: The time of a step.
+        signals: Returns the signals of an observation and its info; a method
+            `reset(env)` is called when an episode begins.
+        actuator: Carries out decisions; see `EnvActuator`.
+        period_s: The duration of a step.
     """
 
     def __init__(
@@ -204,14 +206,14 @@ class GuardedEnv(
 class GuardedVectorEnv(Closing, VectorWrapper):
     """A vectorised environment in which every part has its own guard.
 
-    The infos of a step have, under `forewarn`, what each guard decided and did. A part
-    that resets, in the way that the environment declares, begins a new episode of its
-    guard. Where it must be reset, a part that is over is judged until it is. No guard
-    can `cut` one of the parts.
+    The infos of a step contain each guard's decision and its outcome under `forewarn`.
+    When a part resets (automatically, in the mode that the environment declares, or by
+    a call), its guard begins a new episode. If parts are reset only by a call, a
+    finished part is still judged until then. No guard can `cut` a single part.
 
     Args:
         env: The environment.
-        equipment: Each part's guard.
+        equipment: Makes the guard of each part.
     """
 
     def __init__(self, env: VectorEnv, equipment: Equipment) -> None:
@@ -243,7 +245,7 @@ class GuardedVectorEnv(Closing, VectorWrapper):
         space, told = self.single_action_space, np.empty(self.num_envs, dtype=object)
         executed = []
         for i, proposed in enumerate(iterate(self.action_space, actions)):
-            # Where the next step begins anew, the environment ignores the action.
+            # If the next step is a reset, the environment ignores the action.
             one = self.watched[i]
             executed.append(
                 one.held(proposed) if self._over[i] else one.action(proposed)
@@ -287,14 +289,14 @@ class GuardedVectorEnv(Closing, VectorWrapper):
 class GuardedParallelEnv(Closing):
     """A parallel environment of PettingZoo in which each agent has its own guard.
 
-    The info of each agent has, under `forewarn`, what its guard decided and did. A
-    `cut` truncates the agent it is about: from then on it is among the `agents` no
-    more, and is held stopped. So is an agent that was not observed in this episode. All
-    else is the environment's.
+    The info of each agent contains its guard's decision and outcome under `forewarn`. A
+    `cut` truncates its agent, which then leaves `agents` and is kept stopped. An agent
+    that has not been observed in this episode is also kept stopped. Everything else is
+    passed through to the environment.
 
     Args:
         env: The environment.
-        equipment: An agent's guard, by the agent's name; None: it is not guarded.
+        equipment: Returns an agent's equipment by its name; None leaves it unguarded.
     """
 
     def __init__(self, env: Any, equipment: Callable[[str], Equipment | None]) -> None:
@@ -317,13 +319,13 @@ class GuardedParallelEnv(Closing):
         return self._known[agent]
 
     def _begin(self, agent: str, observation: Any, infos: Mapping[str, Any]) -> None:
-        """An agent is observed for the first time in this episode."""
+        """Begins an agent's episode at its first observation."""
         if (watched := self._guard_of(agent)) is not None:
             watched.begin(self.env, observation, infos.get(agent, {}))
         self._there.add(agent)
 
     def _executed(self, agent: str, action: Any) -> Any:
-        """An agent's action, as its guard uses it."""
+        """The action to carry out for an agent."""
         watched = self._guard_of(agent)
         if watched is None:
             return action
@@ -333,7 +335,7 @@ class GuardedParallelEnv(Closing):
 
     @property
     def agents(self) -> list[str]:
-        """Those that still act."""
+        """The agents that still act."""
         return [agent for agent in self.env.agents if agent not in self._cut]
 
     def __getattr__(self, name: str) -> Any:
@@ -379,7 +381,7 @@ class GuardedParallelEnv(Closing):
 
 
 def only(env: VectorEnv) -> _Only:
-    """The one environment that a vectorised one is of."""
+    """The only part of a vectorised environment."""
     if env.num_envs != 1:
         raise InvalidInput(
             f"the environment has {env.num_envs} copies, but a world is one episode",
@@ -426,7 +428,7 @@ class _Only(gymnasium.Env[Any, Any]):
 
 
 def _of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """One part's info of those of all; what it did not say is left out."""
+    """One part's info, extracted from the infos of all parts."""
     found = {}
     for name, value in infos.items():
         said = infos.get(f"_{name}")
@@ -440,6 +442,6 @@ def _of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def _together(space: Any, actions: Sequence[Any]) -> Any:
-    """Actions of each as one of all."""
+    """Combines the actions of all parts into one of the vectorised environment."""
     out: Any = create_empty_array(space, len(actions))
     return concatenate(space, actions, out)

@@ -1,4 +1,4 @@
-"""An environment's observations as signals: by a user's function, or by a map."""
+"""Converts an environment's observations to signals, by a user's function or a map."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forewarn.abstractions.vocabularies.signals import Alias
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 Shown = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
-"""Gives the signals that an observation and its info hold."""
+"""Returns the signals of an observation and its info."""
 
 _PLACE = re.compile(r"(observation|info)((?:\.\w+|\[-?\d+\])*)")
 _STEP = re.compile(r"\.(\w+)|\[(-?\d+)\]")
@@ -24,13 +24,13 @@ _PLAIN = frozenset({float, bool, str, type(None)})
 
 
 class Reading(Strict):
-    """Where to read a signal.
+    """Describes where to read a signal.
 
     Args:
-        at: The place: `observation` or `info`, and from there `.name` and `[index]`.
-        unit: Its unit there, if that is not the signal's.
-        codes: The meaning of its numbers, if the signal is not a number.
-        none_codes: Numbers that stand for "not there".
+        at: The path: `observation` or `info`, followed by `.name` and `[index]`.
+        unit: The unit there, if it differs from the signal's.
+        codes: The meaning of each number, for a signal that is not a number.
+        none_codes: Numbers that mean "does not exist".
     """
 
     at: str
@@ -53,9 +53,8 @@ class Senses:
 
     Args:
         shown: A function of observation and info, a class that makes one, or a map from
-            signals to where they are read. Its method `reset(env)`, if any, is called
-            when an episode begins.
-        vocabulary: That of the signals; a map needs it.
+            signals to paths. A method `reset(env)` is called when an episode begins.
+        vocabulary: The vocabulary of the signals; required for a map.
     """
 
     def __init__(
@@ -75,21 +74,21 @@ class Senses:
         self._hears = getattr(shown, "reset", None)
 
     def reset(self, env: Any) -> None:
-        """An episode begins in that environment."""
+        """Begins an episode in this environment."""
         if self._hears is not None:
             self._hears(env)
 
     def check(self, observation: Any, info: Mapping[str, Any]) -> None:
-        """Rejects a map with a place that is not there.
+        """Rejects a map with a path that does not exist.
 
         Raises:
-            InvalidInput: The message says what is there instead.
+            InvalidInput: A path does not exist; the message lists what exists.
         """
         if isinstance(self._shown, _Map):
             self._shown.check(observation, info)
 
     def values(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Value]:
-        """The signals of this moment; NumPy's numbers become Python's."""
+        """The present signals; NumPy numbers become Python numbers."""
         shown = self._shown(observation, info)
         return {
             name: value if type(value) in _PLAIN else _number(value)
@@ -100,12 +99,12 @@ class Senses:
 def _number(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray) and value.size == 1:
         value = value.item()
-    # Of all that is no number a guard says so itself.
+    # The guard itself reports values that are not numbers.
     return float(value) if type(value) is int else value
 
 
 class _Map:
-    """Reads each signal from the place given by a map."""
+    """Reads each signal from its path in a map."""
 
     def __init__(
         self, entries: Mapping[str, str | Reading], vocabulary: Vocabulary | None
@@ -123,14 +122,14 @@ class _Map:
                 for step in steps:
                     value = value[step]
             except (KeyError, IndexError, TypeError):
-                continue  # it is not known now: the signal is absent
+                continue  # unknown at present, so the signal is absent
             if convert is not None:
                 value = convert(_number(value))
             found[name] = value
         return found
 
     def check(self, observation: Any, info: Mapping[str, Any]) -> None:
-        """Rejects a place that is not there."""
+        """Rejects a path that does not exist."""
         sources = {"observation": observation, "info": info}
         for name, (source, steps, _) in self._readers.items():
             value, here = sources[source], source
@@ -147,7 +146,7 @@ class _Map:
 
 
 def _there(value: Any, step: str | int) -> str:
-    """The error text if a step of the path is missing."""
+    """Describes what exists at a step of the path, for an error."""
     if isinstance(value, Mapping):
         return suggest(str(step), map(str, value)) or "it is empty"
     try:
@@ -159,7 +158,7 @@ def _there(value: Any, step: str | int) -> str:
 def _reader(
     name: str, entry: str | Reading, vocabulary: Vocabulary | None
 ) -> tuple[str, tuple[str | int, ...], Callable[[object], object] | None]:
-    """A signal's source, the path to it, and the conversion to a value."""
+    """A signal's source, its path there, and the conversion to a value."""
     given = {"at": entry} if isinstance(entry, str) else entry
     reading = (
         given
@@ -177,7 +176,7 @@ def _reader(
 def _alias(
     name: str, reading: Reading, vocabulary: Vocabulary
 ) -> Callable[[object], object] | None:
-    """The conversion of a number there to the signal's unit and coding, if needed."""
+    """The conversion of a raw number to the signal's unit and encoding, if needed."""
     signal = vocabulary.signals.get(name)
     if signal is None:
         if vocabulary.knows(name):

@@ -1,7 +1,7 @@
-"""The drivers on highway-env's roads: its own models, and the ego's commands.
+"""highway-env's roads as worlds, with its driver models and commands for the ego.
 
-The ego keeps its distance and changes lanes by highway-env's own model (IDM and MOBIL)
-whenever it looks.
+While its driver is attentive, the ego follows highway-env's own models (IDM for
+distance, MOBIL for lane changes).
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ IDS = {
     "roundabout": "roundabout-v1",
     "intersection": "intersection-v2",
 }
-"""The roads, by highway-env's own names of today."""
+"""The environment's id for each road."""
 
-_RESPONDS_S = 0.5  # to a cap on the speed
-_SLOWS_HZ, _SLOW_S, _SLOW = 0.12, (1.5, 4.0), 3.0  # how often, how long, m/s
+_RESPONDS_S = 0.5  # time to respond to a speed cap
+_SLOWS_HZ, _SLOW_S, _SLOW = 0.12, (1.5, 4.0), 3.0  # frequency, duration, m/s
 _WAY_M = 350.0
 ARRIVED: dict[str, Callable[[Any, float], bool]] = {
     "highway": lambda env, way_m: way_m > _WAY_M,
@@ -57,30 +57,30 @@ ARRIVED: dict[str, Callable[[Any, float], bool]] = {
     "roundabout": lambda env, way_m: env.vehicle.lane_index[1].endswith(("xs", "xr")),
     "intersection": lambda env, way_m: bool(env.has_arrived(env.vehicle)),
 }
-"""Whether the ego is where it wanted to be: of the environment, and its way east."""
+"""Returns whether the ego has arrived, from the environment and its distance east."""
 
 SPACE = gymnasium.spaces.Box(np.array(LEAST), np.array(GREATEST), dtype=np.float64)
 
-# highway-env changes its driver models for all episodes to come where it makes a
-# crossing: each road has a model of its own, and the ego has another.
+# highway-env's intersection modifies the class of its drivers for later episodes, so
+# each road has its own class, and so does the ego.
 TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
 
 
 class Onward(IDMVehicle):
-    """A vehicle that brakes to a standstill.
+    """A vehicle that brakes to a standstill and no further.
 
-    In highway-env's own model, a vehicle that stands too close to another drives
-    backwards, ever faster, into the next one.
+    In highway-env's own model, a vehicle standing too close to another reverses, ever
+    faster, into the one behind.
     """
 
     def clip_actions(self) -> None:
         super().clip_actions()
-        least = -float(self.speed) / PERIOD_S  # stands a step later
+        least = -float(self.speed) / PERIOD_S  # comes to a standstill within a step
         self.action["acceleration"] = max(self.action["acceleration"], least)
 
 
 class Wavering(Onward):
-    """A vehicle that now and then brakes hard, for no visible reason."""
+    """A vehicle that sometimes brakes hard for no visible reason."""
 
     target_speed: float
     _slow_s = 0.0
@@ -99,23 +99,23 @@ class Wavering(Onward):
 
 
 class HighwayTraffic(Wavering):
-    """Others on a motorway."""
+    """Other vehicles on a motorway."""
 
 
 class MergeTraffic(Wavering):
-    """Other vehicles where two roads merge."""
+    """Other vehicles at a merge."""
 
 
 class RoundaboutTraffic(Onward):
-    """Other vehicles in and before a roundabout."""
+    """Other vehicles in and near a roundabout."""
 
 
 class IntersectionTraffic(Onward):
-    """Others at a crossing."""
+    """Other vehicles at an intersection."""
 
 
 class Ego(Onward):
-    """The ego: the same model, which looks only at given times."""
+    """The ego: the same model, which reacts only while its driver is attentive."""
 
     told: Any = (25.0, 1.5, 1.0, FASTEST, 6.0)
 
@@ -136,11 +136,11 @@ class Ego(Onward):
 
 
 class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A road of highway-env whose ego follows commands until it has arrived.
+    """A highway-env road whose ego follows commands until it arrives.
 
     Args:
         env: The environment.
-        road: Which road it is.
+        road: The name of the road.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], road: str) -> None:
@@ -155,7 +155,8 @@ class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
         ego = Ego.create_from(former)
         vehicles[vehicles.index(former)] = ego
         if self._spares:
-            # Its own rule, which passes over the neighbour of each that it takes away.
+            # As highway-env's own clean-up, which however skips the neighbour of each
+            # vehicle that it removes.
             vehicles[:] = [v for v in vehicles if v is ego or _apart_m(v, ego) >= 20.0]
         env.controlled_vehicles = [ego]
         self._began_m = float(ego.position[0])
@@ -164,7 +165,7 @@ class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: NDArray[Any]) -> Any:
         env: Any = self.env.unwrapped
         env.vehicle.told = action
-        # Without an action of its own the environment lets its vehicles drive.
+        # Without an action, the environment lets all vehicles drive themselves.
         seen, reward, terminated, truncated, info = env.step(None)
         way_m = float(env.vehicle.position[0]) - self._began_m
         arrived = not env.vehicle.crashed and self._arrived(env, way_m)
@@ -177,14 +178,14 @@ def _apart_m(one: Any, other: Any) -> float:
 
 
 def make(road: str, **config: Any) -> Road:
-    """A road of highway-env, with changes to its configuration."""
+    """Makes a highway-env road, with changes to its configuration."""
     import highway_env  # noqa: F401 - registers them
 
     given = {
         "policy_frequency": round(1 / PERIOD_S),
         "simulation_frequency": round(1 / PERIOD_S),
         "other_vehicles_type": TRAFFIC[road],
-        # Nobody looks at it: the signals come from the road itself.
+        # The observation is unused: the signals come from the road itself.
         "observation": {"type": "AttributesObservation", "attributes": []},
     }
     settings = {**given, **config}
@@ -206,17 +207,17 @@ except ImportError as error:
 
 
 class HighwayWorld(EnvWorld):
-    """A road of highway-env, with the ego's driver told what to do.
+    """A highway-env road as a world; the pilot commands the ego's driver.
 
     Args:
-        road: Which one.
+        road: The name of the road.
         config: Changes to its configuration.
-        rss: Whether RSS's margin is among the signals; needs the extra `rss`.
+        rss: Whether to add RSS's longitudinal margin; needs the extra `rss`.
     """
 
     @staticmethod
     def example() -> Example:
-        """A free road."""
+        """A road without traffic."""
         config = {"vehicles_count": 1, "duration": 30}
         return Example({"road": "highway", "config": config}, pilot="highway", steps=8)
 

@@ -1,4 +1,4 @@
-"""What the ego's driver could know on highway-env's roads, as driving signals."""
+"""Driving signals from highway-env's roads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from forewarn.plugins.driving.courses import Course, CourseSenses, Lane
 
 
 def course(vehicle: Any) -> Course:
-    """To the middle of the lane that it heads for, and of those that its plan says.
+    """The course along the middle of a vehicle's target lane and its planned lanes.
 
-    The lane that is nearest may be one that crosses its own, and highway-env's own
-    prediction fails where the next road has fewer lanes.
+    The nearest lane is not used, because it may be a crossing one. highway-env's own
+    prediction is not used either: it fails if the next road has fewer lanes.
     """
     network, index = vehicle.road.network, vehicle.target_lane_index
     plan = list(vehicle.route or ())
@@ -34,7 +34,7 @@ def course(vehicle: Any) -> Course:
 
 
 class RoadSenses(CourseSenses):
-    """The signals of one episode after the other."""
+    """Computes the signals of episodes on highway-env's roads."""
 
     MORE = ("lane_changing",)
 

@@ -1,6 +1,6 @@
 """The guarded loop: interventions and acknowledgements.
 
-`GuardedLoop` in `loop` is all that a caller needs; it takes its parts from here.
+Callers need only `GuardedLoop` from `loop`; the other modules are its parts.
 """
 
 __all__ = ["alerts", "approval", "guarding", "loop", "records"]

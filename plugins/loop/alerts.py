@@ -1,4 +1,4 @@
-"""Alerts: listeners that tell people of interventions. None of them blocks the loop."""
+"""Alerts: listeners that notify people of interventions without blocking the loop."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from forewarn.monitors.guarding.listening import Listener
 LOGGER = "forewarn"
 QUEUE_LENGTH = 100
 TIMEOUT_S = 5.0
-"""How long one alert may take to be taken."""
+"""The time limit for posting an alert."""
 FAREWELL_S = 8.0
-"""How long the last ones may take; a campaign gives its processes little more."""
+"""The time limit for posting the last alerts, a little less than a campaign allows its
+processes for ending.
+"""
 
 
 class LogAlerts(Listener):
@@ -30,7 +32,7 @@ class LogAlerts(Listener):
     def alerted(self, decision: Decision) -> None:
         law = f" {decision.law}:" if decision.law else ""
         text = f"{decision.kind} at {decision.time_s:g} s:{law} {decision.reason}"
-        # A score's band, with what adds most to it.
+        # A score's band, with its largest contributions.
         if scored := [each for each in decision.evidence if ": " in each]:
             text += f" ({'; '.join(scored)})"
         logging.getLogger(LOGGER).warning("%s", clean(text.replace("\n", " ")))
@@ -47,14 +49,14 @@ def is_loopback(host: str) -> bool:
 
 
 class Webhook(Listener):
-    """Posts the decisions of interventions as JSON, from a thread of its own.
+    """Posts the decisions of interventions as JSON, from its own thread.
 
-    An alert that cannot be sent within five seconds, or finds a hundred others waiting,
-    is dropped and counted. Redirects are not followed.
+    An alert is dropped and counted if it cannot be sent within five seconds or if a
+    hundred others are waiting. Redirects are not followed.
 
     Args:
-        url: The address; on this machine unless its host is allowed.
-        allow_host: The one other host that it may be on.
+        url: The address; it must be on this machine unless its host is allowed.
+        allow_host: The only other host that is allowed.
     """
 
     def __init__(self, url: str, *, allow_host: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Asking a person: approve, edit or reject; silence is none of these."""
+"""Asking a person, who can approve, edit or reject; no answer is none of these."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Verdict = Literal["approve", "edit", "reject"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A person's answer to a proposal; `edit` gives another action."""
+    """A person's answer to a proposal; `edit` replaces the action."""
 
     verdict: Verdict
     action: Action | None = None
@@ -31,17 +31,16 @@ class Answer:
 
 
 class Approver(Protocol):
-    """Whoever is asked. It may be slow: it is asked in a thread of its own."""
+    """Asks a person. It may be slow, because it runs in its own thread."""
 
     def ask(self, decision: Decision, proposal: Action | None) -> Answer:
         """The person's answer."""
 
 
 class Desk:
-    """Asks an approver, and waits at most for the time limit.
+    """Asks an approver and waits for the answer, up to a time limit.
 
-    While a question is open, the next one is not asked: it counts as unanswered at
-    once.
+    While a question is open, another one immediately counts as unanswered.
     """
 
     def __init__(self, approver: Approver, timeout_s: float) -> None:
@@ -49,7 +48,7 @@ class Desk:
         self._busy = threading.Lock()
 
     def ask(self, decision: Decision, proposal: Action | None) -> Answer | None:
-        """The answer; None if there is none in time, or if asking failed."""
+        """The answer; None if it is late or asking failed."""
         if not self._busy.acquire(blocking=False):
             return None
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
@@ -75,7 +74,7 @@ class Desk:
 
 
 class Console:
-    """Asks on a terminal: `a` approves, `r` rejects, a line of JSON edits."""
+    """Asks on a terminal: `a` approves, `r` rejects, and a line of JSON edits."""
 
     def __init__(
         self, ask_on: TextIO | None = None, hear: TextIO | None = None
@@ -96,11 +95,11 @@ class Console:
 
 
 class Deferred:
-    """Returns an answer given before, for frameworks that do the asking themselves.
+    """Returns a stored answer, for frameworks that ask the person themselves.
 
-    Whoever uses it puts the question in its own way, lets it `hear` the answer, and
-    only then has the decision carried out. An answer counts once; without one it
-    rejects.
+    The framework asks in its own way, passes the answer to `hear`, and only then has
+    the decision carried out. An answer counts once; without an answer the proposal is
+    rejected.
     """
 
     def __init__(self) -> None:
@@ -116,7 +115,7 @@ class Deferred:
 
 
 def read_answer(line: str) -> Answer:
-    """The answer that a line represents; anything unclear rejects."""
+    """Parses a line as an answer; anything unclear rejects."""
     word = line.strip()
     if word.startswith("{"):
         try:
@@ -127,7 +126,7 @@ def read_answer(line: str) -> Answer:
 
 
 def answer_of(said: object) -> Answer:
-    """The answer for `approve`, or an action as an object; anything else rejects."""
+    """Parses `approve`, or an action as a JSON object; anything else rejects."""
     if said == "approve":
         return Answer("approve")
     if isinstance(said, dict) and set(said) <= {"name", "arguments"}:

@@ -1,4 +1,4 @@
-"""The one place where guards, guarded loops and their records are made."""
+"""Makes guards, guarded loops and their records, for all entry points."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from forewarn.plugins.loop.warrant import Warrant
 
 @dataclass(frozen=True, slots=True)
 class Guarding:
-    """The parts of guards, whatever they guard. It makes their loops and records.
+    """The parts of a guard, for any source; makes guarded loops and their records.
 
     Args:
-        models: The learned model, or several with laws of their own.
+        models: The learned model, or several, each with its own laws.
         policy: Which intervention begins at which risk.
-        name: The models' file, for errors.
-        file: The models' file, for records; None: one is made.
-        laws: Names or formulas; none: those that the policy names, or the models'.
-        judges: Makes the rules and guard programs that judge beside the risk; new ones
-            for each loop, because each remembers its own run.
-        listeners: Make listeners to each loop: alerts, telemetry, live pages.
-        approver: Who is asked; without one `ask` escalates.
-        tally: Counts the transitions seen while no intervention is in force.
-        record: Where run records go: a folder, or one record's file.
+        name: The name of the model file, for errors.
+        file: The model file, for records; by default made from the models.
+        laws: Names or formulas; by default the policy's laws, or else the models'.
+        judges: Makes the rules and guard programs that judge alongside the risk; called
+            for each loop, because judges keep state during a run.
+        listeners: Factories of listeners for each loop: alerts, telemetry, live pages.
+        approver: Answers `ask`; without one `ask` escalates.
+        tally: Counts the transitions that occur while no intervention is active.
+        record: The folder for run records, or the file of a single one.
         warrant: The certificate of the models and their policy, if they have one.
     """
 
@@ -61,13 +61,13 @@ class Guarding:
     def load(
         cls, path: Path | str, policy: Policy | None = None, **rest: Any
     ) -> Guarding:
-        """Loads a model's file, or a guard with a certificate.
+        """Loads a model file or a guard with a certificate.
 
         Args:
-            path: The model's file, or the folder that `forewarn warrant` wrote.
+            path: The model file, or the folder that `forewarn warrant` has written.
             policy: Which intervention begins at which risk; by default the folder's
                 policy.
-            rest: As the class has it.
+            rest: The other arguments of the class.
         """
         path, own = guard_files(Path(path))
         if own is not None and policy is None:
@@ -95,14 +95,15 @@ class Guarding:
         Args:
             source: Where the frames come from.
             actions: The actions that the world takes; None if unknown.
-            foresee: Gives the frame that an action would lead to.
-            clock: Times leases and acknowledgements; by default simulated time for an
-                embedded source, else the machine's.
-            frame_clock: Times the ages of frames; by default the same clock.
-            name: The loop's name, for people.
+            foresee: Returns the frame that an action would lead to.
+            clock: The clock for leases and acknowledgements; by default simulated time
+                for an embedded source, otherwise the machine's clock.
+            frame_clock: The clock for the ages of frames; by default the same clock.
+            name: The loop's display name.
 
         Raises:
-            InvalidInput: The policy or a judge asks for what this source cannot do.
+            InvalidInput: The policy or a judge requires something that this source
+                cannot do.
         """
         policy = self.policy
         if policy.when != "after" and foresee is None:
@@ -139,18 +140,20 @@ class Guarding:
         )
 
     def _held(self) -> Warrant | None:
-        """The certificate, where the policy alarms just as the certified one."""
+        """The certificate, if the policy raises the same alarms as the certified
+        policy.
+        """
         warrant = self.warrant
         if warrant is None or not warrant.certificate.covers(self.policy):
             return None
         return warrant
 
     def open_world(self, world: World) -> GuardedLoop:
-        """A guarded loop for a world, which itself declares what it can do.
+        """A guarded loop for a world, with the actions and foresight that it declares.
 
         Raises:
-            InvalidInput: As for `open`; or the world's clock advances by itself, and
-                nothing would halt it if the guard hangs.
+            InvalidInput: As for `open`; or the world runs in real time and nothing
+                would halt it if the guard hangs.
         """
         source = world.source
         halts = source.embedded or isinstance(world, Unattended)
@@ -172,7 +175,7 @@ class Guarding:
         clock: Clock = time.monotonic,
         listeners: Sequence[Listener] = (),
     ) -> Guard:
-        """A guard alone, which only reviews: nothing is carried out or recorded."""
+        """A guard that only reviews: nothing is carried out or recorded."""
         return Guard(
             self.watch(provides),
             self.policy,
@@ -183,7 +186,7 @@ class Guarding:
         )
 
     def watch(self, provides: Sequence[str] | None = None) -> Watch:
-        """The models with their laws and risks, for a source of those signals."""
+        """The models with their laws and risks, for a source with these signals."""
         policy = self.policy
         try:
             return load_watch(
@@ -203,7 +206,7 @@ class Guarding:
 
 
 def substitutes_of(judges: Sequence[Judge]) -> dict[str, Action]:
-    """The actions that rules put in the place of others, by the rules' names."""
+    """The substitute actions of rules, by the rules' names."""
     asking = (each for each in judges if isinstance(each, Substituting))
     return {rule: a for judge in asking for rule, a in judge.substitutes.items()}
 
@@ -211,7 +214,7 @@ def substitutes_of(judges: Sequence[Judge]) -> dict[str, Action]:
 def check_substitutes(
     judges: Sequence[Judge], source: Source, actions: Actions | None
 ) -> None:
-    """Rejects rules that substitute an action that is not taken here."""
+    """Rejects rules whose substitute action the world does not take."""
     for rule, action in substitutes_of(judges).items():
         if actions is None:
             raise InvalidInput(
@@ -231,7 +234,7 @@ def check_substitutes(
 def _check_bound(
     judges: Sequence[Judge], source: Source, actions: Sequence[str]
 ) -> None:
-    """Rejects rules that can never fire here, because their authors rely on them."""
+    """Rejects rules that can never apply here, because their authors rely on them."""
     for judge in judges:
         lost = judge.unmatched(actions) if isinstance(judge, Bound) else ()
         if lost:

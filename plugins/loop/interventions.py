@@ -1,8 +1,8 @@
 """Carries out decisions, and checks that the world obeys.
 
-Each episode has one `Intervener` between the guard's decision and the actuator. A
-decision that the actuator cannot carry out, or that the world does not show in time,
-escalates in the policy's order. Any failure here leads to the actuator's fallback.
+Each loop has an `Intervener` between the guard and the actuator. A decision that the
+actuator cannot carry out, or that the world does not obey in time, escalates in the
+policy's order. Any failure here leads to the actuator's fallback.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ ASK_S = 30.0
 
 
 class Intervener:
-    """Carries out decisions, one frame after another.
+    """Carries out decisions, frame by frame.
 
-    Reflection: the action is withheld and the agent is told why. While the guard goes
-    on to say `reflect`, another action passes; one that was withheld does not, nor one
-    that is foreseen to bring a risk no lower than the one there is. A law
-    that has led to `max_reflections` of them escalates for the rest of the episode.
+    Reflection withholds the action and tells the agent why. While the decision remains
+    `reflect`, a different action passes unless its foreseen risk is no lower than the
+    present one. A law that has caused `max_reflections` reflections escalates for the
+    rest of the episode.
 
     Args:
         actuator: Carries out decisions.
-        policy: Gives the order of escalation, and the time limit for the world.
-        clock: The loop's clock, by which acknowledgement is timed.
-        prompter: Writes reflect prompts; by default ones that name no rule.
+        policy: Defines the order of escalation and the time limit for obedience.
+        clock: The loop's clock, for the time limit.
+        prompter: Writes reflect prompts; by default prompts that name no rule.
         listeners: Called once per intervention, when it begins.
-        approver: Who is asked; without one `ask` escalates.
-        ask_s: How long a person may take to answer.
+        approver: Answers `ask`; without one `ask` escalates.
+        ask_s: The time limit for a person's answer.
         actions: The actions that the world takes; None if unknown.
-        forbids: Says why laws forbid an action; empty if none does.
+        forbids: Returns why laws forbid an action; empty if none does.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Intervener:
             return self._fall_back(decision, said(error), frame)
 
     def asks(self, decision: Decision, proposal: Action | None) -> bool:
-        """Whether a person would be asked about this decision; changes nothing."""
+        """Whether this decision would ask a person; changes nothing."""
         kind = max(decision.kind, self._floor, key=RANK.__getitem__)
         if self.policy.shadow or RANK[kind] <= RANK["alert"]:
             return False
@@ -138,15 +138,15 @@ class Intervener:
     # -- obedience ------------------------------------------------------------------
 
     def _judge_obedience(self, frame: Frame, now_s: float) -> tuple[bool | None, str]:
-        """Whether the last intervention was obeyed, and what follows if it was not."""
+        """Whether the last intervention was obeyed, and if not, why to escalate."""
         pending = self._pending
         if pending is None:
             return None, ""
-        # Nonsense, such as a NaN, is true enough for an `if`, and shows nothing.
+        # Only True counts: NaN, for example, is truthy but shows nothing.
         if self.actuator.obeyed(pending, frame) is True:
             self._shown_s = now_s
             return True, ""
-        # A clock that went back, or is no number, must not grant more time.
+        # A clock that has gone back or is NaN must not extend the time limit.
         if 0 <= now_s - self._shown_s <= self.policy.ack_s:
             return None, ""
         harder = self.policy.after(pending.kind)
@@ -155,14 +155,14 @@ class Intervener:
         return False, f"{pending.kind} was not obeyed within {self.policy.ack_s:g} s"
 
     def _expect(self, carried: Decision, now_s: float) -> None:
-        """Sets what the world must show from now on."""
+        """Sets the decision that the world must obey from now on."""
         if carried.kind not in SHOWN:
             self._pending = None
             return
         if self._pending is None or self._pending.kind != carried.kind:
             self._shown_s = now_s
         if carried.kind == "cut":
-            self._floor = "cut"  # what was ended stays ended
+            self._floor = "cut"  # a cut is permanent
         self._pending = carried
 
     def _release(
@@ -186,7 +186,9 @@ class Intervener:
     # -- what is possible -----------------------------------------------------------
 
     def _possible(self, kind: Kind, decision: Decision) -> tuple[Kind, str]:
-        """The mildest intervention from `kind` on that can be carried out."""
+        """The mildest intervention, at least as severe as `kind`, that can be carried
+        out.
+        """
         why = ""
         while lack := self._lack(kind, decision):
             why = why or lack
@@ -214,9 +216,9 @@ class Intervener:
     # -- reflect and ask ------------------------------------------------------------
 
     def _thought_again(self, decision: Decision, proposal: Action | None) -> bool:
-        """Whether an agent that was reminded of this law proposes something else.
+        """Whether an agent that was prompted about this law proposes something else.
 
-        If the alternative's effect is foreseen, it must lower the risk.
+        If the effect of the alternative is foreseen, it must lower the risk.
         """
         withheld = self._withheld.get(decision.law)
         if withheld is None or not _eases(decision):
@@ -227,7 +229,7 @@ class Intervener:
         given = self._reflections.get(decision.law, 0) + 1
         attempts = self.policy.max_reflections
         words = self._prompter.prompt(decision, proposal, given, attempts).text
-        # From here on the agent knows, and another action may pass.
+        # The agent has now been prompted, so another action may pass.
         self._reflections[decision.law] = given
         withheld = self._withheld.setdefault(decision.law, [])
         if proposal is not None and _plain(proposal) not in map(_plain, withheld):
@@ -256,7 +258,7 @@ class Intervener:
         return self._fall_back(decision, because, frame, outcome)
 
     def _misfit(self, action: Action | None) -> str:
-        """Why an action cannot take the proposal's place; empty if it can."""
+        """Why an action cannot replace the proposal; empty if it can."""
         if action is None:
             return "there is no action to substitute"
         if self._actions is None:
@@ -270,9 +272,7 @@ class Intervener:
     # -- alerts and the fallback ----------------------------------------------------
 
     def _alert(self, decision: Decision) -> tuple[str, ...]:
-        """Notifies all listeners when an intervention begins; returns those that
-        failed.
-        """
+        """Notifies all listeners of a new intervention; returns those that failed."""
         about = decision.kind, decision.law
         if about == self._told:
             return ()
@@ -312,7 +312,9 @@ class Intervener:
             return None, replace(outcome, because=why)
 
     def _now_s(self) -> float:
-        """The time; NaN if the clock fails, so that no time limit is met."""
+        """The time; NaN if the clock fails, so that every time limit counts as
+        exceeded.
+        """
         try:
             return self._clock()
         except Exception:
@@ -328,6 +330,6 @@ def _eases(decision: Decision) -> bool:
 
 
 def _plain(action: Action) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """An action in normal form: case, blanks and the order of arguments are ignored."""
+    """An action in normal form, without case, blanks and the order of arguments."""
     arguments = ((k, str(v).casefold().strip()) for k, v in action.arguments.items())
     return action.name.casefold().strip(), tuple(sorted(arguments))

@@ -1,13 +1,14 @@
 """Leases: a decision is valid for an actuator only for a short time.
 
-A lease starts expired. The loop renews it when a fresh frame has come, before the frame
-is judged; the actuator acts only while it is held. A loop that dies, hangs or loses its
-source stops renewing it, and after a review that took too long it has expired.
+A lease starts expired. The loop renews it when a fresh frame arrives, before the frame
+is judged, and the actuator acts only while the lease is held. A loop that dies, hangs
+or loses its source stops renewing its lease, and a review that takes too long outlasts
+it.
 
-If the actuator is in another process, its lease belongs there; the one-file client of
-`forewarn guard` has one. Where there is only one process, a `Watchdog` thread acts when
-the lease runs out. It needs the interpreter lock: a native call that never releases it
-blocks the watchdog too.
+If the actuator is in another process, the lease belongs in that process; the one-file
+client of `forewarn guard` has one. In a single process, a `Watchdog` thread acts when
+the lease expires. The thread needs the interpreter lock, so a native call that never
+releases the lock blocks the watchdog too.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from forewarn.plugins.contracts import Actuator
 
 
 class Lease:
-    """Held for `duration_s` after each renewal; at first it is not held.
+    """A lease that is held for `duration_s` after each renewal, and not before the
+    first.
 
     Args:
-        duration_s: How long one renewal lasts.
-        clock: Seconds that never go back.
+        duration_s: The duration of a renewal in seconds.
+        clock: A monotonic clock in seconds.
     """
 
     def __init__(
@@ -43,18 +45,18 @@ class Lease:
         self._renewed_s = -math.inf
 
     def renew(self) -> None:
-        """Holds it for another `duration_s`."""
+        """Holds the lease for another `duration_s`."""
         self._renewed_s = self._clock()
 
     def revoke(self) -> None:
-        """Ends it at once."""
+        """Ends the lease immediately."""
         self._renewed_s = -math.inf
 
     @property
     def left_s(self) -> float:
-        """How long it is still held; 0 once it has expired."""
+        """The time until the lease expires; 0 if it has."""
         gone_s = self._clock() - self._renewed_s
-        # A clock that went back, or stopped being a number, holds no lease.
+        # If the clock has gone back or is NaN, the lease is not held.
         return self.duration_s - gone_s if 0 <= gone_s < self.duration_s else 0.0
 
     @property
@@ -64,9 +66,9 @@ class Lease:
 
 
 class LeasedActuator:
-    """An actuator that falls back unless the lease is held when it is to act.
+    """An actuator that falls back if the lease is not held when it acts.
 
-    `lapses` counts how often it was not.
+    `lapses` counts these fallbacks.
     """
 
     def __init__(self, actuator: Actuator, lease: Lease) -> None:
@@ -85,7 +87,7 @@ class LeasedActuator:
         return self.actuator.carry_out(decision, proposal, frame)
 
     def lapse(self, frame: Frame) -> Action | None:
-        """The action that replaces the one whose lease expired."""
+        """The action to use if the lease has expired."""
         self.lapses += 1
         return self.fallback(frame)
 
@@ -93,7 +95,7 @@ class LeasedActuator:
         try:
             return self.actuator.fallback(frame)
         except BaseException:
-            self.lease.revoke()  # whoever watches it halts the world
+            self.lease.revoke()  # the watchdog then halts the world
             raise
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
@@ -101,15 +103,15 @@ class LeasedActuator:
 
 
 class Watchdog:
-    """A thread that sends the fallback for as long as a lease is not held.
+    """A thread that sends the fallback while a lease is not held.
 
-    It also sends it before the first renewal: a loop that never starts is as dead as
-    one that stopped. Use it with `with`; leaving ends the lease and sends it once more.
+    This includes the time before the first renewal, in case the loop never starts. Use
+    with `with`: leaving the block ends the lease and sends the fallback once more.
 
     Args:
-        lease: What the loop renews.
-        send_fallback: Puts the actuator into its fallback, in a thread of its own.
-        repeat_s: How often it is sent again; also how often the lease is checked.
+        lease: The lease that the loop renews.
+        send_fallback: Sends the actuator's fallback; called in the watchdog's thread.
+        repeat_s: The interval at which the lease is checked and the fallback repeated.
     """
 
     def __init__(
@@ -132,7 +134,7 @@ class Watchdog:
         try:
             self._thread.start()
         except RuntimeError:
-            self._try()  # no thread is left to do it later
+            self._try()  # no thread is available to do this later
             raise
         return self
 
@@ -154,11 +156,11 @@ class Watchdog:
         try:
             return self.lease.left_s
         except Exception:
-            return 0.0  # a clock that fails holds no lease
+            return 0.0  # with a failing clock the lease is not held
 
     def _try(self) -> None:
         try:
             self._send()
         except BaseException:
-            # Nobody is there to hear of it, and the next attempt may succeed.
+            # There is nobody to report to, and the next attempt may succeed.
             self.failures += 1

@@ -1,10 +1,10 @@
-"""The guarded loop between the pilot's proposal and the action that is carried out.
+"""The guarded loop, from the pilot's proposal to the action carried out.
 
     frame, proposal → guard → intervener → actuator → action
 
-There is one for all callers: the runner of scenarios, `forewarn apollo guard` and
-`carla guard`, an agent's framework, a Gymnasium environment, a loop beyond a socket.
-They differ in who calls, and in how the frame comes.
+All callers share it: the scenario runner, `forewarn apollo guard` and `carla guard`,
+agent frameworks, Gymnasium environments, and remote loops. They differ only in who
+calls and in how frames arrive.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FORKED = CANNOT_JUDGE + "it was made in another process, before a fork"
 
 
 class EpisodeClock:
-    """Simulated time: it stands still while the guard judges a frame."""
+    """A clock of simulated time, which stands still while the guard judges a frame."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -55,26 +55,26 @@ class EpisodeClock:
 
 
 class GuardedLoop:
-    """A guard with everything that carries its decisions out, run after run.
+    """A guard with everything that carries out its decisions, for successive runs.
 
-    `Guarding.open` makes it. Use it with `with`. Nothing is decided before `begin`,
-    which every run starts with.
+    Made by `Guarding.open`; use with `with`. Every run starts with `begin`; nothing is
+    decided before.
 
     Args:
         guard: Reviews the frames.
-        source: Where they come from.
-        clock: Times the lease and acknowledgements: the source's own where it is
-            simulated, and then the guard's too.
-        listeners: Hear of every run.
-        approver: Who is asked; without one `ask` escalates.
-        foresee: Gives the frame that an action would lead to.
-        actions: The actions that are taken there; a person's alternative must be one of
+        source: The source of the frames.
+        clock: The clock for the lease and acknowledgements. With simulated time, it is
+            the source's clock and also the guard's.
+        listeners: Are notified of every run.
+        approver: Answers `ask`; without one `ask` escalates.
+        foresee: Returns the frame that an action would lead to.
+        actions: The actions that the world takes; a person's alternative must be one of
             them.
-        tally: Counts the transitions seen while no intervention is in force.
+        tally: Counts the transitions that occur while no intervention is active.
         records: Opens the record of each run.
-        record: A record that is open already, of the first run.
-        name: The loop's name, for people.
-        warrant: Counts each run for or against the guard's certificate.
+        record: An already open record for the first run.
+        name: The loop's display name.
+        warrant: Counts each run as evidence about the guard's certificate.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class GuardedLoop:
         self._run: Run | None = None
         self._under_way = self._counting = False
         self.fresh = False
-        """Whether a run is prepared that no frame was judged of yet."""
+        """Whether the current run has not yet judged a frame."""
         self.decisions: dict[str, int] = {}
         self.review_s = self.longest_review_s = 0.0
 
@@ -123,18 +123,18 @@ class GuardedLoop:
         tally: TallyFile | None = None,
         listeners: Sequence[Listener] = (),
     ) -> None:
-        """Opens a run: its record exists even if the run never begins.
+        """Opens a run; its record exists even if the run never begins.
 
         Args:
-            name: The run's name, for people; by default the loop's.
-            scenario: What is run, by its name.
+            name: The run's display name; by default the loop's.
+            scenario: The scenario, as the record's header stores it.
             seed: The run's seed.
-            record: The file of the run's own record.
-            tally: Counts the transitions of this run alone.
-            listeners: Hear of this run alone.
+            record: The file for the run's own record.
+            tally: Counts the transitions of this run only.
+            listeners: Are notified of this run only.
         """
         self._end({"ended": "it began anew"})
-        self.guard.break_off(NOT_BEGUN)  # also where what follows fails
+        self.guard.break_off(NOT_BEGUN)  # even if what follows fails
         self._actuator = None
         counted = tally or self._tally
         counting = [] if counted is None else [Tallying(self.guard.watch, counted)]
@@ -178,22 +178,23 @@ class GuardedLoop:
         repeat_s: float | None = None,
         scenic: Scenic | None = None,
     ) -> None:
-        """Begins the run that was prepared, or a new one where frames were judged.
+        """Begins the prepared run, or a new one if frames have been judged since.
 
         Args:
-            actuator: Carries out decisions; None: frames are only reviewed.
-            halt: Makes the world safe, from the watchdog's thread, whenever no frame
-                was judged for the duration of a lease. Simulated time stands still
-                meanwhile, so there is no watchdog.
-            seen: Whether there is a first frame; otherwise the watchdog halts at once.
-            repeat_s: How often it repeats that.
+            actuator: Carries out decisions; if None, frames are only reviewed.
+            halt: Puts the world in a safe state; called from the watchdog's thread if
+                no frame was judged for the duration of a lease. With simulated time
+                there is no watchdog, because time stands still.
+            seen: Whether there is a first frame; otherwise the watchdog halts
+                immediately.
+            repeat_s: The interval at which the watchdog repeats the halt.
             scenic: Shows the scene to live views.
         """
         if not self.fresh:
             self.prepare()
         guard, policy = self.guard, self.guard.policy
         self._watching.close()
-        # The record hears what it comes to in the end, whichever listener fails.
+        # The record receives the final outcome, whichever listener fails.
         last = [] if self.record is None else [self.record]
         guard.reset([*self._heard, *last])
         if actuator is not None:
@@ -219,7 +220,7 @@ class GuardedLoop:
             self._run = replace(self._run, scenic=scenic)
 
     def _halting(self, halt: Callable[[], None]) -> Callable[[], None]:
-        """The halt as an intervention."""
+        """Wraps the halt so that it is recorded as an intervention."""
 
         def halts() -> None:
             self.guard.watch.interfered()
@@ -231,12 +232,12 @@ class GuardedLoop:
         """Begins an episode with the world's parts.
 
         Args:
-            world: Its actuator, and its halt if its clock advances by itself.
-            actuator: Another one than its own.
+            world: Provides the actuator, and the halt if it runs in real time.
+            actuator: Replaces the world's own actuator.
         """
         self._actions = world.actions
         if self._foresee is not None and isinstance(world, Foresight):
-            self._foresee = world.foresee  # each run may have a world of its own
+            self._foresee = world.foresee  # each run may have its own world
         self.begin(
             actuator or world.actuator(),
             halt=world.halt if isinstance(world, Unattended) else None,
@@ -246,8 +247,7 @@ class GuardedLoop:
     # -- a frame's way ----------------------------------------------------------------
 
     def decide(self, frame: Frame, proposal: Action | None = None) -> Turn:
-        """Judges a frame and the proposed action, and chooses the action to carry
-        out."""
+        """Judges a frame and a proposed action, and chooses the action to carry out."""
         return self.carry_out(self.review(frame, proposal), proposal, frame)
 
     def review(
@@ -256,17 +256,17 @@ class GuardedLoop:
         proposal: Action | None = None,
         foreseen: Frame | None = None,
     ) -> Decision:
-        """Judges a frame; on the last one of an episode nothing more is done.
+        """Judges a frame; for the last frame of an episode this is enough.
 
         Args:
-            frame: What is seen.
-            proposal: The action to carry out.
-            foreseen: The state that it would lead to, if the caller knows.
+            frame: The present frame.
+            proposal: The proposed action.
+            foreseen: The frame that the proposal would lead to, if the caller knows it.
         """
         try:
             return self._review(frame, proposal, foreseen)
         except BaseException:
-            # Nobody can say how far it came: nothing passes until a new episode.
+            # The state is now unknown, so nothing passes until a new episode.
             self.guard.break_off()
             raise
 
@@ -295,7 +295,7 @@ class GuardedLoop:
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Turn:
-        """Chooses the action for a decision."""
+        """Returns the action to carry out for a decision."""
         try:
             lapses = self._lapses
             executed, outcome = self._intervener.apply(decision, proposal, frame)
@@ -303,7 +303,7 @@ class GuardedLoop:
             self._tell(frame, turn)
             if not turn.passes:
                 self.guard.watch.interfered()
-            return self._in_time(frame, turn, lapses)  # nothing comes after the lease
+            return self._in_time(frame, turn, lapses)  # the lease is checked last
         except BaseException:
             self.guard.break_off()
             raise
@@ -320,9 +320,9 @@ class GuardedLoop:
             self.note("carried_out", **facts)
 
     def _in_time(self, frame: Frame, turn: Turn, lapses: int) -> Turn:
-        """The turn itself, unless the lease ran out before it was settled."""
+        """The turn, or the fallback if the lease expired in the meantime."""
         actuator, outcome, executed = self._actuator, turn.outcome, turn.executed
-        # What a person says is newer than the lease; nothing else takes its time.
+        # A person's answer comes after the lease began; nothing else may take longer.
         if actuator is None or not outcome.enforced or outcome.kind == "ask":
             return turn
         if actuator.lapses == lapses:
@@ -335,17 +335,17 @@ class GuardedLoop:
         return Turn(turn.decision, outcome, executed)
 
     def asks(self, decision: Decision, proposal: Action | None) -> bool:
-        """Whether a person would be asked before this is carried out."""
+        """Whether this decision would ask a person."""
         return self._intervener.asks(decision, proposal)
 
     def note(self, event: str, **facts: Any) -> None:
-        """Writes another event, while the record is open."""
+        """Writes another event if the record is open."""
         if self.record is None or self.record.closed:
             return
         try:
             self.record.event(event, **facts)
         except OSError as error:
-            # It fails for good, and from now on no frame passes.
+            # The guard has failed permanently: from now on no frame passes.
             logging.getLogger(LOGGER).warning("not recorded: %s", error)
 
     def _foreseen(self, proposal: Action | None) -> Frame | None:
@@ -359,7 +359,7 @@ class GuardedLoop:
             return None
 
     def _forbids(self, action: Action | None) -> str:
-        """Why no action like it takes a proposal's place; empty if it may."""
+        """Why an action may not replace a proposal; empty if it may."""
         if self.guard.policy.when == "after":
             return ""
         return self.guard.forbids(self._foreseen(action))
@@ -369,15 +369,15 @@ class GuardedLoop:
     def close(
         self, ended: str, report: Mapping[str, Any] | None = None, **facts: Any
     ) -> str | None:
-        """Ends the run and its record; gives the hash of the record's last line.
+        """Ends the run and its record; returns the hash of the record's last line.
 
         Args:
-            ended: Why it is over.
-            report: More facts about the run for listeners.
-            facts: Further fields of the record's last line.
+            ended: Why the run is over.
+            report: Additional facts about the run for listeners.
+            facts: Additional fields of the record's last line.
         """
         if "error" in facts and self.fresh:
-            self._announce()  # a run that failed before its first frame is one too
+            self._announce()  # a run that failed before its first frame also counts
         self._end({"ended": ended, **facts, **(report or {})})
         self._watching.close()
         return self._close_record(ended, **facts)
@@ -398,7 +398,7 @@ class GuardedLoop:
 
     @property
     def _lapses(self) -> int:
-        """How often the lease had run out in this run when the actuator acted."""
+        """How often the lease had expired in this run when the actuator acted."""
         return 0 if self._actuator is None else self._actuator.lapses
 
     def _announce(self) -> None:
@@ -429,9 +429,9 @@ class GuardedLoop:
         self.close("the guard was left")
 
     def left_by(self, error: BaseException | None) -> None:
-        """Ends the run if an exception left the `with` block that it is in."""
+        """Ends the run if an exception left its `with` block."""
         if os.getpid() != self._process:
-            return  # a fork ends nothing of its parent's
+            return  # a forked process must not end its parent's run
         if isinstance(error, KeyboardInterrupt | SystemExit):
             self.close("interrupted")
         elif error is not None:
@@ -439,21 +439,21 @@ class GuardedLoop:
 
 
 class Closing(ABC):
-    """Closes when its `with` block is left, and ends the records of its loops."""
+    """A base class that ends the records of its loops when its `with` block is left."""
 
     @abstractmethod
     def loops(self) -> Iterable[GuardedLoop]:
-        """The loops that it guards."""
+        """The guarded loops."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends their records; safe to call twice."""
+        """Ends the records; safe to call twice."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: Any) -> Literal[False]:
-        with ExitStack() as ending:  # one that fails keeps no other open
+        with ExitStack() as ending:  # closes the others even if one fails
             ending.callback(self.close)
             for loop in self.loops():
                 ending.callback(loop.left_by, raised[1])
@@ -461,5 +461,5 @@ class Closing(ABC):
 
 
 def as_json(action: Action | None) -> dict[str, Any] | None:
-    """An action as traces and records hold it."""
+    """An action as stored in traces and records."""
     return None if action is None else {"name": action.name, **action.arguments}

@@ -1,4 +1,4 @@
-"""Where run records go, and their headers, which suffice to replay them."""
+"""Places and headers of run records; a header suffices to replay a record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import SUFFIX, RunRecord
 
 ANEW = "began anew"
-"""The event between two runs that share a record."""
+"""The event that separates two runs in a shared record."""
 
 
 def digest_of(model: Path) -> str:
@@ -33,24 +33,24 @@ def digest_of(model: Path) -> str:
 
 
 def model_file(record: Path, digest: str) -> Path:
-    """Where a record's model is kept: beside it, by its digest."""
+    """The path of a record's model: next to the record, named by its digest."""
     return record.parent / f"model-{digest[:16]}.json"
 
 
 def keep_model(model: Path, folder: Path) -> str:
-    """Copies a model into the folder of its records, unless it is there; its digest."""
+    """Copies a model into its records' folder if it is missing; returns its digest."""
     return ModelFile.of(model).keep(folder)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """The file of a guard's models, as its records name it.
+    """The file of a guard's models, as records refer to it.
 
     Args:
         name: The file's name.
-        digest: The SHA-256 of its content.
+        digest: The SHA-256 of the content.
         path: The file; None if the models were made by this process.
-        content: Its content in that case.
+        content: The content in that case.
     """
 
     name: str
@@ -60,22 +60,24 @@ class ModelFile:
 
     @classmethod
     def of(cls, path: Path) -> ModelFile:
-        """A file that is there."""
+        """An existing file."""
         return cls(path.name, digest_of(path), path)
 
     @classmethod
     def made(cls, models: Sequence[Model]) -> ModelFile:
-        """The file that models would be saved as."""
+        """The content of the file in which models would be saved."""
         content = json.dumps(models_as_dict(models), indent=2).encode()
         return cls("model.json", hashlib.sha256(content).hexdigest(), None, content)
 
     @property
     def facts(self) -> dict[str, str]:
-        """Its entry in a record's header."""
+        """The fields of a record's header about this file."""
         return {"sha256": self.digest, "name": self.name}
 
     def keep(self, folder: Path) -> str:
-        """Puts a copy into a folder of records, unless one is there; its digest."""
+        """Copies the file into a folder of records if it is missing; returns its
+        digest.
+        """
         copy = model_file(folder / "any", self.digest)
         if not copy.exists():
             content = self.content if self.path is None else read_bytes(self.path)
@@ -94,10 +96,10 @@ class Records:
 
     Args:
         model: The guard's models.
-        laws: Those that were asked for; none: all that are watched.
-        source: Where the frames come from.
-        place: A folder that each run has a record in, or the one record's file; None:
-            a run has a record only where it names one.
+        laws: The requested laws; if empty, all that are watched.
+        source: The source of the frames.
+        place: The folder for one record per run, or the file of a single record. If
+            None, only runs that name a file are recorded.
     """
 
     model: ModelFile
@@ -107,7 +109,7 @@ class Records:
 
     @property
     def one_file(self) -> bool:
-        """Whether all runs share one record."""
+        """Whether all runs share a single record."""
         return self.place is not None and not is_folder(self.place)
 
     def open(
@@ -117,13 +119,14 @@ class Records:
         seed: int | None = None,
         path: Path | None = None,
     ) -> RunRecord | None:
-        """The record of a run, with its model beside it; None where none is kept.
+        """Opens the record of a run, with its model next to it; None if there is no
+        record.
 
         Args:
-            guard: The guard whose decisions it holds.
-            scenario: What is run, by its name.
+            guard: The guard whose decisions are recorded.
+            scenario: The scenario, as the record's header stores it.
             seed: The run's seed.
-            path: The record's file, where the run has one of its own.
+            path: The record's file, if the run has its own.
         """
         path = path or self.place
         if path is None:
@@ -157,20 +160,18 @@ class Records:
 
 
 def is_folder(place: Path) -> bool:
-    """Whether it is a folder for records; a path that does not exist is one if it has
-    no suffix.
-    """
+    """Whether a path is a folder for records, or missing and without a suffix."""
     return place.is_dir() or not (place.suffix or place.exists())
 
 
 def _name() -> str:
-    """A name that no other run has, even in the same second and folder."""
+    """A unique name, even within the same second and folder."""
     began = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
     return f"{began}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
 
 
 def machine_facts() -> dict[str, str]:
-    """Facts about this machine and moment, for live records."""
+    """Facts about this machine and the present time, for live records."""
     return {
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "forewarn": __version__,

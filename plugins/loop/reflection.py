@@ -1,10 +1,10 @@
 """The prompt that makes an agent reconsider.
 
-The instruction consists of fixed sentences and of slots for a rule's name and text,
-predicates and numbers. A name goes into a slot only if it is one of those given at the
-start; nothing that comes with a frame, an action or a tool becomes part of it. The
-agent's proposal is shown below it as data: quoted, marked, cut off at a length, with
-every character that could hide or command anything left out.
+The instruction consists of fixed sentences with slots for a rule's name and text,
+predicates and numbers. A slot accepts a name only if it was registered at the start;
+nothing from a frame, an action or a tool enters the instruction. The agent's proposal
+follows as data: quoted, marked, truncated, and without characters that could hide text
+or act as commands.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ END = "DATA>>>"
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """An instruction, and data that is not one."""
+    """An instruction, and data that must not be read as one."""
 
     instruction: str
     data: str
 
     @property
     def text(self) -> str:
-        """The two as one message."""
+        """Instruction and data as one message."""
         return f"{self.instruction}\n{BEGIN}\n{self.data}\n{END}"
 
 
@@ -43,8 +43,8 @@ class Prompter:
 
     Args:
         rules: The texts of the rules by name.
-        predicates: The predicates that may be named as evidence.
-        horizon_s: How far the risk looks ahead.
+        predicates: The predicates that prompts may name as evidence.
+        horizon_s: The horizon of the risk.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Prompter:
 
     @classmethod
     def for_guard(cls, guard: Guard) -> Prompter:
-        """A prompter for the laws, rules and predicates that a guard watches."""
+        """Makes a prompter for the laws, rules and predicates of a guard."""
         watch = guard.watch
         rules = {
             name: text for judge in guard.judges for name, text in judge.rules.items()
@@ -74,13 +74,13 @@ class Prompter:
     def prompt(
         self, decision: Decision, proposal: Action | None, attempt: int, attempts: int
     ) -> Prompt:
-        """The prompt for one decision.
+        """Writes the prompt for a decision.
 
         Args:
             decision: The guard's decision.
-            proposal: What is withheld.
-            attempt: How many times this rule led to it, this time included.
-            attempts: How often it may.
+            proposal: The withheld action.
+            attempt: The number of prompts for this rule so far, including this one.
+            attempts: The maximum number of prompts for this rule.
         """
         sentences = [
             "The guard withheld your last action, because it may break a rule soon.",
@@ -121,7 +121,7 @@ class Prompter:
         return line
 
     def _evidence(self, decision: Decision) -> str:
-        # What adds to a score stands after its band, and is of this frame alone.
+        # A score's contributions follow its band, and belong to this frame only.
         heads = (text.partition(": ")[0] for text in decision.evidence)
         known = [text for text in heads if text in self._predicates]
         when = "now" if decision.now is None else "once it is done"
@@ -133,7 +133,7 @@ def _fits(text: str) -> bool:
 
 
 def quoted(proposal: Action | None) -> str:
-    """The proposal as one line of ASCII that cannot hold the marker of its end."""
+    """The proposal as one line of ASCII that cannot contain the end marker."""
     if proposal is None:
         return "none"
     shown = {"action": proposal.name, "arguments": dict(proposal.arguments)}

@@ -1,4 +1,4 @@
-"""Replaying a run record: every decision derived again from the recorded frames."""
+"""Replays a run record: recomputes every decision from the recorded frames."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _BY_BITS = re.compile("state ([01]+) was never seen in training: widened.*")
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first decision that came out differently.
+    """The first decision that differs from the record.
 
     Args:
-        line: Its line in the record, from 1.
-        sequence: The frame.
+        line: The line in the record, counted from 1.
+        sequence: The sequence number of the frame.
         field: The first field of the decision that differs.
-        recorded: What the record says.
-        replayed: What came out now.
+        recorded: The field's value in the record.
+        replayed: The recomputed value.
     """
 
     line: int
@@ -82,10 +82,10 @@ class _Header(Strict, extra="ignore"):
 
 
 class _Recorded(Listener):
-    """External events that affected the guard when the record was written.
+    """Reproduces the external events that affected the guard during the recorded run.
 
-    Before each review it is told the readings of the guard's clock, the time to give
-    where there are none, and the reason of the decision, which says what failed.
+    Before each review, `before` sets the readings of the guard's clock, a time to use
+    if there are none, and the reason of the decision, which names the failure.
     """
 
     def before(
@@ -98,11 +98,11 @@ class _Recorded(Listener):
             guard.break_off(reason)
 
     def clock(self) -> float:
-        """The recorded reading of the guard's clock."""
+        """Returns the next recorded reading of the guard's clock."""
         return self._readings.pop(0) if self._readings else self._otherwise
 
     def reviewed(self, *heard: object) -> None:
-        """Fails as a listener did in the recorded run, if one did."""
+        """Fails if a listener failed at this point of the recorded run."""
         if self._failure:
             kind, _, said = self._failure.partition(": ")
             raise type(kind, (Exception,), {})(said)
@@ -128,19 +128,19 @@ def replay(
     model: Path | None = None,
     heard: Callable[[int, Watch], None] = lambda line, watch: None,
 ) -> tuple[int, Divergence | None]:
-    """Derives every decision again.
+    """Recomputes every decision of a record and compares it.
 
     Args:
         record: The run record.
-        model: The model it was made with; by default the copy kept beside it.
-        heard: Called after each review with its line and the state of the watch.
+        model: The model of the run; by default the copy next to the record.
+        heard: Called after each review with the line number and the watch.
 
     Returns:
-        How many reviews were replayed alike, and the first that was not.
+        The number of identical reviews, and the first one that differs, if any.
 
     Raises:
-        BrokenRecord: The record itself does not verify.
-        InvalidModel: The model is not the one that the record was made with.
+        BrokenRecord: The record does not verify.
+        InvalidModel: The model is not the one of the recorded run.
     """
     lines = read_record(record)
     header = next(lines).content
@@ -238,7 +238,7 @@ def _frame(content: Mapping[str, Any]) -> Frame:
 
 
 def _in_words(note: str, watch: Watch) -> str:
-    """A note in its present wording: older records name unseen states by their bits."""
+    """A note in its present wording; older records identify unseen states by bits."""
     if named := _BY_BITS.fullmatch(note):
         for part in watch.parts:
             if len(named[1]) == len(part.abstraction.predicates):

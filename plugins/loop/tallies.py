@@ -1,7 +1,7 @@
-"""Tallies of a guarded loop: transitions seen while no intervention was in force, kept
+"""Tallies of a guarded loop: transition counts while no intervention is active, stored
 in a file.
 
-The file can be removed at any time; later counts go to a new tally with its own id.
+The file can be removed at any time; later counts go into a new tally with its own id.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from forewarn.plugins.loop.alerts import LOGGER
 
 
 class Counted(NamedTuple):
-    """What was counted.
+    """The counts of a run.
 
     Args:
-        tally: The transitions.
-        beyond: The number of those not kept.
-        stopped_by: How many runs an intervention cut off, by law.
-        after_stops: How many at a risk in each band, and how many broke a law then.
+        tally: The transition counts.
+        beyond: The number of transitions that were not kept.
+        stopped_by: The number of runs cut short by an intervention, by law.
+        after_stops: The number of those runs in each risk band, and how many then broke
+            a law.
     """
 
     tally: Tally
@@ -52,15 +53,15 @@ class Counted(NamedTuple):
 
 
 EVERY = 6_000
-"""An episode that goes on is written whenever so many frames were read."""
+"""The number of frames after which a running episode's counts are written."""
 
 
 class TallyFile:
-    """The folder of the guards' tallies. Several may, from threads of their own.
+    """The file of a tally; several guards may add to it, each from its own thread.
 
     Args:
-        path: The file; gzipped if it ends in .gz. An existing one is continued.
-        models: Those of the guards.
+        path: The file; gzipped if the name ends in .gz. An existing tally is continued.
+        models: The models of the guards.
         own_id: The id of a new tally (default: a unique one).
     """
 
@@ -75,7 +76,7 @@ class TallyFile:
             self._kept()
 
     def add(self, counted: Mapping[Subject, Counted]) -> None:
-        """Writes the counts; if that fails, they are kept for the next time."""
+        """Writes the counts; if that fails, they are kept for the next call."""
         with self._lock:
             waiting = _added(self._waiting, counted)
             try:
@@ -116,7 +117,7 @@ class TallyFile:
 def _added(
     one: Mapping[Subject, Counted], other: Mapping[Subject, Counted]
 ) -> dict[Subject, Counted]:
-    """Both together; neither is changed."""
+    """The sum of both; neither is changed."""
     found: dict[Subject, Counted] = {}
     for subject in dict.fromkeys([*one, *other]):
         total, beyond, stops = Tally(), 0, Counter[str]()
@@ -131,11 +132,11 @@ def _added(
 
 
 class Tallying(Listener):
-    """Counts runs into a file.
+    """Counts the transitions of runs in a tally file.
 
     Args:
-        watch: The guard's watch, which reports every state.
-        file: Where the counts go.
+        watch: The guard's watch, which tracks the state.
+        file: The tally file.
     """
 
     def __init__(self, watch: Watch, file: TallyFile) -> None:
@@ -151,25 +152,25 @@ class Tallying(Listener):
         self._broke = False
 
     def began(self, run: Run) -> None:
-        """Counts the models' states from now on."""
+        """Starts counting."""
         self._stop, self._broke = None, False
         for part, (_, live, _) in zip(self._parts, self._live, strict=True):
             part.tally = live
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """A frame was read; writes the counts at intervals."""
+        """Counts a frame; writes the counts at intervals."""
         self._broke |= self._stop is not None and bool(decision.violated)
         self._frames += 1
         if self._frames % EVERY == 0:
             self._hand_over(ended=False)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """The first intervention of a run ends its counting."""
+        """Stops counting at the first intervention of a run."""
         if self._stop is None and not turn.passes:
             self._stop = turn.decision
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Writes the counts; a failed run has no end."""
+        """Writes the counts; the end of a failed run is not counted."""
         self._hand_over(ended=facts.get("error") is None, stop=self._stop)
         for part in self._parts:
             part.tally = None

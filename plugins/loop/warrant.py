@@ -1,8 +1,8 @@
-"""Whether a guard still deserves its certificate: evidence from every run it watches.
+"""Tests whether a guard's certificate still holds, with evidence from every run.
 
-The evidence from the guard's runs is kept beside the guard. The evidence against the
-certificate grows run by run; once it suffices, the certificate is revoked for good, and
-every later run says so.
+The evidence is stored next to the guard and accumulates run by run. Once there is
+enough evidence against the certificate, it is revoked permanently, and every later run
+reports that.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ from forewarn.plugins.loop.alerts import LOGGER
 EVIDENCE = "evidence.json"
 UNREAD = "its evidence cannot be read: "
 LOCK_S = 5.0
-"""How long a run waits for another process to have written its evidence."""
+"""How long a run waits for another process to write its evidence."""
 
 Outcome = Mapping[str, bool]
-"""What a run counts for, by the name of the evidence, and whether it speaks against."""
+"""Whether a run is evidence against each rate that it counts for, by the rate's name.
+"""
 
 
 class _EvidenceFile(Strict):
@@ -52,8 +53,7 @@ class _EvidenceFile(Strict):
 
 
 class Warrant:
-    """A certificate, and the evidence about it from its guard's runs. Processes may
-    share one.
+    """A certificate, and the evidence from its guard's runs; shared between processes.
 
     Args:
         folder: The folder of the guard.
@@ -70,7 +70,7 @@ class Warrant:
 
     @classmethod
     def beside(cls, model: Path) -> Warrant | None:
-        """That of the guard whose model this is, if it has one."""
+        """The certificate of the guard with this model file, if there is one."""
         folder = model.parent
         if model.name != MODEL or not is_warranted(folder):
             return None
@@ -80,14 +80,14 @@ class Warrant:
         """Why the certificate was revoked; empty while it holds."""
         try:
             self._load()
-        except OSError as error:  # perhaps not for long
+        except OSError as error:  # perhaps only temporarily
             return self._revoked or UNREAD + said(error)
         except InvalidInput as error:
             self._revoke(UNREAD + said(error))
         return self._revoked
 
     def told(self) -> dict[str, Any]:
-        """The examined rates, and the evidence on each."""
+        """The tested rates, and the evidence on each."""
         return {
             "revoked": self.revoked() or None,
             "evidence": {
@@ -103,9 +103,7 @@ class Warrant:
         }
 
     def count(self, outcome: Outcome) -> None:
-        """Counts a run; what cannot be written counts in this process, and is written
-        with the next run that can be.
-        """
+        """Counts a run; if writing fails, the evidence is written with a later run."""
         counted = False
         try:
             with self._alone():
@@ -156,7 +154,7 @@ class Warrant:
                 mend="delete the file to start collecting evidence again",
             )
         due = {name: rate.as_dict() for name, rate in fresh(self.certificate).items()}
-        # Only the runs are its own; by what they count, the certificate says.
+        # Only the counts come from this file; the rates come from the certificate.
         if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
             raise InvalidCertificate("it was collected for other rates", source=source)
         self._rates = {
@@ -199,20 +197,22 @@ class Warrant:
 
 
 WINDOWS = {250: 0.25, 500: 0.75}
-"""Over so many runs a stake is bet against a guaranteed rate, to find twice it."""
+"""The bets against a guaranteed rate: the number of runs in which each bet aims to
+detect twice that rate, and its share of the stake.
+"""
 
 SHARES = {"false_alarms": 4, "missed": 3, "alarmed": 2, "violating": 1}
-"""How the probability of revoking without a cause is shared."""
+"""The shares of the kinds of rates in the probability of a false revocation."""
 
 
 def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
-    """The initial evidence: one rate per guarantee, and two per law on whether runs
-    have changed.
+    """The initial evidence: one rate per guarantee, and two per law that test whether
+    runs have changed.
 
     Args:
-        certificate: What is guaranteed.
-        level: The probability that it is ever revoked although nothing has changed; all
-            rates share it.
+        certificate: The certificate with the guarantees.
+        level: The probability of ever revoking the certificate although nothing has
+            changed, over all rates.
     """
     promised: dict[tuple[str, str], Reference] = {}
     alike: dict[tuple[str, str], Reference] = {}
@@ -236,16 +236,17 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
 
 
 def judged(certificate: Certificate) -> set[str]:
-    """The laws for which a run itself shows whether it was clean.
+    """The laws for which a run alone shows whether it was clean.
 
-    Only people can say whether calls were unsafe; without labels all runs are clean.
+    Only people can judge whether calls were unsafe; without labels all runs count as
+    clean.
     """
     over_frames = certificate.over == "frames"
     return {r.law for r in certificate.base_rates if over_frames or not r.violating}
 
 
 def named(what: str, law: str) -> str:
-    """A rate's name: its law and its kind."""
+    """The name of a rate, from its kind and law."""
     words = {
         "false_alarms": "clean runs with an alarm",
         "missed": "violating runs missed",
@@ -256,9 +257,9 @@ def named(what: str, law: str) -> str:
 
 
 class Witness(Listener):
-    """Judges each run as the runs of the certificate were judged, and counts it.
+    """Judges each run like the runs behind the certificate, and counts it.
 
-    If the guard intervened, the outcome without it is unknown, and only the alarm
+    If the guard intervened, the outcome without it is unknown, so only the alarm
     counts.
     """
 
@@ -270,7 +271,7 @@ class Witness(Listener):
         self._laws: list[FollowedLaw] = []
 
     def began(self, run: Run) -> None:
-        """A run begins; forgets the one before."""
+        """Begins a run."""
         watch, self._laws = run.watch, []
         period_s = run.source.period_s
         over_frames = self._warrant.certificate.over == "frames"
@@ -283,7 +284,7 @@ class Witness(Listener):
         self._frames = 0
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """A frame was judged."""
+        """Follows a judged frame."""
         self._frames += 1
         self._acted |= interferes(decision, self._policy)
         for law in watch.laws:
@@ -291,7 +292,7 @@ class Witness(Listener):
             if at is None:
                 alarm = decision.law == law.name and decision.kind != "proceed"
             else:
-                # Written so that what is not a number counts as an alarm.
+                # The comparison is negated so that NaN counts as an alarm.
                 alarm = not law.judged < at
             if alarm and law.name in self._levels:
                 self._alarms.setdefault(law.name, frame.time_s)
@@ -299,10 +300,10 @@ class Witness(Listener):
             try:
                 followed.frame(frame)
             except InvalidInput:
-                self._failed = True  # the guard fell back; such a run tells nothing
+                self._failed = True  # the guard fell back, so the run is not evidence
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """The run counts, unless it failed."""
+        """Counts the run unless it failed."""
         if self._failed or not self._frames or facts.get("error") is not None:
             return
         outcome: dict[str, bool] = {}
@@ -335,7 +336,7 @@ class Witness(Listener):
 
 
 def trigger_s(followed: FollowedLaw) -> float | None:
-    """When the first broken obligation of a run arose; None: all were met.
+    """When the first broken obligation of a run arose; None if all were met.
 
     An obligation pending at the end is decided by repeating the last frame.
     """

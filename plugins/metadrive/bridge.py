@@ -1,8 +1,8 @@
-"""The drivers on MetaDrive's roads: its own models, and the ego's commands.
+"""MetaDrive's roads as worlds, with its driver models and commands for the ego.
 
-Each seed has a map and traffic of its own. The ego drives by MetaDrive's own model
-(IDM) or by the policy that its authors trained (PPO) whenever its driver looks; else
-wheel and accelerator stay where they are.
+Each seed has its own map and traffic. While its driver is attentive, the ego follows
+MetaDrive's own model (IDM) or the policy that its authors trained (PPO). Otherwise
+steering and accelerator are kept constant.
 """
 
 from __future__ import annotations
@@ -56,16 +56,17 @@ except ImportError as error:
 from forewarn.plugins.metadrive.sense import MetaDriveSenses
 
 _BEFORE = [*STOP[:CAP], *GREATEST[CAP:], 0.0, 0.0]
-"""What the ego is told before its first action."""
+"""The command to the ego before its first action."""
 
 _STEP_S = 0.1
-_RESPONDS_S = 0.5  # to a cap on the speed
-_CREEPS_KMH = 1.0  # its model divides by the speed that is wanted
-_SWAYS_S = 0.6  # until a hand that strays is back
+_RESPONDS_S = 0.5  # time to respond to a speed cap
+_CREEPS_KMH = 1.0  # minimum, because the model divides by the desired speed
+_SWAYS_S = 0.6  # time to correct a steering drift
 
 EXPERT, SWAY = range(5, 7)
-"""The parts of an action beside those of any driver: 0 or 1, and how far of the whole
-way the wheel is turned beside what the driver means."""
+"""The additional indices of an action: whether the expert drives (0 or 1), and the
+steering error as a fraction of the full range.
+"""
 
 SPACE = gymnasium.spaces.Box(
     np.array([*LEAST, 0.0, -1.0]), np.array([*GREATEST, 1.0, 1.0]), dtype=np.float64
@@ -74,13 +75,13 @@ SPACE = gymnasium.spaces.Box(
 _LOOKS_ONLY = {
     "log_level": logging.CRITICAL,
     "store_map": False,
-    # Nobody looks at it: the signals come from the road itself.
+    # The observation is unused: the signals come from the road itself.
     "agent_observation": DummyObservation,
 }
 
 
 def _without_pictures() -> None:
-    """Replaces a download of pictures, because nothing is rendered here."""
+    """Replaces MetaDrive's download of textures, because nothing is rendered."""
 
 
 if not Path(AssetLoader.asset_path).exists():
@@ -93,7 +94,7 @@ if not Path(AssetLoader.asset_path).exists():
 
 
 class AnySeed(MetaDriveEnv):
-    """MetaDrive with a map for every seed, where it keeps a list of its seeds."""
+    """MetaDrive with a map for every seed, instead of a fixed list of seeds."""
 
     def _reset_global_seed(self, force_seed: int | None = None) -> None:
         self.config["start_seed"] = force_seed
@@ -102,10 +103,11 @@ class AnySeed(MetaDriveEnv):
 
 
 class Road(gymnasium.Env[Any, Any]):
-    """MetaDrive with an ego that is told how to drive.
+    """MetaDrive with an ego that follows commands.
 
-    A process has one engine: the world that was reset last has it, and each episode has
-    a new one, because otherwise vehicles of an earlier one return.
+    A process has a single engine, which belongs to the world that was reset last. Each
+    episode starts a new engine, because otherwise vehicles of earlier episodes
+    reappear.
 
     Args:
         config: Changes to MetaDrive's configuration.
@@ -149,7 +151,7 @@ class Road(gymnasium.Env[Any, Any]):
         return bool(get_global_config() is self.inside.config)
 
     def _turned(self, told: NDArray[Any]) -> list[float]:
-        """The wheel and the pedals, each from -1 to 1."""
+        """Steering and pedals, each from -1 to 1."""
         ego = self.inside.agent
         if told[LOOKS] >= 0.5:
             self._kept = wheel, pedal = self._means(ego, told)
@@ -166,7 +168,7 @@ class Road(gymnasium.Env[Any, Any]):
             wheel, pedal = expert(ego, deterministic=True)
         else:
             self._idm.NORMAL_SPEED = max(_CREEPS_KMH, float(told[WANTS]) * 3.6)
-            # What it calls seconds it multiplies with km/h.
+            # MetaDrive multiplies this number of seconds by a speed in km/h.
             self._idm.TIME_WANTED = float(told[HEADWAY]) / 3.6
             wheel, pedal = self._idm.act()
         return float(wheel), float(pedal)
@@ -178,12 +180,12 @@ def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
 
 
 class Hand(Driver):
-    """A driver who may let MetaDrive's expert drive, and whose steering drifts.
+    """A driver that may use MetaDrive's expert, and whose steering drifts.
 
     Args:
-        drives: Whose model drives while the driver looks.
+        drives: The model that drives while the driver is attentive.
         sway: How far the steering drifts, as a fraction of the full range.
-        options: See `Driver`.
+        options: As for `Driver`.
     """
 
     def __init__(
@@ -204,17 +206,18 @@ class Hand(Driver):
 
 
 class MetaDriveWorld(EnvWorld):
-    """MetaDrive's roads, a new map for each seed; the ego's driver is told what to do.
+    """MetaDrive's roads, with a new map for each seed; the pilot commands the ego's
+    driver.
 
     Args:
-        config: Changes to MetaDrive's configuration, such as `map` (how many blocks of
-            road, or which) and `traffic_density`.
-        rss: Whether RSS's margin is among the signals; needs the extra `rss`.
+        config: Changes to MetaDrive's configuration, such as `map` (the number or
+            sequence of road blocks) and `traffic_density`.
+        rss: Whether to add RSS's longitudinal margin; needs the extra `rss`.
     """
 
     @staticmethod
     def example() -> Example:
-        """A short free road."""
+        """A short road without traffic."""
         config = {"map": "S", "traffic_density": 0.0}
         return Example({"config": config}, pilot="metadrive", steps=8)
 

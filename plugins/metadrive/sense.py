@@ -1,4 +1,4 @@
-"""What the ego's driver could know on MetaDrive's roads, as driving signals."""
+"""Driving signals from MetaDrive's roads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEP_S, _STEPS = 0.2, 25
 
 
 def lanes_on(vehicle: Any, lane: Any) -> Iterator[Any]:
-    """The lanes after this one: those that are planned, or whichever follow it."""
+    """The lanes after this one: the vehicle's planned lanes, or else any successors."""
     plan = vehicle.navigation.checkpoints
     onward = dict(zip(plan, plan[1:], strict=False))
     graph = vehicle.navigation.map.road_network.graph
@@ -32,7 +32,7 @@ def lanes_on(vehicle: Any, lane: Any) -> Iterator[Any]:
 
 
 class MetaDriveSenses(CourseSenses):
-    """The signals of one episode after the other."""
+    """Computes the signals of episodes on MetaDrive's roads."""
 
     MORE = ("off_road", "edge_margin", "time_to_edge")
 
@@ -43,7 +43,7 @@ class MetaDriveSenses(CourseSenses):
         return env.inside.engine.traffic_manager.vehicles
 
     def course(self, vehicle: Any) -> Course:
-        """Along the lane that it is on, and those of its plan."""
+        """The course along a vehicle's lane and its planned lanes."""
         following = lanes_on(vehicle, vehicle.lane)
 
         def after() -> Lane | None:
@@ -74,11 +74,11 @@ class MetaDriveSenses(CourseSenses):
 
 
 def _room_m(ego: Any, turns: float) -> Iterator[float]:
-    """From its side to the nearer edge, now and at moments ahead.
+    """The ego's distance to the nearer road edge, now and in the next moments.
 
     Args:
-        ego: Whose.
-        turns: How fast it turns, in radians a second.
+        ego: The ego.
+        turns: The ego's yaw rate in radians per second.
     """
     lane = ego.lane
     following = lanes_on(ego, lane)
@@ -94,7 +94,7 @@ def _room_m(ego: Any, turns: float) -> Iterator[float]:
         width = lane.width
         left = right_m + (place + 0.5) * width
         right = (len(graph[start][end]) - place - 0.5) * width - right_m
-        # Past a lane that no other follows the road ends.
+        # The road ends after a lane without successors.
         ends = lane.length - along_m - ego.LENGTH / 2.0 if after is None else np.inf
         room = min(left - ego.WIDTH / 2.0, right - ego.WIDTH / 2.0, ends)
         yield float(np.clip(room, -1000.0, 1000.0))

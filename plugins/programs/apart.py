@@ -1,4 +1,4 @@
-"""The process of users' functions, from outside: calls, time limits, shutdown."""
+"""Controls the process of users' functions: calls, time limits, shutdown."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ START_S = 3.0
 CALL_S = 0.5
 END_S = 5.0
 MOST_FAILURES = 5
-"""A cell whose process was ended so many times in a row is not started again."""
+"""A cell is not started again after this many consecutive failures."""
 
 LONGEST_ANSWER = 1_000_000
 LONGEST_SOURCE = 100_000
 
 
 class NotApart(ForewarnError):
-    """Nothing on this system keeps users' functions from doing harm."""
+    """This system cannot isolate users' functions."""
 
     exit_status = 3
 
@@ -59,7 +59,7 @@ class Cell:
     """One process with the functions of some Python sources, by file name.
 
     Raises:
-        NotApart: The system cannot keep it apart.
+        NotApart: The system cannot isolate the process.
         InvalidInput: The sources do not load.
     """
 
@@ -73,7 +73,7 @@ class Cell:
         self._turn = threading.Lock()
         self._running: list[subprocess.Popen[bytes]] = []
         self._failures = 0
-        # Whoever forgets a cell, or leaves, leaves no process behind.
+        # The process ends with its cell, even if `close` is never called.
         weakref.finalize(self, _end, self._running)
         self.functions = self._start()
 
@@ -111,7 +111,7 @@ class Cell:
             bufsize=0,
             env={},
             cwd="/",
-            start_new_session=True,  # a terminal's Ctrl-C is not for it
+            start_new_session=True,  # keeps a terminal's Ctrl-C from it
         )
         self._running.append(process)
         try:
@@ -137,13 +137,13 @@ class Cell:
             ) from None
 
     def _ask(self, asked: Mapping[str, Any], patience_s: float) -> dict[str, Any]:
-        """The answer to one question; a process that is out of step is ended.
+        """Sends a question and returns the answer; ends a process that is out of step.
 
-        Each question has a number that cannot be guessed, and its answer carries it: an
-        answer that comes early or late is never taken for that of another question.
+        Each question has an unguessable number, which its answer repeats, so that an
+        early or late answer never counts for another question.
 
         Raises:
-            OSError: There is no such answer.
+            OSError: No valid answer arrives in time.
         """
         number = secrets.token_hex(8)
         until_s = time.monotonic() + patience_s
@@ -160,7 +160,7 @@ class Cell:
         except TimeoutError:
             self.close()
             raise TimeoutError(f"no answer within {patience_s:g} s") from None
-        except BaseException:  # an interrupt too: its answer would be the next one's
+        except BaseException:  # even an interrupt: its answer is still pending
             self.close()
             raise
         return found
@@ -181,7 +181,7 @@ class Cell:
                 data = data[os.write(pipe, data) :]
 
     def _receive(self, process: subprocess.Popen[bytes], until_s: float) -> bytes:
-        """One line, after which nothing follows."""
+        """Reads one line, after which nothing may follow."""
         if process.stdout is None:
             raise OSError("it has no pipes")
         pipe = process.stdout.fileno()
@@ -201,7 +201,7 @@ class Cell:
 
 
 def _line(text: object) -> str:
-    """A process's error output, for people."""
+    """An error output as a single line for messages."""
     return clean(str(text).encode("utf-8", "replace").decode())
 
 
@@ -214,7 +214,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _end(running: list[subprocess.Popen[bytes]]) -> None:
-    """Ends the processes there are."""
+    """Ends running processes."""
     while running:
         process = running.pop()
         process.kill()
@@ -227,11 +227,11 @@ def _end(running: list[subprocess.Popen[bytes]]) -> None:
 
 
 def uploaded(sources: Mapping[str, str]) -> tuple[Function, ...]:
-    """The functions of users' sources, ready to be called by programs.
+    """The functions of users' sources, for programs to call.
 
     Raises:
-        NotApart: Nothing here keeps them apart.
-        InvalidInput: They do not load, have no docstrings, or are too long.
+        NotApart: This system cannot isolate the functions.
+        InvalidInput: The sources do not load, lack docstrings, or are too long.
     """
     return _functions(tuple(sorted(sources.items())))
 
@@ -262,7 +262,7 @@ def _function(cell: Cell, name: str, of: _Described) -> Function:
 
 
 def _sendable(value: Value) -> Value:
-    """A value as JSON."""
+    """A value as JSON types."""
     if isinstance(value, Mapping):
         return {key: _sendable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

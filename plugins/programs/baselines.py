@@ -1,6 +1,6 @@
-"""Other ways to guard an agent with a model, to compare guard programs with.
+"""Other ways to guard an agent with a model, as baselines for guard programs.
 
-Each judges a case like a program does. A reply that cannot be read denies.
+Each judges a case as a program does. An unreadable reply denies the case.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ BASELINES: Mapping[str, str] = {
         f" content, private data. Say whether this is safe. {_DATA} {_ANSWER}"
     ),
 }
-"""What each is told: the agent with the rules in its prompt, a model that guards an
-agent, and a filter that knows no rules."""
+"""The prompts: an agent with the rules in its prompt, a model that guards an agent, and
+a filter without rules.
+"""
 
 
 class Asked:

@@ -1,8 +1,9 @@
-"""The process in which users' functions run: it can only compute.
+"""The process in which users' functions run; it can only compute.
 
-It is started by path, without site packages or environment, and imports nothing of
-ours. Limits of time, memory and files come first, then a filter that allows only system
-calls for memory, clocks and its own pipes; only then are the users' sources read.
+This file is run by path, without site packages or environment, and imports none of our
+code. The process first sets limits on time, memory and files, then installs a filter
+that allows only the system calls for memory, clocks and its own pipes. Only then does
+it read the users' sources.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-# What users' functions may import: it is here already, and nothing else can be read.
+# The modules that users' functions may import: already loaded, because no other file
+# can be read.
 LIBRARIES = (
     collections, datetime, decimal, fractions, functools, itertools, json, math, re,
     statistics, string, unicodedata,
@@ -43,10 +45,10 @@ CPU_S = 600
 LONGEST_LINE = 4_000_000
 
 _X86 = "x86_64"
-# Architecture in the filter's words, then: read, write, close, fstat, lseek, mmap,
-# mprotect, munmap, brk, rt_sigaction, rt_sigprocmask, rt_sigreturn, madvise, mremap,
-# getpid, exit, exit_group, futex, clock_gettime, getrandom, sched_yield, sigaltstack,
-# gettimeofday, clock_nanosleep.
+# The filter's code of the architecture, and the system calls: read, write, close,
+# fstat, lseek, mmap, mprotect, munmap, brk, rt_sigaction, rt_sigprocmask, rt_sigreturn,
+# madvise, mremap, getpid, exit, exit_group, futex, clock_gettime, getrandom,
+# sched_yield, sigaltstack, gettimeofday, clock_nanosleep.
 CALLS = {
     _X86: (
         0xC000003E,
@@ -97,10 +99,10 @@ def limit() -> None:
 
 
 def close_off() -> None:
-    """Leaves only the system calls of computing; the others are refused.
+    """Allows only the system calls needed for computing; others fail.
 
     Raises:
-        OSError: The system has no such filter.
+        OSError: The system does not support such a filter.
     """
     architecture, allowed = CALLS[platform.machine()]
     program = [
@@ -124,7 +126,7 @@ def close_off() -> None:
 
 
 def closed_off() -> bool:
-    """Whether the process can really neither read a file nor start another."""
+    """Tests that the process can neither read a file nor start another process."""
     try:
         os.close(os.open("/", os.O_RDONLY))
         return False
@@ -140,7 +142,7 @@ def closed_off() -> bool:
 
 
 class _Written(importlib.abc.InspectLoader):
-    """A module whose source came through the pipe."""
+    """A module whose source was received through the pipe."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -170,7 +172,7 @@ def functions_of(sources: Mapping[str, str]) -> dict[str, types.FunctionType]:
 
 
 def described(function: types.FunctionType) -> dict[str, Any]:
-    """What a program needs to know to call it."""
+    """The description of a function that a program needs in order to call it."""
     parameters = inspect.signature(function).parameters.values()
     return {
         "about": " ".join((inspect.getdoc(function) or "").split()),
@@ -181,7 +183,7 @@ def described(function: types.FunctionType) -> dict[str, Any]:
 
 
 def answer(number: str, ask: Callable[[], Mapping[str, object]]) -> None:
-    """One reply to one question, whatever goes wrong; it carries its number."""
+    """Writes exactly one reply to a question, with its number, whatever goes wrong."""
     try:
         text = json.dumps({**ask(), "number": number}, allow_nan=False)
     except BaseException as error:
@@ -196,8 +198,8 @@ def end_with_parent() -> None:
     """Continues in a child process that ends with its parent, even if the parent is
     killed.
 
-    This process stays behind. It waits until the pipe that questions come by is closed,
-    or until its child ends; the system ends the child with it.
+    This process waits until the pipe for questions is closed or the child ends; when it
+    ends, the system ends the child.
     """
     watcher = os.getpid()
     child = os.fork()
@@ -210,14 +212,14 @@ def end_with_parent() -> None:
         return
     os.close(1)
     waiting = select.poll()
-    waiting.register(0, 0)  # a closed pipe is reported without being asked for
+    waiting.register(0, 0)  # a closed pipe is reported even without a requested event
     waiting.register(os.pidfd_open(child), select.POLLIN)
     waiting.poll()
     os._exit(0)
 
 
 def main() -> None:
-    """Reads sources, then calls, until the pipe ends."""
+    """Reads the sources, then answers calls until the pipe ends."""
     end_with_parent()
     lines = iter(lambda: sys.stdin.buffer.readline(LONGEST_LINE), b"")
     first = json.loads(next(lines))

@@ -1,11 +1,11 @@
-"""Guard programs in a guard: with their toolbox and predicates, on every frame.
+"""Runs guard programs in a guard, with their toolbox and predicates, on every frame.
 
 A package offers functions to programs in its metadata, for instance
 
     [project.entry-points."forewarn.toolbox"]
     clinic = "my_package.guarding:FUNCTIONS"
 
-where the target is a sequence of functions with docstrings.
+where the target is a sequence of functions that have docstrings.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from forewarn.plugins.programs.apart import uploaded
 GROUP = "forewarn.toolbox"
 
 ARGUMENT = "arg_"
-"""How the signal of a call's argument begins."""
+"""The prefix of signals for a call's arguments."""
 
 
 class BrokenToolbox(ForewarnError):
-    """A package's functions do not load."""
+    """The functions of a package do not load."""
 
     exit_status = 3
 
@@ -75,8 +75,8 @@ def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
 
     Raises:
         BrokenToolbox: A package's functions do not load.
-        InvalidInput: Two functions have one name.
-        MissingDependency: Functions were uploaded, and nothing here keeps them apart.
+        InvalidInput: Two functions have the same name.
+        MissingDependency: There are uploads, and this system cannot isolate them.
     """
     apart = uploaded(uploads) if uploads else ()
     return Toolbox([*STANDARD, *ACTIONS, *_offered(), *apart])
@@ -98,7 +98,7 @@ def _offered() -> tuple[Function, ...]:
 
 
 def compiled(file: ProgramFile, source: str) -> Program:
-    """A file's program, ready to run."""
+    """The program of a file, ready to run."""
     try:
         program = Program(file.program, toolbox(file.functions))
         Holds(program.predicates)
@@ -112,7 +112,7 @@ SUCCEEDED = "last_action_succeeded"
 
 @cache
 def domains_of() -> Mapping[str, Domain]:
-    """Of each predicate that ships the domain it is from, the first that has it."""
+    """The domain of each shipped predicate; the first one if several have it."""
     found: dict[str, Domain] = {}
     for domain in get_args(Domain):
         for name in library(domain).names:
@@ -127,7 +127,7 @@ def described() -> Iterator[str]:
 
 
 _CALLS = Library("code", {})
-"""Conditions on calls read signals alone: `tool`, `arg_NAME` and the frame's."""
+"""Conditions on calls read only signals: `tool`, `arg_NAME` and those of the frame."""
 
 
 class Holds(Mapping[str, bool]):
@@ -167,7 +167,7 @@ class Holds(Mapping[str, bool]):
         self._proposed: Action | None = None
 
     def enter(self, frame: Frame, proposal: Action | None) -> None:
-        """Sets the current frame and the action proposed on it."""
+        """Sets the current frame and the proposed action."""
         events = []
         if self._proposed is not None:
             events.append(_event("after", self._proposed, frame))
@@ -184,7 +184,7 @@ class Holds(Mapping[str, bool]):
                 condition.hear(self._calls)
 
     def _signals(self, frame: Frame, proposal: Action | None) -> dict[str, Any]:
-        """The frame's signals and the call's; an argument that it lacks is none."""
+        """The signals of the frame and the call; a missing argument is none."""
         called: dict[str, Any] = {}
         if proposal is not None:
             called = {ARGUMENT + name: v for name, v in proposal.arguments.items()}
@@ -216,10 +216,10 @@ def _event(moment: Moment, action: Action, frame: Frame) -> Event:
 
 
 REQUEST = "request"
-"""The signal of what the agent was asked to do, in words."""
+"""The signal with the agent's task as text."""
 
 HANDED = "handed"
-"""Where a record keeps what the program knows of the episode."""
+"""The key in a record for the program's inputs about the episode."""
 
 INTERVENTIONS: Mapping[Answer, Intervention] = {
     "deny": "skip",
@@ -230,7 +230,7 @@ INTERVENTIONS: Mapping[Answer, Intervention] = {
 
 
 class ProgramJudge:
-    """One guard program in one guard.
+    """A guard program as a judge of a guard.
 
     It is handed, beside each frame and action, for whom the agent acts (`user`), where
     (`place`), and its task (`request`).
@@ -280,10 +280,10 @@ class ProgramJudge:
         )
 
     def _read(self, frame: Frame, proposal: Action | None) -> Mapping[str, Value]:
-        """The agent's request, the code that it would run, and the columns that this
-        reads, as far as the program uses them.
+        """The inputs that the program uses: the agent's request, the code that would
+        run, and the columns that the code reads.
 
-        If columns cannot be determined, there is no `needed`, and the program denies.
+        If the columns cannot be determined, `needed` is missing and the program denies.
         """
         found: dict[str, Value] = {}
         if isinstance(request := frame.values.get(REQUEST), str):
@@ -301,7 +301,7 @@ class ProgramJudge:
 
 
 def judge_of(content: Mapping[str, Any]) -> ProgramJudge:
-    """The judge that a record keeps."""
+    """Rebuilds the judge stored in a record."""
     given = dict(content)
     handed = given.pop(HANDED, {})
     return ProgramJudge(program_of(given, "the guard program"), handed)
@@ -314,18 +314,18 @@ def read_judge(
     facts: Mapping[str, Value] | None = None,
     enforced: bool = True,
 ) -> RuleJudge | ProgramJudge:
-    """The judge that a file describes: rules, or a guard program.
+    """Reads a judge from a file: rules, or a guard program.
 
     Args:
         path: The file.
-        predicates: Files of predicates that the rules use.
+        predicates: The files of predicates that the rules use.
         facts: Facts for a guard program, such as `{"user": {"role": "child"}}`.
         enforced: Whether the judge's decisions are carried out. If so, a guard
             program must be signed.
 
     Raises:
-        InvalidInput: An argument is for the other kind of file.
-        NotSigned: The program is enforced, but its present content is not signed.
+        InvalidInput: An argument does not apply to this kind of file.
+        NotSigned: The program is enforced, but its content is not signed.
     """
     path = Path(path)
     content = read_yaml(path)

@@ -1,8 +1,8 @@
 """A guard agent's memory: correctly judged cases, as examples for a model.
 
-Each is a file, written by hand or kept from a run that a person or a rule confirmed; a
-case's label plays no part in it. The nearest by edit distance of the agent's input and
-log are shown.
+Each case is a file, written by hand or saved from a run that a person or a rule has
+confirmed; labels are not used. A prompt contains the nearest cases by edit distance of
+the agent's input and log.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Memory:
     def nearest(
         self, input_: str, log: str, count: int, *, farthest: bool = False
     ) -> list[Remembered]:
-        """The cases that are most like this one, the most like it first.
+        """The most similar cases, the most similar first.
 
         With `farthest`, the least similar ones, to measure the value of similarity.
         """

@@ -1,8 +1,8 @@
 """Guard programs written by a model: a plan, a program, and at most three repairs.
 
-Whatever a model replies, the result is a program of the guard language over the
-toolbox, or none. An agent's input and output go into a prompt as one line of JSON
-between marks that it cannot contain.
+Whatever a model replies, the result is either a program in the guard language that uses
+only the toolbox, or none. An agent's input and output enter a prompt as one line of
+JSON between markers that the JSON cannot contain.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Say in one sentence why, then write the whole program again in one ```python blo
 
 
 def data(content: Mapping[str, Value]) -> str:
-    """Data as one line of ASCII that cannot contain its end mark."""
+    """Data as one line of ASCII that cannot contain the end marker."""
     text = json.dumps(content, ensure_ascii=True, default=str)
     text = text.replace("<", "\\u003c").replace(">", "\\u003e")
     if len(text) > LONGEST_DATA:
@@ -79,7 +79,7 @@ def planning(
     case: Mapping[str, Value] | None,
     examples: Iterable[Remembered],
 ) -> str:
-    """The first question: which facts to compare."""
+    """The first prompt, which asks for the facts to compare."""
     parts = [f"The agent:\n{specification.strip()}", f"The rules:\n{request.strip()}"]
     parts += map(demonstration, examples)
     parts.append(GENERAL if case is None else f"The case:\n{data(case)}")
@@ -88,7 +88,7 @@ def planning(
 
 
 def demonstration(each: Remembered) -> str:
-    """A case of the past, as a model is shown it."""
+    """A past case in the form for a prompt."""
     shown = data({"request": each.input, "log": each.log})
     return (
         f"An example.\n{shown}\nPlan:\n{each.plan.strip()}\n"
@@ -97,7 +97,7 @@ def demonstration(each: Remembered) -> str:
 
 
 def coding(toolbox: Toolbox, inputs: Iterable[str], predicates: Iterable[str]) -> str:
-    """The second question: the program."""
+    """The second prompt, which asks for the program."""
     functions = "\n".join([*toolbox.described(), *predicates]) or "(none)"
     return LANGUAGE.format(inputs=", ".join(inputs), functions=functions)
 
@@ -110,7 +110,7 @@ _BLOCK = re.compile(r"```(?:python)?[ \t]*\n(?P<text>.*?)```", re.DOTALL)
 
 
 class NotWritten(ForewarnError):
-    """A model did not write a program that works."""
+    """The model did not write a working program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Shown:
     farthest: bool = False
 
     def of(self, case: Mapping[str, Value]) -> list[Remembered]:
-        """The cases that are shown with this one."""
+        """The past cases for the prompt about this case."""
         if self.memory is None:
             return []
         input_, log = (str(case.get(name, "")) for name in ("request", "log"))
@@ -144,7 +144,7 @@ class Shown:
 
 
 class Writer:
-    """Has a model write programs.
+    """Writes programs with a model.
 
     Without functions in the toolbox it compares by itself. A program that fails is sent
     back for repair.
@@ -165,10 +165,11 @@ class Writer:
     def write(
         self, request: str, specification: str, case: Mapping[str, Value] | None = None
     ) -> Written:
-        """A program for a request, or for one case of it, which is then judged.
+        """Writes a program for a request; if a case is given, for that case, and judges
+        it.
 
         Raises:
-            NotWritten: The model wrote none that works.
+            NotWritten: The model did not write a working program.
             ModelError: The model did not answer.
         """
         examples = self._shown.of(case or {"request": request})
@@ -202,7 +203,7 @@ class Writer:
         return text
 
     def _program(self, text: str) -> Program:
-        """The program in a reply: its last block, or all of it."""
+        """The program in a reply: the last code block, or the whole text."""
         blocks = _BLOCK.findall(text)
         program = Program((blocks or [text])[-1].strip() + "\n", self._toolbox)
         Holds(program.predicates)
@@ -217,14 +218,14 @@ class GuardAgent:
         self.usage = writer.usage
 
     def __call__(self, case: Case) -> Outcome:
-        """Its program's verdict; a case without one is denied."""
+        """The verdict of the program for a case; without a program, a denial."""
         written = self.judge(case)
         if isinstance(written, Outcome):
             return written
         return written.outcome or Outcome("deny", fault="nothing was judged")
 
     def judge(self, case: Case) -> Written | Outcome:
-        """The program written for a case, or the denial for want of one."""
+        """The program written for a case, or a denial if there is none."""
         try:
             return self._writer.write(self._request, self._about, case.shown)
         except (NotWritten, ModelError) as error:
@@ -276,7 +277,7 @@ class Confirmed:
 
 
 def remember(memory: Memory, case: Case, written: Written, confirmed_by: str) -> None:
-    """Keeps the program for a case, confirmed by a person or a rule."""
+    """Saves the program for a case that a person or a rule has confirmed."""
     request, log = (str(case.inputs.get(name, "")) for name in ("request", "log"))
     text = written.program.text
     memory.add(Remembered(request, log, written.plan, text, confirmed_by))

@@ -1,1 +1,1 @@
-"""A guard for someone else's loop: a server, and a client that is one file."""
+"""A guard for another program's loop: a server, and a single-file client."""

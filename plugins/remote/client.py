@@ -1,6 +1,6 @@
-"""The client of `forewarn guard --socket`: one file, to be copied anywhere.
+"""The client of `forewarn guard --socket`: a single file that can be copied anywhere.
 
-It needs Python 3.6 and its standard library, and nothing of Forewarn:
+It needs only Python 3.6 or later and the standard library, not Forewarn:
 
     guard = GuardClient("127.0.0.1:7007", token, ["speed", "traffic_light"])
     while driving:
@@ -8,12 +8,12 @@ It needs Python 3.6 and its standard library, and nothing of Forewarn:
         if decision["decision"] in ("proceed", "alert"):
             ...
 
-The client holds the lease on the guard's decisions. The guard's decision on a frame
-counts for `lease_s` from the moment the frame was sent; after that, and whenever the
-guard is lost, `decision()` and `review()` say `stop`. Call `decision()` from wherever
-commands leave for the vehicle, so that a loop that hangs stops it too.
+The client holds the lease on the guard's decisions. A decision is valid for `lease_s`
+from the moment its frame was sent. After that, and whenever the guard is lost,
+`decision()` and `review()` return `stop`. Call `decision()` wherever commands are sent
+to the vehicle, so that a loop that hangs also stops the vehicle.
 
-As a program it reads frames from standard input, a line of JSON each, and writes
+Run as a program, it reads frames from standard input, one line of JSON each, and writes
 decisions:  python client.py HOST:PORT TOKEN_FILE SIGNAL,SIGNAL,...
 """
 
@@ -36,21 +36,21 @@ class Lost(Exception):
 
 
 class GuardClient(object):
-    """A loop's connection to its guard. It never raises.
+    """A loop's connection to its guard. Never raises.
 
     Args:
-        address: Where the guard listens, `HOST:PORT`.
-        token: The content of its token file.
-        provides: The signals that every frame will carry.
-        lease_s: How long a decision counts after its frame was sent.
-        clock: Seconds that never go back.
-        can: The decisions that the loop carries out, such as `["alert", "stop"]`: the
+        address: The guard's address, `HOST:PORT`.
+        token: The content of the guard's token file.
+        provides: The signals that every frame contains.
+        lease_s: How long a decision is valid after its frame was sent.
+        clock: A monotonic clock in seconds.
+        can: The decisions that the loop carries out, such as `["alert", "stop"]`. The
             guard then replaces any other by the next more severe one, asks people
             itself, and records what was carried out.
-        foresees: Whether each proposal comes with what it leads to (`foreseen`): a
-            policy that judges actions before they are done needs it.
-        actions: The actions that the loop takes, with the names of their arguments:
-            rules that substitute an action need them.
+        foresees: Whether each proposal comes with the frame it would lead to
+            (`foreseen`), which a policy that judges actions in advance requires.
+        actions: The actions that the loop takes, with the names of their arguments;
+            required by rules that substitute an action.
     """
 
     def __init__(
@@ -93,19 +93,20 @@ class GuardClient(object):
         foreseen: Optional[Dict[str, Any]] = None,
         obeyed: Optional[bool] = True,
     ) -> Decision:
-        """Asks about a frame and gives the decision that now counts.
+        """Sends a frame and returns the decision that is now valid.
 
         Args:
-            sequence: The frame's number; it only grows.
-            time_s: The frame's time, by the clock of its source.
-            signals: Its values; None means that the signal's subject is absent.
+            sequence: The frame's number, which must increase.
+            time_s: The frame's time by the clock of its source.
+            signals: The frame's values; None means that the subject of a signal does
+                not exist.
             proposal: The proposed action: `{"name": ..., "arguments": {...}}`.
-            wait_s: How long to wait for the answer; by default as long as the lease.
-                An answer to an earlier frame counts while its lease lasts.
+            wait_s: How long to wait for the answer; by default the duration of the
+                lease. An answer to an earlier frame is valid while its lease lasts.
             foreseen: The values that the proposal would lead to, for a policy that
-                judges actions before they are done.
-            obeyed: Whether the last decision was visibly obeyed; None: too early to
-                tell.
+                judges actions in advance.
+            obeyed: Whether the last decision was visibly obeyed; None if it is too
+                early.
         """
         frame = {"sequence": sequence, "time_s": time_s, "signals": signals}
         if proposal is not None:
@@ -126,7 +127,7 @@ class GuardClient(object):
         return self.decision()
 
     def decision(self) -> Decision:
-        """The decision that counts at this moment; `stop` if none does."""
+        """The currently valid decision; `stop` if there is none."""
         held = self._held
         if held is None:
             return _stop(None, self.problem)
@@ -143,7 +144,7 @@ class GuardClient(object):
         self.close()
 
     def close(self) -> None:
-        """Ends the connection; from now on the decision is `stop`."""
+        """Ends the connection; afterwards the decision is always `stop`."""
         self._lose("the connection was closed")
 
     def _lose(self, problem: str) -> None:
@@ -166,7 +167,7 @@ class GuardClient(object):
         return made
 
     def _left_s(self, until_s: float) -> float:
-        # Zero would mean not to wait at all, which a socket takes as an error.
+        # A timeout of zero would make the socket non-blocking, so use a small one.
         return max(until_s - self._clock(), 0.001)
 
     def _send(self, message: bytes, until_s: float) -> None:
@@ -178,7 +179,7 @@ class GuardClient(object):
             raise Lost("the guard has stopped reading")
 
     def _answer(self, sequence: int, until_s: float) -> Optional[Decision]:
-        """The answer to that frame; None if it does not come in time."""
+        """The answer to a frame; None if it does not arrive in time."""
         while True:
             content = self._message(until_s)
             if content is None:
@@ -194,7 +195,7 @@ class GuardClient(object):
                 return content
             if answered > sequence:
                 raise Lost("the guard answered for a frame that was not sent")
-            # Else it is the late answer to a frame that is not waited for any more.
+            # Otherwise it is a late answer to an earlier frame.
             if self._clock() > until_s:
                 return None
 
@@ -263,7 +264,7 @@ def _no_constant(name: str) -> float:
     raise Lost("the guard's answer holds %s" % name)
 
 
-# Made once: making them takes longer than a message does.
+# Created once, because that takes longer than sending a message.
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder(
     parse_constant=_no_constant, object_pairs_hook=_no_repeats

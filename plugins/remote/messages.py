@@ -1,7 +1,7 @@
 """The messages between a loop and its guard: a hello, then frames and decisions.
 
-Every message is a JSON object. On a socket it follows its length, four bytes, the
-highest first; on standard input and output it is a line.
+Every message is a JSON object. On a socket it is preceded by its length as four bytes,
+big-endian; on standard input and output it is a line.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class Malformed(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """How a loop introduces itself.
+    """A loop's description of itself.
 
     Args:
-        token: The token that shows its permission.
-        provides: The signals that its frames carry; None if it does not say.
-        can: The decisions that it carries out: any other becomes the next more severe
-            one. None if it does not say: then it only receives decisions.
-        scenario: Its name; None if it does not say.
-        vocabulary: That of its frames, by name.
-        period_s: The time between two of them.
-        actions: The actions that the loop takes, each with the names of its
-            arguments; None if it does not say.
-        foresees: Whether each proposal comes with its foreseen result.
+        token: The token that grants permission.
+        provides: The signals in the loop's frames; None if not stated.
+        can: The decisions that the loop carries out; any other becomes the next more
+            severe one. If None, the loop only receives decisions.
+        scenario: The name of the scenario; None if not stated.
+        vocabulary: The name of the frames' vocabulary.
+        period_s: The time between two frames.
+        actions: The actions that the loop takes, each with the names of its arguments;
+            None if not stated.
+        foresees: Whether each proposal comes with the frame it would lead to.
     """
 
     token: str = ""
@@ -72,12 +72,12 @@ class Hello:
 
     @property
     def like(self) -> Hello:
-        """The properties shared by loops that one guarded loop can serve in turn."""
+        """The properties that must be equal for loops to share a guarded loop."""
         return replace(self, token="", can=None, scenario=None)
 
 
 def parse_object(message: bytes) -> dict[str, Any]:
-    """A message's content; anything but one JSON object is malformed."""
+    """Parses a message; anything but a single JSON object is malformed."""
     if len(message) > MAX_BYTES:
         raise Malformed(f"a message is longer than {MAX_BYTES} bytes")
     try:
@@ -92,12 +92,12 @@ def parse_object(message: bytes) -> dict[str, Any]:
 
 
 def is_hello(content: Mapping[str, Any]) -> bool:
-    """Whether it claims to be a hello."""
+    """Whether a message claims to be a hello."""
     return "forewarn" in content
 
 
 def read_hello(content: Mapping[str, Any]) -> Hello:
-    """The hello in a message."""
+    """Parses a hello."""
     _only(content, _HELLO_KEYS)
     if content.get("forewarn") != PROTOCOL:
         raise Malformed(f'the hello must say "forewarn": "{PROTOCOL}"')
@@ -129,7 +129,7 @@ def read_hello(content: Mapping[str, Any]) -> Hello:
 
 
 def _actions(content: object) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """The actions of a hello: the names of each one's arguments, by its own name."""
+    """The actions of a hello: each name with the names of its arguments."""
     if content is None:
         return None
     fits = isinstance(content, dict) and all(
@@ -154,7 +154,7 @@ def _kinds(can: object) -> frozenset[Kind] | None:
 
 
 def read_obeyed(content: Mapping[str, Any]) -> bool | None:
-    """Whether the loop has seen that it was obeyed; None: it is too early to tell."""
+    """Whether the loop reports that it was obeyed; None if it is too early."""
     obeyed = content.get("obeyed", True)
     if obeyed is not None and not isinstance(obeyed, bool):
         raise Malformed("obeyed must be true, false or null")
@@ -164,7 +164,7 @@ def read_obeyed(content: Mapping[str, Any]) -> bool | None:
 def read_frame(
     content: Mapping[str, Any],
 ) -> tuple[Frame, Action | None, Frame | None]:
-    """The frame in a message, the proposal, and the state that it leads to."""
+    """Parses a frame, the proposal, and the frame that the proposal would lead to."""
     _only(content, _FRAME_KEYS)
     try:
         sequence, time_s = content["sequence"], content["time_s"]
@@ -194,7 +194,7 @@ def _signals(content: object, key: str) -> dict[str, Any]:
 
 
 def read_action(content: object) -> Action:
-    """The action of a proposal."""
+    """Parses a proposed action."""
     if not isinstance(content, dict):
         raise Malformed("a proposal must be an object with a name and arguments")
     _only(content, _ACTION_KEYS)
@@ -220,7 +220,7 @@ def write_decision(decision: Decision, **more: Any) -> bytes:
     try:
         return _encode(decision.as_dict() | more).encode()
     except ValueError:
-        # JSON has no word for a number that is none; nor has it any worth.
+        # JSON cannot represent NaN, and it has no meaning here.
         known = decision.risk is not None and decision.risk.finite
         safe = replace(
             decision, risk=decision.risk if known else None, left_s=None, action=None
@@ -234,7 +234,7 @@ def write_error(problem: str) -> bytes:
 
 
 def framed(message: bytes) -> bytes:
-    """A message with its length before it."""
+    """A message preceded by its length."""
     return len(message).to_bytes(LENGTH_BYTES, "big") + message
 
 
@@ -253,17 +253,17 @@ _FARTHEST_M: Final = 1e6
 
 
 class SceneTold:
-    """The newest scene of a loop's; it is `Scenic`."""
+    """The newest scene that a loop has sent; implements `Scenic`."""
 
     def __init__(self) -> None:
         self._ground: list[Shape] = []
         self._things: list[Thing] = []
 
     def take(self, content: Mapping[str, Any]) -> None:
-        """Keeps the scene in a frame's message, if there is one.
+        """Stores the scene in a frame's message, if there is one.
 
         Raises:
-            Malformed: It is no scene.
+            Malformed: The scene is invalid.
         """
         scene = content.get("scene")
         if scene is None:
@@ -276,11 +276,11 @@ class SceneTold:
             self._things = _rows(scene, "things", MOST_THINGS, _thing)
 
     def ground(self) -> list[Shape]:
-        """The ground in the last message that had one."""
+        """The ground in the last message that contained one."""
         return self._ground
 
     def things(self) -> list[Thing]:
-        """The things in the last message that had any."""
+        """The things in the last message that contained any."""
         return self._things
 
 

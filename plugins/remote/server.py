@@ -1,9 +1,9 @@
 """The guard's server: loops connect, say hello, and have their frames judged.
 
-Each connection is an episode with a guard of its own, in a thread of its own. A
-connection that breaks the protocol, or stalls in the middle of a message, is closed;
-its loop then treats the guard as lost. Connections that have not shown the token yet
-take no room from loops: if there are too many, the oldest is closed.
+Each connection is an episode with its own guard and thread. A connection that violates
+the protocol, or stalls in the middle of a message, is closed; its loop then treats the
+guard as lost. Connections that have not yet sent the token cannot crowd out loops: if
+there are too many, the oldest is closed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ MAX_CONNECTIONS = 16
 MAX_STRANGERS = 16
 MIN_TOKEN = 16
 HELLO_S = 5.0
-"""How long a stranger may take for the whole hello."""
+"""The time limit for the hello of a new connection."""
 MESSAGE_S = 5.0
-"""How long a message may take from its first byte to its last."""
+"""The time limit from the first to the last byte of a message."""
 IDLE_S = 60.0
-"""How long a loop may say nothing between two messages."""
+"""The maximum time between two messages of a loop."""
 BREATH_S = 0.05
-"""How long to wait where the machine has nothing left for another connection."""
+"""How long to wait if the machine lacks resources for another connection."""
 FAREWELL_S = 10.0
-"""How long the threads may take to finish their records when the server is closed."""
+"""The time limit for finishing records when the server is closed."""
 
 
 class Server(ABC):
@@ -43,8 +43,8 @@ class Server(ABC):
 
     Args:
         host: A name or address of this machine.
-        port: 0 for any that is free.
-        allow_remote: Also on an address that others can reach.
+        port: The port; 0 for any free one.
+        allow_remote: Whether to allow an address that other machines can reach.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Server(ABC):
                 f"{host} is not a loopback address",
                 mend="listen on 127.0.0.1, or give --allow-remote",
             )
-        self._lock = threading.RLock()  # `close` may come in a signal
+        self._lock = threading.RLock()  # `close` may be called from a signal handler
         self._threads: dict[threading.Thread, socket.socket] = {}
         self._strangers: dict[threading.Thread, socket.socket] = {}
         self._closed = False
@@ -71,22 +71,22 @@ class Server(ABC):
 
     @abstractmethod
     def converse(self, connection: socket.socket) -> None:
-        """Answers a connection until it ends; an error ends it."""
+        """Serves a connection until it ends; an exception closes it."""
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port that the server listens on."""
         port: int = self._listener.getsockname()[1]
         return port
 
     def serve(self) -> None:
-        """Serves until `close` is called, from another thread or a signal."""
+        """Serves until `close` is called from another thread or a signal handler."""
         while not self._closed:
             try:
                 connection, _ = self._listener.accept()
                 self._welcome(connection)
             except (OSError, RuntimeError):
-                # No file or thread is left for another one; some end.
+                # Out of files or threads; wait for some to be released.
                 if not self._closed:
                     time.sleep(BREATH_S)
 
@@ -110,7 +110,7 @@ class Server(ABC):
             self._strangers.pop(thread, None)
 
     def close(self) -> None:
-        """Stops listening, ends every connection and waits a moment for them."""
+        """Stops listening, ends all connections and briefly waits for their threads."""
         self._closed = True
         with self._lock:
             attended = dict(self._threads)
@@ -119,7 +119,8 @@ class Server(ABC):
         self._listener.close()
         until_s = time.monotonic() + FAREWELL_S
         for thread in attended:
-            # A signal may have come before it was started: then it has nothing to end.
+            # If a signal arrived before the thread was started, there is nothing to
+            # end.
             if thread.is_alive():
                 thread.join(max(0.0, until_s - time.monotonic()))
 
@@ -137,7 +138,7 @@ class Server(ABC):
             self._forget(threading.current_thread())
 
     def admit(self) -> None:
-        """Makes room for this thread's connection, which has shown the token."""
+        """Admits this thread's connection as a loop, now that it has sent the token."""
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)
             if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
@@ -145,15 +146,15 @@ class Server(ABC):
 
 
 class GuardServer(Server):
-    """Lends each connection that shows the token a guard.
+    """Lends a guard to each connection that sends the token.
 
     Args:
-        lend: Lends each connection its guard.
-        token: The token that every hello must show.
+        lend: Lends a guarded loop to a connection.
+        token: The token that every hello must contain.
         host: A name or address of this machine.
-        port: 0 for any that is free.
-        allow_remote: Also on an address that others can reach. The token then travels
-            in the clear: use it in networks that you trust.
+        port: The port; 0 for any free one.
+        allow_remote: Whether to allow an address that other machines can reach. The
+            token is then sent unencrypted, so use this only in trusted networks.
     """
 
     def __init__(
@@ -188,11 +189,11 @@ class GuardServer(Server):
 
 
 class Full(ForewarnError):
-    """There is no room for another loop."""
+    """The maximum number of loops is connected."""
 
 
 class _Line:
-    """A connection with a time limit, however slowly bytes come."""
+    """A connection with a time limit per message, however slowly bytes arrive."""
 
     def __init__(self, connection: socket.socket, session: Session) -> None:
         self._connection, self._session = connection, session
@@ -216,6 +217,6 @@ class _Line:
 
 
 def _wake(waiting: socket.socket) -> None:
-    """Wakes both sides; closing alone would not wake our own threads."""
+    """Shuts the socket down, because closing alone would not wake our own threads."""
     with suppress(OSError):
         waiting.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""One loop's conversation with its guard, apart from how the bytes travel."""
+"""A loop's conversation with its guard, independent of the transport."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ MAX_IDLE = 16
 _CHUNK = 1 << 16
 
 Lend = Callable[[Hello], AbstractContextManager[GuardedLoop]]
-"""Lends a guarded loop for one episode of whoever says hello so."""
+"""Lends a guarded loop for an episode, given the client's hello."""
 
 
 class Refused(ForewarnError):
-    """A loop without permission to connect; it gets no answer."""
+    """A loop has no permission to connect; it receives no answer."""
 
 
 class GuardPool:
-    """Keeps loops whose client has gone for the next client with the same signals.
+    """Keeps loops of disconnected clients for the next client with the same signals.
 
-    To make one is to solve its laws' risks, which takes a while.
+    Making a loop takes a while, because the risks of its laws are computed.
 
     Args:
         guarding: The parts of the guards.
-        fits: Rejects a client whose description or frame period does not fit.
+        fits: Rejects a client whose description or frame period does not match.
     """
 
     def __init__(self, guarding: Guarding, fits: Fits | None = None) -> None:
@@ -67,7 +67,7 @@ class GuardPool:
 
     @contextmanager
     def lend(self, hello: Hello) -> Iterator[GuardedLoop]:
-        """A loop at the beginning of a run, to be given back at its end."""
+        """Lends a loop for a run and takes it back at the end."""
         listeners: list[Listener] = []
         if self._fits is not None:
             self._fits(
@@ -94,10 +94,10 @@ class GuardPool:
                 self._idle.setdefault(hello.like, []).append(loop)
 
     def warm(self) -> Guard:
-        """Makes a guard now, so that errors in its parts show."""
+        """Makes a guard in advance, so that errors in its parts appear early."""
         guarding = self._guarding
         if substitutes_of(guarding.judges()):
-            return guarding.guard()  # which actions there are only a client says
+            return guarding.guard()  # the actions are known only from a client
         hello = Hello(foresees=guarding.policy.when != "after")
         loop = self._open(hello)
         self._idle[hello.like] = [loop]
@@ -126,7 +126,7 @@ class GuardPool:
 
 
 def _told_by_frames(action: Action) -> Frame:
-    """Foresight of a client that sends it with each proposal."""
+    """A placeholder for clients that send a foreseen frame with each proposal."""
     raise InvalidInput("the frame has no foreseen signals for its proposal")
 
 
@@ -134,13 +134,13 @@ class _Beyond:
     """The actuator of a remote loop, which carries out the decisions itself.
 
     Args:
-        can: The decisions that it can carry out, as it declares.
+        can: The decisions that the client declares it can carry out.
     """
 
     def __init__(self, can: frozenset[Kind]) -> None:
         self.can = can
         self.shown: bool | None = True
-        """Whether the loop has seen itself obeyed."""
+        """Whether the loop reports that it has obeyed."""
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
@@ -157,11 +157,11 @@ class _Beyond:
 
 
 class Session:
-    """Takes messages and gives answers; an error ends it. Use it with `with`.
+    """Answers a loop's messages; an error ends the session. Use with `with`.
 
     Args:
-        lend: Where its guard comes from.
-        token: The token that the hello must show; None if the loop needs no hello.
+        lend: Lends the guarded loop.
+        token: The token that the hello must contain; None if no hello is required.
     """
 
     def __init__(self, lend: Lend, token: str | None) -> None:
@@ -180,15 +180,15 @@ class Session:
 
     @property
     def most_bytes(self) -> int:
-        """The size limit of a message; small until the token was shown."""
+        """The size limit of a message; small until the token has been received."""
         return MAX_BYTES if self.welcome or self._token is None else HELLO_BYTES
 
     def take(self, message: bytes) -> bytes | None:
         """The answer to a message; None to a hello.
 
         Raises:
-            Refused: The hello does not show the token.
-            ForewarnError: The message is malformed, or no guard can be had.
+            Refused: The hello does not contain the token.
+            ForewarnError: The message is malformed, or no guard is available.
         """
         content = parse_object(message)
         loop = self._loop
@@ -229,13 +229,13 @@ def serve_stream(
     send: Callable[[bytes], object],
     session: Session,
 ) -> None:
-    """Cuts a stream into messages and answers them, until it ends.
+    """Splits a stream into messages and answers them until it ends.
 
     Args:
-        receive: Returns at most this many bytes, none at the end of the stream; its
-            argument says whether a message has begun.
+        receive: Returns at most this many bytes, or none at the end of the stream; the
+            second argument is whether a message has begun.
         send: Sends an answer with its length.
-        session: Gives the answer to a message, if it has one.
+        session: Answers the messages.
     """
     data = b""
     while chunk := receive(_CHUNK, bool(data)):
@@ -256,9 +256,9 @@ def serve_stream(
 
 
 def serve_lines(source: BinaryIO, sink: BinaryIO, lend: Lend) -> int:
-    """Answers a line with a line until the source ends; gives how many.
+    """Answers lines until the source ends; returns the number of frames answered.
 
-    A hello may come first; it needs no token.
+    The first line may be a hello, without a token.
     """
     answered = 0
     with Session(lend, None) as session:
@@ -278,11 +278,13 @@ def serve_lines(source: BinaryIO, sink: BinaryIO, lend: Lend) -> int:
 
 STEPS = 20
 TOLERANCE = 1 / 3
-"""Live sources are early and late; half as far apart or twice as far is another."""
+"""The tolerated deviation from the period: less than a source with half or twice the
+period, more than jitter.
+"""
 
 
 class Fits(Protocol):
-    """Raises if a model does not fit the client's description."""
+    """Raises if a model does not match the client's description."""
 
     def __call__(
         self,
@@ -295,10 +297,10 @@ class Fits(Protocol):
 
 
 class Pace(Listener):
-    """Checks the first frames of an episode, and ends it if they do not fit.
+    """Checks the period of an episode's first frames, and ends it on a mismatch.
 
     Args:
-        fits: Refuses a period.
+        fits: Rejects a period that does not match.
     """
 
     def __init__(self, fits: Fits) -> None:
@@ -306,7 +308,7 @@ class Pace(Listener):
         self._times: list[float] = []
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Records the frame's time; after some frames it checks the period."""
+        """Stores the frame's time; after some frames it checks the period."""
         times = self._times
         if len(times) > STEPS or (times and not frame.time_s > times[-1]):
             return

@@ -1,1 +1,1 @@
-"""ROS 2 without ROS: signals from topics, and an oracle for ROSMonitoring."""
+"""ROS 2 without installing ROS: signals from topics; an oracle for ROSMonitoring."""

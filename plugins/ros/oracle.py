@@ -1,12 +1,12 @@
-"""An oracle of ROSMonitoring's: its nodes send each message, and hear a verdict.
+"""An oracle for ROSMonitoring, whose nodes send each message and receive a verdict.
 
-The protocol is that of its published oracles: a message of a topic or a call of a
-service is one JSON object, with `topic` or `service`, `time` in seconds and its fields
-beside them; the answer holds it again with `verdict`. `currently_false` says that the
-guard would stop; a node with the action `filter` then holds the message back. The
-verdicts `true` and `false` would end a node, so they are never given.
+The protocol is that of the published oracles. A topic's message or a service call is a
+JSON object with `topic` or `service`, `time` in seconds, and the fields. The answer
+repeats it with `verdict` added. The verdict `currently_false` means that the guard
+would stop; a node with the action `filter` then withholds the message. The verdicts
+`true` and `false` would end a node, so they are never used.
 
-All connections share one guard, whose run ends when the last of them leaves.
+All connections share a guard, whose run ends when the last one disconnects.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from forewarn.plugins.ros.websocket import Gone, WebSocket
 
 NAME = "ros-oracle"
 _KEPT = ("topic", "service", "time", "request", "response", "data")
-"""What of a message is in its answer: nodes look at no more."""
+"""The fields that an answer repeats; nodes read no others."""
 
 Verdict = Literal["currently_true", "currently_false"]
 
 
 class Oracle:
-    """Judges what topics say.
+    """Judges messages of topics.
 
     Args:
-        guarding: The parts of its guard.
+        guarding: Makes the guard.
         told: The mapping from topics to signals.
     """
 
@@ -60,12 +60,12 @@ class Oracle:
         self._passes = False
 
     def enter(self) -> None:
-        """A node has come."""
+        """Counts a node that has connected."""
         with self._lock:
             self.nodes += 1
 
     def leave(self) -> None:
-        """A node has left; the run ends with the last."""
+        """Counts a node that has disconnected; the last one ends the run."""
         with self._lock:
             self.nodes -= 1
             if not self.nodes:
@@ -78,7 +78,7 @@ class Oracle:
         self._begin()
 
     def answer(self, message: bytes) -> bytes:
-        """The answer to a message; one that cannot be judged may not pass."""
+        """The answer to a message; one that cannot be judged does not pass."""
         with self._lock:
             kept: dict[str, Any] = {}
             try:
@@ -101,7 +101,7 @@ class Oracle:
             raise InvalidInput("time must be a number of seconds")
         topic = event.get("topic")
         if not isinstance(topic, str):
-            return  # a call of a service is judged by what topics said before
+            return  # a service call is judged by the topics' earlier messages
         name = topic if topic.startswith("/") else f"/{topic}"
         try:
             due = self._topics.take(name, event, time_s)
@@ -121,7 +121,7 @@ class Oracle:
 
 
 class Filter:
-    """Acts through nodes that hold messages back: it can stop, but nothing milder."""
+    """An actuator that acts through nodes that withhold messages; it can only stop."""
 
     can: frozenset[Kind] = frozenset({"stop"})
 
@@ -134,7 +134,7 @@ class Filter:
         return None
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        """If the speed is known, it has to fall."""
+        """Whether the vehicle stands or brakes; None if its speed is unknown."""
         speed, braking = frame.values.get("speed"), frame.values.get("braking")
         if not is_number(speed):
             return None
@@ -142,12 +142,13 @@ class Filter:
 
 
 class OracleServer(Server):
-    """Serves an oracle on a WebSocket, on this machine alone: its nodes show no token.
+    """Serves an oracle on a WebSocket, only on this machine because nodes send no
+    token.
 
     Args:
         oracle: The oracle.
         host: A name or address of this machine.
-        port: 0 for any that is free.
+        port: The port; 0 for any free one.
     """
 
     def __init__(self, oracle: Oracle, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -163,6 +164,6 @@ class OracleServer(Server):
             for message in line.messages():
                 line.send(self.oracle.answer(message))
         except Gone:
-            pass  # nodes leave without a word
+            pass  # nodes disconnect without closing
         finally:
             self.oracle.leave()

@@ -1,6 +1,6 @@
-"""A mapping from ROS 2 topics to signals, for bags and live systems.
+"""Maps ROS 2 topics to signals, for bags and live systems.
 
-A field of a message is `/topic.field.field`; `*` stands for each item of a list.
+A message field is written `/topic.field.field`; `*` stands for each item of a list.
 Signals that follow from the ego and the objects around it are computed as in
 `plugins/driving/bodies.py`.
 """
@@ -25,32 +25,32 @@ from forewarn.plugins.driving.bodies import PROVIDES, BodySenses
 from forewarn.plugins.driving.scene import Mover
 
 SILENT_S = 1.0
-"""A topic that says nothing for longer is lost."""
+"""A topic without messages for longer than this is lost."""
 MOST_OBJECTS = 1_000
 _EARLY_S = 1e-3
 Positive = Annotated[float, Field(gt=0, le=100, strict=False)]
 
 
 class TopicColumn(Column):
-    """What a field is.
+    """The meaning of a message field.
 
     Args:
-        first: If it stands for several, the value that counts: the first of these that
-            one of them has. None of these objects: there are none.
+        first: For a field with several values, the order of precedence: the first of
+            these that occurs is the signal's value. If none occurs, the signal is none.
     """
 
     first: list[str] = []
 
 
 class Ego(Strict):
-    """Where the ego is.
+    """The fields and the size of the ego.
 
     Args:
-        pose: The field of its pose.
-        velocity: The field of its velocity, along its own axes.
-        front_m: From the place of the pose to the front bumper.
-        length_m: Its length.
-        width_m: Its width.
+        pose: The field with the pose.
+        velocity: The field with the velocity along the ego's own axes.
+        front_m: The distance from the pose to the front bumper.
+        length_m: The ego's length.
+        width_m: The ego's width.
     """
 
     pose: str
@@ -61,14 +61,14 @@ class Ego(Strict):
 
 
 class Objects(Strict):
-    """Who is around it.
+    """The fields of the objects around the ego.
 
     Args:
-        list: The field that lists them; its items have the fields below.
-        pose: The pose of the middle, in the frame of the ego's pose.
-        velocity: The velocity, along the object's own axes.
-        size: Length and width, as x and y.
-        label: What it is, as a number.
+        list: The field with the list of objects; its items have the fields below.
+        pose: The pose of the centre, in the same frame as the ego's pose.
+        velocity: The velocity along the object's own axes.
+        size: The length and width, as x and y.
+        label: The class of the object, as a number.
         on_foot: The labels of pedestrians.
         ignored: Labels of objects that are not road users.
     """
@@ -96,11 +96,11 @@ class TopicMap:
     """The content of a mapping file.
 
     Args:
-        vocabulary: Its signals, with the fields as further names of them.
+        vocabulary: The vocabulary, with the fields as additional names of its signals.
         period_s: The time between two frames.
-        columns: What each field is.
-        ego: The ego's fields, if objects are read.
-        objects: Who is around it.
+        columns: The meaning of each field.
+        ego: The fields of the ego, if objects are read.
+        objects: The fields of the objects around the ego.
     """
 
     vocabulary: Vocabulary
@@ -111,7 +111,7 @@ class TopicMap:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that it needs."""
+        """The required topics."""
         fields = list(self.columns)
         if self.ego is not None and self.objects is not None:
             fields += [self.ego.pose, self.ego.velocity, self.objects.list]
@@ -119,7 +119,7 @@ class TopicMap:
 
     @property
     def provides(self) -> tuple[str, ...]:
-        """The resulting signals."""
+        """The signals that the mapping yields."""
         named = [column.signal for column in self.columns.values()]
         return tuple(dict.fromkeys([*named, *(PROVIDES if self.objects else ())]))
 
@@ -152,11 +152,11 @@ def load_topics(path: Path) -> TopicMap:
 
 
 class WentBack(InvalidTrace):
-    """All topics say an earlier time than before: a bag began anew, or a simulation."""
+    """The time of all topics has gone back: a bag or a simulation has restarted."""
 
 
 class Topics:
-    """The signals of one run, message after message.
+    """Computes the signals of a run, message by message.
 
     Args:
         told: The mapping.
@@ -173,15 +173,16 @@ class Topics:
     def take(
         self, topic: str, message: Any, time_s: float
     ) -> tuple[float, dict[str, Any]] | None:
-        """Reads a message; returns a frame's time and signals whenever one is due.
+        """Reads a message; returns the time and signals of a frame if one is due.
 
-        The first is due once every topic has sent a message, and is at 0 s. If the
-        ego's pose is known, frames come with it; the other values are older.
+        The first frame is due once every topic has sent a message, and its time is 0 s.
+        If there is an ego's pose, frames are timed by its messages, and other values
+        are older.
 
         Raises:
-            InvalidInput: A topic has been silent for long, or its values do not fit the
-                mapping.
-            WentBack: The topics have gone back in time.
+            InvalidInput: A topic has been silent for too long, or its values do not
+                match the mapping.
+            WentBack: The time of all topics has gone back.
         """
         needed = self._map.topics
         if topic not in needed:
@@ -204,7 +205,7 @@ class Topics:
         return round(time_s - self._began_s, 6), self._values(time_s)
 
     def _check_times(self, time_s: float) -> None:
-        """Checks that one message with an absurd time is not taken for the time."""
+        """Rejects a single message whose time is absurd."""
         for topic in sorted(self._map.topics):
             silent_s = time_s - self._last[topic][0]
             if silent_s > SILENT_S:
@@ -235,7 +236,7 @@ class Topics:
             raise InvalidTrace(f"{error} (in {name:.200})") from error
 
     def _each(self, name: str) -> Iterator[Any]:
-        """A field's value; all values if it stands for several."""
+        """The values of a field; several if its path contains `*`."""
         topic, *parts = name.split(".")
         yield from _spread([self._last[topic][1]], parts, name)
 
@@ -280,7 +281,7 @@ def _spread(items: Sequence[Any], parts: Sequence[str], name: str) -> Iterator[A
 
 
 def _listed(value: Any, name: str) -> Any:
-    """A message's or bag's array as a list."""
+    """An array from a message or bag as a list."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
         raise InvalidTrace(f"no list in {name:.200}")
     if len(value) > MOST_OBJECTS:
@@ -291,7 +292,7 @@ def _listed(value: Any, name: str) -> Any:
 def _mover(
     name: str, pose: Any, velocity: Any, ahead_m: float, *, on_foot: bool = False
 ) -> Mover:
-    """A road user, placed by a point this far ahead of the pose."""
+    """A road user whose reference point is this far ahead of the pose."""
     x, y = (_number(field_of(pose, ["position", axis], name, "")) for axis in "xy")
     qx, qy, qz, qw = (
         _number(field_of(pose, ["orientation", axis], name, "")) for axis in "xyzw"
@@ -300,7 +301,9 @@ def _mover(
     vx, vy = (_number(field_of(velocity, [axis], name, "")) for axis in "xy")
     speed = math.hypot(vx, vy)
     if on_foot and speed > 0.0:
-        heading += math.atan2(vy, vx)  # a body on foot has no front
+        heading += math.atan2(
+            vy, vx
+        )  # a pedestrian's heading is the direction of motion
     x += ahead_m * math.cos(heading)
     y += ahead_m * math.sin(heading)
     return Mover(name, x, y, heading, speed, 0.0, 0.0)
@@ -317,5 +320,5 @@ def _number(value: Any) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """A value as in JSON; values read from bags have numpy's numbers."""
+    """A value as JSON types; values from bags contain NumPy numbers."""
     return value.item() if hasattr(value, "item") else value

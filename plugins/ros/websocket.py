@@ -1,4 +1,4 @@
-"""The server's side of a WebSocket (RFC 6455), as far as ROSMonitoring speaks it."""
+"""The server side of a WebSocket (RFC 6455), as far as ROSMonitoring uses it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from forewarn.plugins.remote.messages import MAX_BYTES, Malformed
 
 HEAD_BYTES = 1 << 13
 HELLO_S = 5.0
-"""How long the handshake may take."""
+"""The time limit of the handshake."""
 MESSAGE_S = 5.0
-"""How long a message may take from its first byte to its last."""
+"""The time limit from the first to the last byte of a message."""
 IDLE_S = 3600.0
-"""How long a node may say nothing: topics may be silent for long."""
+"""The maximum time between two messages of a node; topics may be silent for long."""
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
@@ -26,7 +26,7 @@ _MAX_CONTROL = 125
 
 
 class WebSocket:
-    """One connection; the handshake comes first.
+    """A WebSocket connection; `shake_hands` must be called first.
 
     Args:
         connection: The socket.
@@ -38,10 +38,11 @@ class WebSocket:
         self._until_s = time.monotonic() + HELLO_S
 
     def shake_hands(self) -> None:
-        """Accepts the client.
+        """Performs the handshake.
 
         Raises:
-            Malformed: It is none, or a page of another site's in a browser.
+            Malformed: The client does not speak WebSocket, or is another site's page in
+                a browser.
         """
         while b"\r\n\r\n" not in self._data:
             if len(self._data) > HEAD_BYTES:
@@ -60,7 +61,7 @@ class WebSocket:
         if fields.get("sec-websocket-version") != "13":
             raise Malformed("the WebSocket version is not 13")
         for name in ("host", "origin"):
-            # A page of another site's, in a browser here, has an origin of its own.
+            # Another site's page in a local browser sends its own origin.
             if name in fields and not _is_here(fields[name]):
                 raise Malformed(f"the {name} is not this machine")
         digest = hashlib.sha1(key.encode("latin-1") + _GUID, usedforsecurity=False)
@@ -96,11 +97,11 @@ class WebSocket:
                 whole = b""
 
     def send(self, message: bytes) -> None:
-        """Sends a text."""
+        """Sends a text message."""
         self._send(_framed(_TEXT, message))
 
     def _frame(self) -> tuple[bool, int, bytes]:
-        """The next frame: whether it ends a message, its kind, what it holds."""
+        """The next frame: whether it ends a message, its kind, and its content."""
         one, two = self._exactly(1)[0], self._exactly(1)[0]
         self._until_s = min(self._until_s, time.monotonic() + MESSAGE_S)
         code, size = one & 0x0F, two & 0x7F
@@ -154,9 +155,9 @@ def _framed(code: int, content: bytes) -> bytes:
 
 
 def _is_here(address: str) -> bool:
-    """Whether an address is this machine's, by itself: names are not looked up.
+    """Whether an address is this machine's; names are not resolved.
 
-    A page of another site's may have a name that its own server resolves to us.
+    Another site could make its own name resolve to this machine.
     """
     try:
         host = urlsplit(address if "//" in address else f"//{address}").hostname or ""

@@ -1,1 +1,1 @@
-"""SUMO as an embedded driving simulator, through libsumo; nothing else is needed."""
+"""SUMO as an embedded driving simulator, through libsumo."""

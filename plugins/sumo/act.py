@@ -1,4 +1,4 @@
-"""An action's other effects on the ego besides acceleration, as SUMO commands."""
+"""SUMO commands for an action's effects on the ego other than acceleration."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class SumoActuator(CarActuator):
 
 
 class Hands:
-    """The driver's control of the ego in one episode.
+    """Turns the driver's actions in one episode into commands for the ego.
 
     Args:
-        vehicle: TraCI's vehicles.
+        vehicle: TraCI's vehicle module.
         roads: The roads.
         ego: The ego's name in the simulation.
     """
@@ -43,7 +43,7 @@ class Hands:
         self._last_signal: str | None = None
 
     def signals(self, action: Action) -> list[Command]:
-        """The turn signals that came with a control or a stop."""
+        """The commands for the turn signals in a `control` or `stop`."""
         wishes: list[Command] = []
         signal = action.arguments.get("turn_signal")
         if signal is not None:
@@ -54,7 +54,7 @@ class Hands:
         return wishes
 
     def wishes(self, action: Action) -> list[Command]:
-        """Signals and lane changes that came with a control."""
+        """The commands for the turn signals and lane changes in a `control`."""
         wishes = self.signals(action)
         side = action.arguments.get("lane_change")
         if side is not None:
@@ -66,7 +66,9 @@ class Hands:
         return wishes
 
     def pose(self, action: Action) -> Command:
-        """A planner's next pose, told in the ego's own frame, as the world's."""
+        """The command for a planner's next pose, converted from the ego's frame to the
+        world's.
+        """
         forward, left = amount(action, "forward_m", 0.0), amount(action, "left_m", 0.0)
         x, y = self._vehicle.getPosition(self._name)
         angle = self._vehicle.getAngle(self._name)

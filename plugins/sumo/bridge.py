@@ -1,4 +1,4 @@
-"""The World: one episode on libsumo, from its settings and a seed."""
+"""The World: episodes in SUMO, from settings and a seed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from forewarn.plugins.sumo.traffic import (
 )
 
 _END_M = 5.0
-_TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
+_TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
 
 Period = Annotated[float, Field(gt=0.01, le=1)]
 
@@ -52,29 +52,29 @@ Period = Annotated[float, Field(gt=0.01, le=1)]
 class SumoWorld(SteppedWorld):
     """A drive through SUMO traffic.
 
-    The ego goes where it is driven: nothing keeps it from running a light or hitting
-    someone. Others on crossing paths do not brake for it.
+    SUMO's safety checks are off for the ego, so it can run a light or hit someone.
+    Vehicles on crossing paths do not brake for it.
 
     Args:
-        map: One of the maps that ship, or the path to a `.net.xml` or `.sumocfg`.
-        ego: Where it begins and where it goes.
-        flows: Vehicles that keep coming.
+        map: The name of a shipped map, or the path to a `.net.xml` or `.sumocfg`.
+        ego: The ego's start and destination.
+        flows: Streams of vehicles.
         cars: Single vehicles.
         queues: Standing vehicles.
-        walkers: Pedestrians that keep coming.
-        light: Where the first traffic light's programme stands at the start.
-        surroundings: Weather, time of day, rules.
-        route_files: More of SUMO's own route files, separated by commas.
+        walkers: Streams of pedestrians.
+        light: The initial phase of the first traffic light.
+        surroundings: Weather, time of day and traffic rules.
+        route_files: Additional SUMO route files, separated by commas.
         period_s: The time between two frames.
-        rss: Whether frames carry RSS's margins; needs the extra `rss`.
-        criticality: Whether frames carry DRAC and post-encroachment time.
+        rss: Whether to add RSS's margins; needs the extra `rss`.
+        criticality: Whether to add DRAC and post-encroachment time.
     """
 
     actions = ACTIONS
 
     @staticmethod
     def example() -> Example:
-        """A busy crossing."""
+        """A world with a busy crossing."""
         return Example(
             {
                 "ego": {
@@ -174,7 +174,9 @@ class SumoWorld(SteppedWorld):
 
     @property
     def facts(self) -> dict[str, float]:
-        """How many pairs of other road users collided."""
+        """`others_collided`: the number of pairs of other road users that have
+        collided.
+        """
         return {"others_collided": len(self._others)}
 
     def actuator(self) -> SumoActuator:
@@ -185,19 +187,19 @@ class SumoWorld(SteppedWorld):
         wire.release(self)
 
     def ground(self) -> list[Shape]:
-        """The net, for pictures."""
+        """The road network, for pictures."""
         self._regain()
         return list(ground(self._sumo, _roads(self._map, self._sumo)))
 
     def things(self) -> list[Thing]:
-        """Everyone on the road at this moment, the ego first; for pictures."""
+        """All road users, the ego first, and the lights; for pictures."""
         self._regain()
         if self._onlooker is None:
             roads = _roads(self._map, self._sumo)
             self._onlooker = Onlooker(self._sumo, roads, self._name)
         return self._onlooker.things(self._struck)
 
-    # -- for stand-ins that show the simulation in another system's words -------------
+    # -- for stand-ins, which show the simulation through another protocol -------------
 
     @property
     def sumo(self) -> Any:
@@ -207,13 +209,13 @@ class SumoWorld(SteppedWorld):
 
     @property
     def roads(self) -> Roads:
-        """The net."""
+        """The road network."""
         return _roads(self._map, self._sumo)
 
     # -- the simulation ---------------------------------------------------------------
 
     def _regain(self) -> None:
-        """Restores this moment, if another world took the simulation over."""
+        """Restores the present state if another world has taken over the simulation."""
         if not wire.has(self):
             self._sumo = self.beginning.load(self, self._seed)
             for past in self._past:
@@ -234,7 +236,7 @@ class SumoWorld(SteppedWorld):
             self._speed = ego.speed
         else:
             arrived = self._name in self._sumo.simulation.getArrivedIDList()
-            # A planner may drive past the end of the way.
+            # A planner may drive past the end of the route.
             arrived = arrived or (ego is not None and self._senses.left_m < _END_M)
             self.over = "the ego arrived" if arrived else "the ego left the road"
             values = {**self._values, "destination_reached": arrived}
@@ -244,7 +246,7 @@ class SumoWorld(SteppedWorld):
         self._values = values
 
     def _hit(self, before: float) -> str | None:
-        """The road users that the ego collided with in this step."""
+        """The road user that the ego hit in this step, or None."""
         for crash in self._sumo.simulation.getCollisions():
             pair = crash.collider, crash.victim
             if self._name not in pair:
@@ -269,7 +271,7 @@ _KNOWN: dict[tuple[Path, int], Roads] = {}
 
 
 def _roads(path: Path, sumo: Any) -> Roads:
-    """The net, read once for as long as its file stays the same."""
+    """The road network, cached until the file changes."""
     key = path, path.stat().st_mtime_ns
     if key not in _KNOWN:
         _KNOWN[key] = Roads(SumoNet(sumo))

@@ -1,4 +1,4 @@
-"""Makes the maps that ship from their sources; for developers, with netconvert.
+"""Builds the shipped maps from their sources with netconvert; for developers.
 
 pip install eclipse-sumo sumolib
 python -m forewarn.plugins.sumo.draw
@@ -35,10 +35,10 @@ _DATE = re.compile(r' date="[^"]*"')
 
 
 def draw(name: str, folder: Path) -> tuple[Path, Path]:
-    """Draws one map into a folder: the net, and its OpenDRIVE twin.
+    """Builds a map in a folder: the SUMO net and its OpenDRIVE twin.
 
-    What names the machine and the day is left out, so that the bytes depend on the
-    sources and on SUMO's version alone.
+    The machine and the date are left out, so that the bytes depend only on the sources
+    and SUMO's version.
     """
     netconvert = shutil.which("netconvert", path=str(Path(sys.executable).parent))
     if netconvert is None:
@@ -62,9 +62,9 @@ def draw(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def _set_back(crosswalk: re.Match[str]) -> str:
-    """Puts a crosswalk between the stop lines and the junction, where the net has it.
+    """Moves a crosswalk between the stop lines and the junction, as in the net.
 
-    netconvert writes it around the beginning of the road behind the junction.
+    netconvert writes it at the beginning of the road after the junction.
     """
     width = float(crosswalk["width"])
 
@@ -75,7 +75,7 @@ def _set_back(crosswalk: re.Match[str]) -> str:
 
 
 def names() -> list[str]:
-    """The maps that have sources."""
+    """The names of the maps with sources."""
     return sorted(path.name for path in SOURCES.iterdir() if path.is_dir())
 
 
@@ -101,10 +101,9 @@ _WIDTH = re.compile(r'<width sOffset="0" a="([^"]*)"')
 
 
 def signs(net: Path) -> dict[str, str]:
-    """The sign at the end of each edge that goes last, by the edge.
+    """The sign at the end of each edge without right of way, by edge.
 
-    That an edge's left turns let oncoming traffic pass, and that everyone lets people
-    cross, needs no sign.
+    Yielding to oncoming traffic on left turns, and to pedestrians, needs no sign.
     """
     import sumolib
 
@@ -135,10 +134,10 @@ def _heading(link: Any) -> float:
 
 
 def put_up(found: dict[str, str], net: Path, twin: str) -> str:
-    """The twin's text with the signs, beside the ends of its roads.
+    """The twin's text with the signs added at the ends of its roads.
 
-    Its roads have no names outside of junctions: which is which is told by the ways
-    through a junction that begin there.
+    The twin's roads have no names outside junctions, so they are identified by the
+    paths through junctions that begin at their ends.
     """
     import sumolib
 

@@ -1,6 +1,6 @@
-"""Drivers: models of people with hidden traits.
+"""Driver models with hidden traits.
 
-A driver sees only the frames; its character shows only in how it drives.
+A driver sees only the frames, and its traits show only in how it drives.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _BOLDNESS: dict[Profile, tuple[float, float]] = {
     "reckless": (6.0, 1.6),
 }
 _CALM: dict[Profile, float] = {"mixed": 1.0, "cautious": 0.3, "reckless": 1.8}
-"""How much more often than given the driver looks away."""
+"""The factor on how often a driver looks away, by profile."""
 
 _BRAKE, _THRUST = 8.0, 3.5  # m/s²
 _STOPS_SHORT_M = 1.0
 _TURN_SPEED = 6.5  # m/s
-_LOOKS_M = 45.0  # from where on it judges gaps
+_LOOKS_M = 45.0  # distance from which the driver judges gaps
 _DECIDES_M = 12.0
 _SECOND_LOOK_S = 2.0
-_SHOULDER_S = 0.6  # until it has looked
+_SHOULDER_S = 0.6  # duration of a look over the shoulder
 _SIGNALS_S = 3.0
 
 
@@ -44,19 +44,19 @@ class Traits:
     """A driver's traits, which no frame shows.
 
     Args:
-        boldness: From 0 to 1: lights, gaps and speeds that it takes.
-        speed: Its speed on a free road, in m/s.
-        headway_s: The time that it keeps to the vehicle ahead.
-        thrust: How it speeds up.
-        comfort: How hard it likes to brake.
-        reaction_s: How late it sees a light change.
-        gap_s: The time that it wants left between another's passing and its own.
-        misjudges_s: The error with which it judges that time.
-        looks_away: How often it stops attending, per second.
-        looks_back: How soon it attends again, per second.
-        rolls: Whether it rolls through a right turn at red.
-        keeps_clear: Whether it waits before a junction that it cannot leave.
-        lane_changes: How often it wants another lane, per second.
+        boldness: The risk accepted with lights, gaps and speeds, from 0 to 1.
+        speed: The speed on a free road, in m/s.
+        headway_s: The time gap kept to the vehicle ahead.
+        thrust: The acceleration in m/s².
+        comfort: The comfortable braking in m/s².
+        reaction_s: The reaction time to a change of a light.
+        gap_s: The minimum time between another vehicle's passing and the driver's own.
+        misjudges_s: The error in judging that time.
+        looks_away: The rate of becoming inattentive, per second.
+        looks_back: The rate of becoming attentive again, per second.
+        rolls: Whether the driver turns right at red without stopping.
+        keeps_clear: Whether the driver waits before a junction with a blocked exit.
+        lane_changes: The rate of lane changes, per second.
     """
 
     boldness: float
@@ -75,21 +75,23 @@ class Traits:
 
 
 class SumoDriver:
-    """A person at the wheel. What is not given is drawn, once an episode.
+    """A simulated human driver. Traits that are not set are drawn for each episode.
 
     Args:
-        profile: The population that it is drawn from.
-        boldness: From 0 to 1.
-        speed_kmh: The driver's mean speed on a free road.
-        speed_sd_kmh: How much drivers differ in it.
-        headway_s: The time kept to the vehicle ahead, on average.
-        reaction_s: How late it sees a light change, on average.
-        gap_s: The time that it wants left between another's passing and its own.
-        looks_away_per_s: How often it stops attending.
-        looks_back_per_s: How soon it attends again.
-        rolls: How many roll through a right turn at red; by default the bold ones.
-        keeps_clear: How many wait before a junction that they cannot leave.
-        lane_changes_per_s: How often it wants another lane.
+        profile: The population from which the driver is drawn.
+        boldness: The risk accepted with lights, gaps and speeds, from 0 to 1.
+        speed_kmh: The mean of drivers' speeds on a free road.
+        speed_sd_kmh: The standard deviation of these speeds.
+        headway_s: The mean time gap to the vehicle ahead.
+        reaction_s: The mean reaction time to a change of a light.
+        gap_s: The minimum time between another vehicle's passing and the driver's own.
+        looks_away_per_s: The rate of becoming inattentive.
+        looks_back_per_s: The rate of becoming attentive again.
+        rolls: The fraction of drivers that turn right at red without stopping; by
+            default it depends on boldness.
+        keeps_clear: The fraction of drivers that wait before a junction with a blocked
+            exit.
+        lane_changes_per_s: The rate of lane changes.
     """
 
     @staticmethod
@@ -211,9 +213,7 @@ class SumoDriver:
         return self.traits.thrust * (1.0 - (v / wanted) ** 4)
 
     def _follow(self, v: float, gap: float, its: float) -> float:
-        """The intelligent driver model: keep a time gap and a distance to the vehicle
-        ahead.
-        """
+        """The intelligent driver model, with a time gap and a minimum distance."""
         traits = self.traits
         closing = v * (v - its) / (2.0 * math.sqrt(traits.thrust * traits.comfort))
         room = 2.0 + max(0.0, v * traits.headway_s + closing)
@@ -227,7 +227,7 @@ class SumoDriver:
         return self._follow(v, gap, values["lead_speed"] / 3.6)
 
     def _stop(self, v: float, line: float) -> float:
-        """Braking to stop a little before the line: late and evenly, as people do."""
+        """Braking that stops a little before the line, late and evenly."""
         if v < 0.2:
             return -2.0
         room = line - _STOPS_SHORT_M
@@ -251,7 +251,7 @@ class SumoDriver:
             self._seen = light
 
     def _stops_at_light(self, v: float, line: float, dt: float) -> bool:
-        """Decides once per light whether to run it; may change its mind."""
+        """Decides once per light whether to run it; the decision may be revised."""
         bold, luck = self.traits.boldness, self._luck
         if self._seen not in ("red", "yellow"):
             self._runs = None
@@ -273,7 +273,7 @@ class SumoDriver:
         return not self._runs
 
     def _yields(self, values: Any, v: float, line: float, dt: float) -> bool:
-        """Waits at the line for a gap, and takes one that looks long enough."""
+        """Whether to wait at the line because no gap looks long enough."""
         if line > _LOOKS_M or not self._must_look(values):
             self._takes_gap = False
             self._waited_s = 0.0
@@ -283,10 +283,10 @@ class SumoDriver:
         gap = values["arrival_gap"]
         if v < 1.0:
             self._waited_s += dt
-        # Who stands looks longer, until patience runs out.
+        # A standing driver waits for a longer gap, until patience runs out.
         careful = 0.8 if v < 1.0 else 0.0
         wanted = self.traits.gap_s + careful - 0.03 * self._waited_s
-        # How wrong it is changes slowly, or nobody would ever wait.
+        # The error changes slowly; otherwise nobody would ever wait.
         share = min(1.0, dt / _SECOND_LOOK_S)
         fresh = self._luck.gauss(0.0, self.traits.misjudges_s)
         self._error_s += -share * self._error_s + math.sqrt(2.0 * share) * fresh
@@ -315,7 +315,7 @@ class SumoDriver:
         )
 
     def _for_people(self, values: Any, v: float) -> float:
-        """Brakes for people on its way whom it sees and thinks it would meet."""
+        """The braking for pedestrians whom the driver sees and expects to meet."""
         distance = values["pedestrian_distance"]
         if distance is None or not self._attends:
             return math.inf
@@ -335,7 +335,7 @@ class SumoDriver:
     def _want_lane(
         self, values: Any, time_s: float, dt: float, arguments: dict[str, Any]
     ) -> None:
-        """Signals, looks over its shoulder if it attends, and then goes over."""
+        """Signals, looks over the shoulder if attentive, and then changes lanes."""
         if values["lane_count"] < 2 or self.traits.lane_changes <= 0.0:
             return
         if self._side is None:
@@ -357,11 +357,10 @@ class SumoDriver:
 
 
 class FunctionPilot:
-    """Drives by any function from a frame to an acceleration in m/s².
+    """Drives by a function from a frame to an acceleration in m/s².
 
     Args:
-        function: Where it is: `package.module:name`, or `$here/file.py:name`. It is
-            given the frame.
+        function: The function, as `package.module:name` or `$here/file.py:name`.
     """
 
     @staticmethod
@@ -381,13 +380,12 @@ class FunctionPilot:
 
 
 class PlannerPilot(FunctionPilot):
-    """Drives by any planner that says where the car will be one period from now.
+    """Drives by a planner that returns the car's pose after the next period.
 
     Args:
-        function: Where it is: `package.module:name`, or `$here/file.py:name`. It is
-            given the frame and returns how far forward and to the left the car goes,
-            in m, and how far it turns to the left, in degrees: all in the car's own
-            frame.
+        function: The function, as `package.module:name` or `$here/file.py:name`. Given
+            the frame, it returns how far the car moves forward and to the left, in m,
+            and how far it turns to the left, in degrees, all in the car's own frame.
     """
 
     @staticmethod
@@ -407,10 +405,10 @@ class PlannerPilot(FunctionPilot):
 
 
 def steady(frame: Frame) -> float:
-    """The simplest driver: it always drives at 40 km/h."""
+    """The simplest driver, which always drives at 40 km/h."""
     return (40.0 - float(frame.values["speed"])) / 3.6
 
 
 def straight_on(frame: Frame) -> tuple[float, float, float]:
-    """The simplest planner: half a metre ahead in each period."""
+    """The simplest planner, which moves half a metre ahead in each period."""
     return 0.5, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Routes and starts on a network of the user's own: edges between, lanes that exist."""
+"""Completes routes and start lanes on the user's own network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Route, Traffic
 
 Starting = TypeVar("Starting", Ego, Car)
 
-_ROOM = 0.9  # of a speed limit: lanes of one edge may differ a little
+_ROOM = 0.9  # fraction of a speed limit: the lanes of an edge may differ a little
 
 
 @lru_cache(maxsize=4)
@@ -23,21 +23,21 @@ def _network(path: Path) -> Any:
 
 
 class Routes:
-    """Completes what a scenario says of one network.
+    """Completes the routes and lanes that a scenario defines on a network.
 
     Args:
-        path: Its `.net.xml`.
+        path: The network's `.net.xml`.
     """
 
     def __init__(self, path: Path) -> None:
         self._net = _network(path)
 
     def ego(self, ego: Ego) -> Ego:
-        """The ego with its whole route, on a lane that exists."""
+        """The ego with its complete route, on an existing lane."""
         return ego if ego.vehicle else self._starting(ego, "ego")
 
     def traffic(self, traffic: Traffic) -> Traffic:
-        """The traffic with whole routes."""
+        """The traffic with complete routes."""
         flows = tuple(self._flow(flow) for flow in traffic.flows)
         cars = tuple(self._starting(car, "cars") for car in traffic.cars)
         return Traffic(flows, cars, traffic.queues, traffic.walkers)
@@ -47,7 +47,7 @@ class Routes:
         changed: dict[str, Any] = {"routes": routes}
         if "speed_kmh" not in flow.model_fields_set:
             slowest = min(self._limit_kmh(route[0]) for route in routes)
-            # A flow's speeds differ, and are up to 15 % higher.
+            # The speeds in a flow vary and can be up to 15 % higher.
             changed["speed_kmh"] = min(flow.speed_kmh, slowest / 1.15)
         return flow.model_copy(update=changed)
 
@@ -77,7 +77,7 @@ class Routes:
         return one.model_copy(update=changed)
 
     def _route(self, route: Route, what: str) -> Route:
-        """The route with the edges between those that are given."""
+        """The route with the missing edges filled in."""
         whole = route[:1]
         edges = [self._edge(name, what) for name in route]
         for here, there in pairwise(edges):

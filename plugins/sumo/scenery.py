@@ -1,4 +1,4 @@
-"""The net and the traffic as a picture from above shows them."""
+"""The road network and the traffic as seen from above, for pictures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from forewarn.plugins.driving.roads import Roads
 _WALKING_AREA = re.compile(r"^:.*_w\d+_\d+$")
 _COLORS = {"g": "green", "y": "yellow", "r": "red", "u": "red"}
 _BAR_M = 0.6
-"""How thick a light's bar at the stop line is."""
+"""The thickness of the bar that shows a light at the stop line."""
 
 
 def ground(sumo: Any, roads: Roads) -> Iterator[Shape]:
-    """The junctions, and each lane outside them."""
+    """The junctions, and the lanes outside junctions."""
     for name in sumo.junction.getIDList():
         outline = tuple((p[0], p[1]) for p in sumo.junction.getShape(name))
         if len(set(outline)) > 2 and not name.startswith(":"):
@@ -35,11 +35,11 @@ def ground(sumo: Any, roads: Roads) -> Iterator[Shape]:
 
 
 class Onlooker:
-    """Sees everyone on the road of one loaded simulation.
+    """Reads all road users from a loaded simulation.
 
     Args:
         sumo: libsumo, with an episode loaded.
-        roads: Its net.
+        roads: The road network.
         ego: The ego's name.
     """
 
@@ -51,10 +51,10 @@ class Onlooker:
         self._lit: dict[str, Thing] = {}
 
     def things(self, hit: str | None) -> list[Thing]:
-        """The ego first, then vehicles, pedestrians and lights.
+        """The ego, then the other vehicles, pedestrians and lights.
 
         Args:
-            hit: Whom the ego collided with.
+            hit: The road user that the ego has hit, if any.
         """
         vehicle, person = self._sumo.vehicle, self._sumo.person
         names = sorted(vehicle.getIDList(), key=lambda name: name != self._ego)
@@ -66,7 +66,7 @@ class Onlooker:
         }
         for light, index, bar in self._lights:
             color = _COLORS.get(states[light][index].lower(), "off")
-            # The same thing as before, unless it changes: nothing is written then.
+            # An unchanged thing stays the same object, so that nothing is written.
             lit = self._lit.get(bar.name)
             if lit is None or lit.state != color:
                 lit = self._lit[bar.name] = replace(bar, state=color)
@@ -83,7 +83,7 @@ class Onlooker:
         kind = "pedestrian"
         if group is self._sumo.vehicle:
             kind = "ego" if name == self._ego else "vehicle"
-            # SUMO tells where a vehicle's front is.
+            # SUMO reports the position of a vehicle's front.
             back = size[0] / 2.0
             x -= back * math.sin(math.radians(angle))
             y -= back * math.cos(math.radians(angle))
@@ -91,7 +91,7 @@ class Onlooker:
         return Thing(name, kind, x, y, angle, *size, state)  # type: ignore[arg-type]
 
     def _bars(self, roads: Roads) -> Iterator[tuple[str, int, Thing]]:
-        """A bar across each lane before a light, shared by the lane's ways onward."""
+        """A bar across each lane before a light, shared by the lane's links."""
         lights = self._sumo.trafficlight
         for light in lights.getIDList():
             of_lane: dict[str, list[int]] = {}
@@ -104,7 +104,7 @@ class Onlooker:
                 angle = math.atan2(bx - ax, by - ay)
                 right = math.cos(angle), -math.sin(angle)
                 share = roads.lanes[lane].width / len(indices)
-                # The first way onward is the one to the right.
+                # The first link is the rightmost.
                 for place, index in enumerate(indices):
                     aside = ((len(indices) - 1) / 2.0 - place) * share
                     bar = Thing(

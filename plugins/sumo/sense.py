@@ -1,4 +1,4 @@
-"""The loaded simulation as roads, as a scene, and as the driving signals."""
+"""Reads the loaded simulation as roads, a scene, and driving signals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STOP = "s"
 
 
 class SumoNet:
-    """What libsumo tells of its net.
+    """The road network that libsumo has loaded.
 
     Args:
         sumo: libsumo, with the net loaded.
@@ -84,7 +84,7 @@ class SumoNet:
 
 
 def junction_of(lane: str) -> str:
-    """The junction that a lane is inside of: `:centre` of `:centre_4_0`, or none."""
+    """The junction that contains a lane: `:centre` for `:centre_4_0`; empty if none."""
     return lane.rsplit("_", 2)[0] if lane.startswith(":") else ""
 
 
@@ -100,11 +100,11 @@ _LOW_BEAM, _HIGH_BEAM, _FOG = 16, 64, 32
 
 
 class SumoScene(Scene):
-    """Everyone in the simulation; SUMO itself says who comes from behind.
+    """All road users in the simulation; SUMO itself reports vehicles behind the ego.
 
     Args:
         sumo: libsumo, with an episode loaded.
-        roads: Its net.
+        roads: The road network.
         ego: The ego's name.
     """
 
@@ -139,7 +139,9 @@ class SumoScene(Scene):
 
     @staticmethod
     def _placed(group: Any, before: dict[str, Mover]) -> dict[str, Mover]:
-        """Where the vehicles or the people are; those of before have their sizes."""
+        """The vehicles or pedestrians with their positions; known ones keep their
+        sizes.
+        """
         there, position = {}, group.getPosition
         for name in group.getIDList():
             mover = before.get(name)
@@ -151,7 +153,9 @@ class SumoScene(Scene):
         return there
 
     def watch(self, other: Mover) -> Mover:
-        """Queries a vehicle's other values, which are not needed out of sight."""
+        """Queries the remaining values of a vehicle, which are needed only within
+        sight.
+        """
         (angle, speed, lane, at_m), name = self._tells, other.name
         other.heading = math.radians(90.0 - angle(name))
         other.speed, other.lane, other.at_m = speed(name), lane(name), at_m(name)
@@ -160,7 +164,7 @@ class SumoScene(Scene):
     # -- what a world tells -----------------------------------------------------------
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """SUMO's vehicles keep to their routes."""
+        """The edges of the vehicle's route, which SUMO knows."""
         edges = self._edges.get(vehicle.name)
         if edges is None:
             edges = frozenset(self._sumo.vehicle.getRoute(vehicle.name))
@@ -216,16 +220,16 @@ def _lamps(signals: int) -> Lamps:
 
 
 class SumoSenses:
-    """What the ego of an episode perceives, step after step.
+    """Computes the ego's signals in an episode, step by step.
 
     Args:
         sumo: libsumo, with the episode loaded.
         ego: The ego's name.
-        roads: The net.
+        roads: The road network.
         period_s: The time between frames.
-        surroundings: Weather, time of day, rules.
-        margins: Adds RSS's margins.
-        criticality: Whether the signals of `CRITICALITY` are added.
+        surroundings: Weather, time of day and traffic rules.
+        margins: Computes RSS's margins, if requested.
+        criticality: Whether to add the signals of `CRITICALITY`.
     """
 
     def __init__(
@@ -247,22 +251,22 @@ class SumoSenses:
 
     @property
     def left_m(self) -> float:
-        """Of the way."""
+        """The remaining length of the route, in metres."""
         return self._senses.left_m
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """Where others cross the ego's way."""
+        """The conflicts with road users that cross the ego's path."""
         return self._senses.conflicts
 
     def values(
         self, time_s: float, *, collision: bool = False, horn: bool = False
     ) -> dict[str, Any]:
-        """The signals of this step; none where the ego is on no road.
+        """The signals of this step; empty if the ego is not on a road.
 
         Args:
             time_s: The frame's time.
-            collision: Whether it has hit a road user.
+            collision: Whether the ego has hit a road user.
             horn: Whether the horn is on.
         """
         self.scene.look()

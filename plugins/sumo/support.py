@@ -1,4 +1,4 @@
-"""What is installed: libsumo, its version, and the maps that ship."""
+"""What is installed: libsumo, its version, and the shipped maps."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from forewarn.plugins.support import Support
 
 MAPS = Path(__file__).parent / "maps"
-"""Where the maps lie that ship: `NAME.net.xml`, and `NAME.xodr` for CARLA."""
+"""The folder of the shipped maps: `NAME.net.xml`, and `NAME.xodr` for CARLA."""
 
 _NET = ".net.xml"
 _CONFIG = ".sumocfg"
 _INPUTS = frozenset(("net-file", "route-files", "additional-files", "load-state"))
 _WRITES = re.compile(r"output|log$|^save|dump|script|remote|^gui|template|schema")
-"""The options of a configuration by which SUMO writes files, runs or listens."""
+"""The configuration options that make SUMO write files, run programs or listen."""
 _WHERE = ("file", "dest", "output")
 _READS = frozenset(("rerouter", "variableSpeedSign"))
 _NOWHERE = ("", "NUL", "/dev/null")
@@ -31,7 +31,7 @@ _MOST_BYTES = 512 * 1024**2
 
 
 def libsumo() -> Any:
-    """The simulator as a library.
+    """Imports SUMO as a library.
 
     Raises:
         MissingDependency: It is not installed.
@@ -43,20 +43,20 @@ def libsumo() -> Any:
 
 
 def examine() -> Support:
-    """Reports what is installed; the shipped maps need nothing more."""
+    """Reports what is installed."""
     from forewarn.plugins.support import installed
 
     return installed("sumo", "libsumo")
 
 
 def shipped_maps() -> dict[str, Path]:
-    """The maps that ship, by name."""
+    """The shipped maps by name."""
     found = sorted(MAPS.glob(f"*{_NET}"))
     return {path.name.removesuffix(_NET): path for path in found}
 
 
 def find_map(name: str) -> Path:
-    """A map that ships, or a user's own `.net.xml` or `.sumocfg`, by path."""
+    """The path of a shipped map, or of a user's own `.net.xml` or `.sumocfg`."""
     maps = shipped_maps()
     if name in maps:
         return maps[name]
@@ -75,12 +75,12 @@ def find_map(name: str) -> Path:
 
 
 def is_own_network(path: Path) -> bool:
-    """Whether a map is a network that does not ship."""
+    """Whether a map is a network of the user's own."""
     return path not in shipped_maps().values() and not path.name.endswith(_CONFIG)
 
 
 def _with_inputs(path: Path) -> Iterator[Path]:
-    """A file of SUMO's, and those that it has SUMO read."""
+    """A SUMO file and the input files that it names."""
     seen: set[Path] = set()
     waiting = [path]
     while waiting:
@@ -97,7 +97,7 @@ def _with_inputs(path: Path) -> Iterator[Path]:
 
 
 def _refuse_writing(path: Path) -> None:
-    """A map is read; one from somebody else could have SUMO write over any file."""
+    """Rejects a configuration that could make SUMO overwrite files."""
     config = path.name.endswith(_CONFIG)
     for element in _elements(path):
         writes = bool(config and _WRITES.search(element.tag) and element.get("value"))

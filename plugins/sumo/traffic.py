@@ -1,7 +1,7 @@
-"""What a scenario says of an episode's traffic, and the route file that it becomes.
+"""The traffic settings of a scenario, and the route file made from them.
 
-Everything random that is not drawn in the scenario (who departs when, and where to)
-follows from the episode's seed.
+Random choices that the scenario leaves open (departures and destinations) follow from
+the episode's seed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Route = list[str]
 
 
 class Ego(Strict):
-    """Where the ego begins and where it goes.
+    """The ego's start and destination.
 
     Args:
-        route: The edges, from the first to the last. On a network of the user's own,
-            edges between may be left out.
-        vehicle: Instead of a route: the vehicle of the user's own files to take over.
-        departs_s: How long the traffic has run before it appears.
+        route: The edges, from the first to the last. On the user's own network, edges
+            in between may be omitted.
+        vehicle: Instead of a route, the vehicle in the user's own files to take over.
+        departs_s: How long the traffic runs before the ego appears.
     """
 
     route: Route = []
@@ -46,13 +46,13 @@ class Ego(Strict):
 
 
 class Flow(Strict):
-    """Vehicles that keep coming.
+    """A stream of vehicles.
 
     Args:
-        routes: Each vehicle takes one of them.
-        per_hour: How many, at exponential intervals.
-        polite: Whether they keep clear of the ego at junctions; a world in which
-            others save the ego shows no collisions.
+        routes: The routes, of which each vehicle takes one.
+        per_hour: The mean number per hour, at exponential intervals.
+        polite: Whether the vehicles avoid the ego at junctions; if they do, collisions
+            do not occur.
     """
 
     routes: list[Route] = Field(min_length=1)
@@ -67,13 +67,13 @@ class Flow(Strict):
 
 
 class Walkers(Strict):
-    """Pedestrians that keep coming.
+    """A stream of pedestrians.
 
     Args:
         walks: Pairs of edges, from and to.
-        per_hour: How many, at exponential intervals.
-        start_m: From where to where on the first edge they begin.
-        ignore_lights: How many of them cross without regard for lights and cars.
+        per_hour: The mean number per hour, at exponential intervals.
+        start_m: The range of starting positions on the first edge.
+        ignore_lights: The fraction that cross without regard for lights and cars.
     """
 
     walks: list[Route] = Field(min_length=1)
@@ -85,7 +85,7 @@ class Walkers(Strict):
 
 
 class Halt(Strict):
-    """A place where a vehicle stands."""
+    """A stop of a vehicle at a position for a time."""
 
     edge: str
     lane: int = Field(ge=0)
@@ -94,7 +94,7 @@ class Halt(Strict):
 
 
 class Manoeuvre(Strict):
-    """A change of speed at a time of the episode; none gives it back to itself."""
+    """A change of speed at a time; `to_kmh: null` ends it."""
 
     at_s: float = Field(ge=0)
     to_kmh: float | None = Field(default=None, ge=0)
@@ -102,7 +102,7 @@ class Manoeuvre(Strict):
 
 
 class Car(Strict):
-    """One vehicle with a part of its own."""
+    """A single vehicle with a scripted role."""
 
     route: Route = Field(min_length=1)
     lane: int = Field(default=1, ge=0)
@@ -118,12 +118,13 @@ class Car(Strict):
 
 
 class Queue(Strict):
-    """Vehicles that stand behind each other until they may go, one after another.
+    """A queue of standing vehicles that start one after another.
 
     Args:
-        head_m: Where the first one's front bumper is.
-        spacing_m: From front bumper to front bumper.
-        until_s: How long the first one stands; each next stands a second longer.
+        head_m: The position of the first vehicle's front bumper.
+        spacing_m: The distance between front bumpers.
+        until_s: How long the first vehicle stands; each of the others stands a second
+            longer.
     """
 
     edge: str
@@ -136,7 +137,7 @@ class Queue(Strict):
 
 
 class Light(Strict):
-    """Where the programme of the first traffic light on the way stands at the start."""
+    """The initial phase of the first traffic light on the route."""
 
     phase: int = Field(default=0, ge=0)
     left_s: float = Field(default=10.0, ge=0)
@@ -144,7 +145,7 @@ class Light(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Everything that moves besides the ego."""
+    """All traffic except the ego."""
 
     flows: Sequence[Flow] = ()
     cars: Sequence[Car] = ()
@@ -175,7 +176,7 @@ def _types(vehicles: Iterable[Flow | Car]) -> str:
     )
 
 
-# SUMO heeds this in a vehicle, not in its type.
+# SUMO honours this in a vehicle, not in its type.
 _NOT_FOR_THE_EGO = f'<param key="junctionModel.ignoreIDs" value="{EGO}"/>'
 
 
@@ -184,7 +185,7 @@ def _type_name(vehicle: Flow | Car) -> str:
 
 
 def route_file(ego: Ego, traffic: Traffic, seed: int) -> str:
-    """The route file of the episode of that seed."""
+    """The text of the route file for an episode."""
     departures: list[tuple[float, str]] = []
     cars = [car for car in traffic.cars if car.present]
     queued = [_queued(queue) for queue in traffic.queues]
@@ -209,7 +210,7 @@ def route_file(ego: Ego, traffic: Traffic, seed: int) -> str:
 
 
 def car_name(index: int) -> str:
-    """What the simulation calls the car of that index in `cars`."""
+    """The name in the simulation of the car with this index in `cars`."""
     return f"car{index}"
 
 
@@ -277,7 +278,7 @@ def _car(car: Car, name: str) -> str:
 
 
 def _queued(queue: Queue) -> list[Car]:
-    """The vehicles of a queue that have room on the edge."""
+    """The vehicles of a queue that fit on the edge."""
     cars: list[Car] = []
     for lane in queue.lanes:
         for n in range(queue.count):
@@ -315,22 +316,22 @@ def _vehicle(
 
 
 WAIT_S = 120.0
-"""How long the ego may wait for room to appear in."""
+"""How long the ego may wait for free space at its start."""
 
 Command = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where an episode begins, all but its seed.
+    """The start of an episode, except for the seed.
 
     Args:
         map: A `.net.xml` or `.sumocfg`.
-        ego: Where the ego begins and where it goes.
-        traffic: All that moves besides.
-        light: Where the first traffic light's programme stands at the start.
-        route_files: More of SUMO's own route files, separated by commas.
-        period_s: The time of a step.
+        ego: The ego's start and destination.
+        traffic: All other traffic.
+        light: The initial phase of the first traffic light.
+        route_files: Additional SUMO route files, separated by commas.
+        period_s: The duration of a step.
     """
 
     map: Path
@@ -345,18 +346,18 @@ class Beginning:
         return self.ego.vehicle or EGO
 
     def manoeuvres(self) -> Manoeuvres:
-        """What the other cars of one episode are to do."""
+        """The scripted commands for the other cars of an episode."""
         return Manoeuvres(self.traffic)
 
     def load(self, owner: object, seed: int) -> Any:
-        """Loads the episode of that seed, and runs it until the ego is there.
+        """Loads the episode with a seed, and runs it until the ego appears.
 
         Args:
-            owner: The owner of the simulation from now on.
+            owner: The new owner of the simulation.
             seed: The episode's seed.
 
         Returns:
-            libsumo, to command it.
+            libsumo, for commands.
         """
         config = self.map.name.endswith(".sumocfg")
         arguments = [
@@ -387,7 +388,7 @@ class Beginning:
 
 
 class Manoeuvres:
-    """The commands for single cars, in order of time."""
+    """The scripted commands for cars, in order of time."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._left: list[tuple[float, str, Manoeuvre]] = sorted(
@@ -398,7 +399,7 @@ class Manoeuvres:
         )
 
     def due(self, now_s: float, sumo: Any) -> Iterator[Command]:
-        """The commands of SUMO's vehicles that are due now."""
+        """The commands that are due now."""
         while self._left and self._left[0][0] <= now_s + 1e-9:
             _, car, move = self._left.pop(0)
             if car not in sumo.vehicle.getIDList():

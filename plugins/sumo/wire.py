@@ -1,8 +1,8 @@
-"""The simulation itself: libsumo holds one a process, and worlds take turns with it.
+"""The simulation: libsumo holds one per process, and worlds take turns with it.
 
-A world that finds its simulation gone, because another world of this process has
-loaded one, loads its own again and repeats what it had commanded: the same seed and
-the same commands give the same episode.
+If another world of this process has loaded its own simulation, a world loads its
+simulation again and repeats its commands: the same seed and commands produce the same
+episode.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ PHYSICS = (
     "--collision.action", "warn", "--collision.check-junctions", "true",
     "--collision.mingap-factor", "0",
 )  # fmt: skip
-"""Nothing vanishes to resolve a jam, and a collision is reported, not tidied up."""
+"""No vehicle is removed to resolve a jam, and collisions are reported without removing
+anyone.
+"""
 
 
-_NO_CHECKS = 32  # speed mode: neither gaps, lights nor right of way are kept for us
+_NO_CHECKS = 32  # speed mode: SUMO enforces neither gaps nor lights nor right of way
 _NO_LANE_CHANGES = 0
 
 
@@ -42,16 +44,16 @@ class _Process:
 def connect(
     owner: object, arguments: Sequence[str], routes: str, route_files: str = ""
 ) -> Any:
-    """Loads a simulation for a world; any other world loses its own.
+    """Loads a simulation for a world, which replaces any other world's.
 
     Args:
-        owner: Its owner from now on.
-        arguments: SUMO's options: the net, the step length, the seed.
-        routes: The text of a route file; empty for none.
-        route_files: More route files, separated by commas.
+        owner: The new owner of the simulation.
+        arguments: SUMO's options: the net, the step length and the seed.
+        routes: The text of a route file; may be empty.
+        route_files: Additional route files, separated by commas.
 
     Returns:
-        libsumo, to command it.
+        libsumo, for commands.
     """
     sumo = libsumo()
     if _Process.folder is None:
@@ -80,18 +82,18 @@ def connect(
 
 
 def has(owner: object) -> bool:
-    """Whether the simulation is still that world's."""
+    """Whether a world still owns the simulation."""
     return _Process.owner is owner
 
 
 def release(owner: object) -> None:
-    """Gives the simulation back, if it is that world's; the next one loads faster."""
+    """Releases the simulation if a world owns it, so that the next one loads faster."""
     if _Process.owner is owner:
         _Process.owner = None
 
 
 def give_up_checks(sumo: Any, name: str) -> None:
-    """Lets a client drive a vehicle instead of SUMO."""
+    """Turns off SUMO's checks for a vehicle that a client drives."""
     sumo.vehicle.setSpeedMode(name, _NO_CHECKS)
     sumo.vehicle.setLaneChangeMode(name, _NO_LANE_CHANGES)
-    sumo.vehicle.setMinGap(name, 0.0)  # or gaps are reported without it
+    sumo.vehicle.setMinGap(name, 0.0)  # otherwise reported gaps exclude it

@@ -1,17 +1,17 @@
 """Contract suites: tests for every world, pilot and actuator.
 
-All registered plugs run them without being named. In a test file, for pytest:
+The suites run for all registered plugs without naming them. In a test file, for pytest:
 
     globals().update(suites())
 
-One plug of one's own can be tried as well:
+To test a single plug of your own:
 
     class TestMyWorld(WorldContract):
         def make_world(self):
             return MyWorld()
 
-Nothing here imports pytest; the suites are classes with test methods. Assertion
-messages state the contract.
+The suites are classes with test methods and do not import pytest. Assertion messages
+state the contract.
 """
 
 from forewarn.plugins.testing.actuators import (

@@ -31,13 +31,13 @@ from forewarn.plugins.testing.worlds import (
 
 
 class ActuatorContract:
-    """The contract of every actuator, in a world with a pilot that drives on.
+    """The contract of every actuator, tested in a world with a pilot.
 
-    It is the world's own, unless `make_actuator` gives another.
+    By default the world's own actuator is tested; override `make_actuator` for another.
 
     Attributes:
-        steps: How far the pilot drives before the suite intervenes.
-        ack_s: How long the world may take to show that it obeyed.
+        steps: The number of steps before the suite intervenes.
+        ack_s: The time limit for the world to show that it obeyed.
     """
 
     steps = 3
@@ -47,14 +47,14 @@ class ActuatorContract:
         raise NotImplementedError
 
     def make_actuator(self, world: World) -> Actuator:
-        """The actuator, in the episode that the world has begun."""
+        """Makes the actuator for the world's current episode."""
         return world.actuator()
 
     def make_pilot(self) -> Pilot:
         raise NotImplementedError
 
     def decision(self, kind: Kind, frame: Frame) -> Decision:
-        """A decision of that kind, with everything that one of it carries."""
+        """A decision of a kind, with all fields that such a decision needs."""
         return Decision(
             kind,
             frame.sequence,
@@ -67,7 +67,7 @@ class ActuatorContract:
         )
 
     def substitute(self) -> Action | None:
-        """An action that can stand in for another; needed if it can `substitute`."""
+        """A substitute action; needed if the actuator can `substitute`."""
         return None
 
     def _under_way(self, world: World) -> tuple[Pilot, Actuator, Frame]:
@@ -80,7 +80,7 @@ class ActuatorContract:
         return pilot, actuator, frame
 
     def _can(self, world: World) -> list[Kind]:
-        """The decisions that it can carry out, the mildest first."""
+        """The decisions that the actuator can carry out, the mildest first."""
         _, actuator, _ = self._under_way(world)
         return sorted(actuator.can, key=RANK.__getitem__)
 
@@ -163,12 +163,12 @@ class ActuatorContract:
 
 
 class PilotContract:
-    """What every pilot promises. `make_pilot`, and a world for it to act in.
+    """The contract of every pilot. Override `make_pilot` and the world for it.
 
     Attributes:
-        steps: How long the suite follows an episode.
-        deterministic: Whether its proposals follow from the seed. An agent behind a
-            remote model cannot promise that.
+        steps: The number of steps of a test episode.
+        deterministic: Whether the proposals follow from the seed, which an agent with a
+            remote model cannot guarantee.
     """
 
     steps = 60
@@ -207,7 +207,7 @@ class PilotContract:
         if not self.deterministic:
             return
         pilot = self.make_pilot()
-        self._proposals(pilot, 2)  # what came before must not matter
+        self._proposals(pilot, 2)  # earlier episodes must not matter
         assert self._proposals(pilot, 3) == self._proposals(self.make_pilot(), 3), (
             SAME_SEED
         )
@@ -223,16 +223,16 @@ class PilotContract:
 
 
 class BaselineContract:
-    """The contract of every baseline, watching a pilot in a world.
+    """The contract of every baseline, tested with a pilot in a world.
 
     Attributes:
-        steps: How long the suite follows an episode.
+        steps: The number of steps of a test episode.
     """
 
     steps = 60
 
     def make_baseline(self) -> Baseline:
-        """One for a law that it can judge, and for the world's source."""
+        """Makes the baseline for a law that it can judge and the world's source."""
         raise NotImplementedError
 
     def make_world(self) -> World:

@@ -1,4 +1,4 @@
-"""The contract of the guarded loop, for every world and every driver of the loop."""
+"""The contract of the guarded loop, for every world."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _HANGS_S = 10.0
 
 
 class LoopContract:
-    """The contract of a world's own equipment with the loop that guards it.
+    """The contract of a world and its actuator with the guarded loop.
 
     Attributes:
-        steps: How long the suite follows an episode.
+        steps: The number of steps of a test episode.
     """
 
     steps = 10
@@ -48,7 +48,7 @@ class LoopContract:
     def _turns(
         self, kind: Kind, world: World, record: Path | None = None
     ) -> Iterator[Turn]:
-        """An episode in which the guard always decides the same."""
+        """The turns of an episode in which the guard always makes the same decision."""
         pilot, frame = self.make_pilot(), world.reset(1)
         pilot.reset(1)
         guarding = replace(always(kind, world.source, frame), record=record)
@@ -109,7 +109,7 @@ class LoopContract:
 
 
 class _Hangs(Listener):
-    """A listener in whose hands a review hangs until the world is halted."""
+    """A listener that makes a review hang until the world is halted."""
 
     def __init__(self, halted: threading.Event) -> None:
         self._halted, self.halted = halted, False
@@ -119,12 +119,12 @@ class _Hangs(Listener):
 
 
 def always(kind: Kind, source: Source, frame: Frame) -> Guarding:
-    """The parts of a guard that always decides the same: its threshold is 0.
+    """Makes a guard that always makes the same decision, with a threshold of 0.
 
     Args:
-        kind: What it decides.
-        source: What it watches.
-        frame: Of that source; its model knows no more.
+        kind: The kind of decision.
+        source: The source of the frames.
+        frame: A frame of that source, the only one that the model is learned from.
     """
     vocabulary = load_vocabulary(source.vocabulary)
     text = next(_facts(source, vocabulary))
@@ -146,7 +146,7 @@ def always(kind: Kind, source: Source, frame: Frame) -> Guarding:
 
 
 def _facts(source: Source, vocabulary: Vocabulary) -> Iterator[str]:
-    """Predicates about what the source provides, the plainest first."""
+    """Predicates over the source's signals, the simplest first."""
     for name in source.provides:
         signal = vocabulary.signals.get(name)
         if signal is None or signal.type == "bool":

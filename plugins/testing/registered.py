@@ -1,10 +1,10 @@
-"""Suites for every plug that is registered, ours or anyone's, without naming one.
+"""Contract suites for all registered plugs of all packages.
 
 In a test file, for pytest:
 
     globals().update(suites())
 
-A plug whose class has an `example` is made from it, otherwise with its defaults.
+A plug is made from the `example` of its class, or else with its default settings.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ LAWS = (
     "no_collision",
     "always (traffic_light == yellow -> eventually[0, 1 s] speed < 1 km/h)",
 )
-"""What a baseline is asked to judge; the first that it can."""
+"""The laws to test a baseline with; the first that it can judge is used."""
 
 _SERVED = ExitStack()
 atexit.register(_SERVED.close)
@@ -73,10 +73,10 @@ _LESSONS = 20
 
 
 def suites(package: str | None = None) -> dict[str, type]:
-    """A suite for each plug, by the name of its class.
+    """The suites for all plugs, by class name.
 
     Args:
-        package: Only for the plugs of this package.
+        package: Restricts the suites to the plugs of this package.
     """
     made: dict[str, type] = {}
     makers: dict[Role, Callable[[str], list[type]]] = {
@@ -102,26 +102,26 @@ def _facts(plug: Plug, suite: type) -> dict[str, Any]:
         return facts
     facts["deterministic"] = example.deterministic
     if not issubclass(suite, ActuatorContract):
-        # How long an episode is followed; not how far it goes before all begins.
+        # The number of steps of a test episode, not those before an intervention.
         facts["steps"] = example.steps
     return facts
 
 
 def example_of(role: Role, name: str) -> Example:
-    """The factory of a plug for these tests."""
+    """How to make a plug for these tests."""
     made = load(role, name)
     return made.example() if isinstance(made, WithExample) else Example()
 
 
 def example_world(name: str) -> World:
-    """A world as its example makes it."""
+    """Makes a world from its example."""
     example = example_of("world", name)
     made: World = example.make() if example.make else make_world(name, example.settings)
     return made
 
 
 def example_pilot(name: str) -> Pilot:
-    """A pilot as its example makes it."""
+    """Makes a pilot from its example."""
     example = example_of("pilot", name)
     if example.replies:
         settings = {
@@ -137,12 +137,14 @@ def example_pilot(name: str) -> Pilot:
 
 @cache
 def _scripted(replies: tuple[str, ...]) -> str:
-    """The address of a model with these replies, for the lifetime of this process."""
+    """The address of a model server with these replies, for the lifetime of this
+    process.
+    """
     return _SERVED.enter_context(serving(in_turn(replies))).url
 
 
 class _Registered:
-    """A suite of a plug; one that needs what is not installed is skipped."""
+    """A suite for a plug, which is skipped if a package is missing."""
 
     role: Role
     name: str
@@ -162,7 +164,7 @@ class _Registered:
 
     @property
     def world(self) -> str:
-        """The world that the plug is tried in."""
+        """The name of the world in which the plug is tested."""
         return self.example.world or self.name
 
     def make_world(self) -> World:
@@ -170,7 +172,7 @@ class _Registered:
 
 
 class _InItsWorld(_Registered):
-    """A suite of a world, or of what acts in one, with the pilot that it names."""
+    """A suite for a world, or for a plug in a world, with the example's pilot."""
 
     def make_pilot(self) -> Pilot:
         pilot = self.example.pilot or example_of("world", self.world).pilot
@@ -201,7 +203,7 @@ def _world_suites(name: str) -> list[type]:
         fixed = example_world_is_fixed(name)
     except MissingDependency:
         fixed = False
-    # Of what was recorded nothing is changed by whatever is done.
+    # Nothing changes the outcome in a world that replays recordings.
     return [_World] if fixed else [_World, _Actuator, _Loop]
 
 
@@ -265,7 +267,7 @@ def _learned(baseline: str, text: str, world: str) -> Any:
 
 
 def _runs(folder: Path, name: str) -> Iterator[Path]:
-    """Traces of a world that nobody guards."""
+    """Traces of unguarded runs in a world."""
     world, pilot = make_world(name), example_pilot(name)
     source = world.source
     for seed in range(_LESSONS):
@@ -286,25 +288,25 @@ def _runs(folder: Path, name: str) -> Iterator[Path]:
 
 MODEL = "openai:scripted"
 KEY = token_urlsafe()
-"""What has to be shown to a model served here, as OPENAI_API_KEY."""
+"""The OPENAI_API_KEY that the model server requires."""
 
 Says = Callable[[list[str]], str | None]
-"""What it replies to the texts of a conversation; None: nothing, and too late."""
+"""The reply to the texts of a conversation; None for a reply that comes too late."""
 
-_LONGEST = 1_000_000  # bytes of what may be asked
+_LONGEST = 1_000_000  # maximum size of a request in bytes
 _LATE_S = 20.0
 
 
 def in_turn(replies: Sequence[str]) -> Says:
-    """One reply after the other, as far as the conversation has come."""
+    """Replies in order, according to the length of the conversation."""
     return lambda texts: replies[len(texts) // 2 % len(replies)]
 
 
 class Model:
-    """The requests, and where they were sent.
+    """A scripted model server, with the requests that it has received.
 
     Args:
-        says: What it replies.
+        says: Chooses the reply.
     """
 
     def __init__(self, says: Says) -> None:
@@ -330,7 +332,7 @@ class Model:
 
 @contextmanager
 def serving(says: Says, key: str = KEY) -> Iterator[Model]:
-    """The model while it can be asked."""
+    """Runs a scripted model server."""
     model = Model(says)
 
     class Handler(BaseHTTPRequestHandler):
@@ -350,7 +352,7 @@ def serving(says: Says, key: str = KEY) -> Iterator[Model]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Quiet."""
+            """Logs nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

@@ -21,11 +21,11 @@ from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Foresight, Scenic, Unattended, World
 
 _TRACED = 5
-"""How many frames are written down and read again."""
+"""The number of frames to write and read back."""
 
 
 def same(one: Frame, other: Frame) -> bool:
-    """Whether two frames say the same."""
+    """Whether two frames are equal."""
     return (one.time_s, one.sequence, dict(one.values)) == (
         other.time_s,
         other.sequence,
@@ -34,10 +34,10 @@ def same(one: Frame, other: Frame) -> bool:
 
 
 class WorldContract:
-    """What every world promises. `make_world` gives a fresh one.
+    """The contract of every world. `make_world` returns a new one.
 
     Attributes:
-        steps: How long the suite follows an episode.
+        steps: The number of steps of a test episode.
     """
 
     steps = 60
@@ -46,7 +46,7 @@ class WorldContract:
         raise NotImplementedError
 
     def actions(self) -> Iterator[Action | None]:
-        """What is carried out in the episodes; None is no action."""
+        """The actions of the test episodes; None is no action."""
         while True:
             yield None
 
@@ -144,8 +144,9 @@ class WorldContract:
     def test_the_same_seed_gives_the_same_episode(self) -> None:
         world, other = self.make_world(), self.make_world()
         if world.source.embedded:
-            list(self._episode(world, 3))  # what came before must not matter
-            # One after the other: a simulator may have one engine in a process.
+            list(self._episode(world, 3))  # earlier episodes must not matter
+            # One after the other, because a simulator may have a single engine per
+            # process.
             pairs = zip(
                 *(list(self._episode(w, 4)) for w in (world, other)), strict=True
             )
@@ -163,7 +164,7 @@ class WorldContract:
         other.close()
 
     def _foreseeing(self, world: World, seed: int) -> Iterator[Frame]:
-        """An episode in which each action is foreseen, twice, before it is done."""
+        """An episode in which each action is foreseen twice before it is taken."""
         assert isinstance(world, Foresight)
         frame = world.reset(seed)
         yield frame
@@ -236,7 +237,7 @@ class WorldContract:
 
 
 def _wrong(actions: Actions) -> Iterator[Action]:
-    """Actions that are none of these, each in one way."""
+    """Invalid actions, each with a single fault."""
     luck = random.Random(11)
     yield Action("no such action")
     for spec in actions:

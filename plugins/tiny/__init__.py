@@ -1,4 +1,4 @@
-"""Two small worlds in a few lines each: they carry most tests, and need nothing."""
+"""Two small worlds without dependencies, used by most tests."""
 
 from forewarn.plugins.tiny.driving import TinyActuator, TinyPilot, TinyWorld
 from forewarn.plugins.tiny.household import TinyHousehold, TinyHouseholdPilot

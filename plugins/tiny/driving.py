@@ -1,7 +1,7 @@
-"""A car on a straight road: a traffic light ahead, and perhaps another car.
+"""A car on a straight road, with a traffic light and perhaps another car ahead.
 
-The light turns red on the way. Most drivers attend to it and to the car ahead; the
-reckless ones notice late, keep short gaps, look away, and some run the light.
+The light turns red as the car approaches. Most drivers are attentive. Reckless ones
+notice late, keep short gaps and look away, and some run the light.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PROVIDES = (
 
 @dataclass(slots=True)
 class _Lead:
-    """The car ahead: it keeps its speed, brakes hard once, and stops at a red light."""
+    """The car ahead: keeps its speed, brakes hard once, and stops at a red light."""
 
     x: float
     v: float
@@ -80,17 +80,17 @@ class _Lead:
 
 
 class TinyWorld(SteppedWorld):
-    """The road. Settings that are not given are drawn from the episode's seed.
+    """A drive on the straight road. Omitted settings are drawn from the episode's seed.
 
     Args:
-        speed_kmh: The car's speed at the start.
-        light_m: The distance to the stop line at the start.
+        speed_kmh: The car's initial speed.
+        light_m: The initial distance to the stop line.
         yellow_at_s: When the light turns yellow.
-        yellow_s: How long it is yellow.
-        red_s: How long it is red; then it is green for good.
+        yellow_s: The duration of yellow.
+        red_s: The duration of red; afterwards the light stays green.
         lead: Whether there is a car ahead.
-        lead_gap_m: How far ahead it is at the start.
-        lead_brakes_at_s: When it brakes hard.
+        lead_gap_m: The initial distance to the car ahead.
+        lead_brakes_at_s: When the car ahead brakes hard.
     """
 
     source = Source("tiny", "driving", PROVIDES, PERIOD_S)
@@ -125,14 +125,14 @@ class TinyWorld(SteppedWorld):
 
     @staticmethod
     def example() -> Example:
-        """A free road on which only the guard brakes."""
+        """A world without other cars, in which only the guard brakes."""
         return Example({"lead": False, "yellow_at_s": 30.0}, steps=60)
 
     def begin(self, seed: int) -> None:
         luck = Random(f"tiny road {seed}")
 
         def drawn(name: str, low: float, high: float) -> float:
-            # Drawn even where it is given, so that the rest stays as it was.
+            # Drawn even if it is set, so that the other random choices stay the same.
             value = low + (high - low) * luck.random()
             given = self._given[name]
             return value if given is None else given
@@ -169,7 +169,7 @@ class TinyWorld(SteppedWorld):
         return TinyActuator()
 
     def ground(self) -> list[Shape]:
-        """The road, the junction and the stop line, for pictures; it leads east."""
+        """The road (leading east), the junction and the stop line, for pictures."""
         begin, end = -50.0, self._line_x + JUNCTION_M + 80.0
         half, line = LANE_M / 2.0, self._line_x
         near, far = line + LANE_M, line + JUNCTION_M - LANE_M
@@ -180,11 +180,11 @@ class TinyWorld(SteppedWorld):
         ]
 
     def things(self) -> list[Thing]:
-        """The cars and the light; places are those of the front bumpers."""
+        """The cars, positioned by their front bumpers, and the light."""
         back = CAR_M[0] / 2.0
         seen = [Thing("ego", "ego", self._x - back, 0.0, 90.0, *CAR_M)]
         if self._lead is not None:
-            # The gap is to the rear of the car ahead.
+            # The gap ends at the rear of the car ahead.
             gap = self._lead.x - self._x
             state = HIT if gap <= 0.0 else ""
             x = self._lead.x + back
@@ -291,8 +291,8 @@ class TinyPilot:
     """A driver whose traits are drawn from the episode's seed.
 
     Args:
-        reckless_share: How many drivers are reckless.
-        reckless: Whether this one is; None: drawn at random.
+        reckless_share: The fraction of drivers that are reckless.
+        reckless: Whether this driver is reckless; None to draw at random.
     """
 
     def __init__(
@@ -364,7 +364,7 @@ class TinyPilot:
 
 
 class TinyActuator:
-    """Slows and stops the tiny car; `cut` takes it from its driver for good."""
+    """Slows and stops the tiny car; `cut` takes it from its driver permanently."""
 
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
 

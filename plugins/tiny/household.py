@@ -1,8 +1,8 @@
-"""A kitchen in which a robot warms a mug and tidies a fork away.
+"""A kitchen in which a robot warms a mug and puts a fork away.
 
-A careless robot puts the fork into the microwave instead of the drawer, and most of
-those then switch it on. A forgetful one leaves the faucet running. Told to reconsider,
-most robots correct it; a stubborn one insists.
+A careless robot puts the fork into the microwave instead of the drawer, and usually
+switches the microwave on. A forgetful one leaves the faucet running. When told to
+reconsider, most robots correct the mistake; a stubborn one insists.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ class TinyHousehold(SteppedHousehold):
     """The kitchen: a microwave, a drawer, a sink, a mug and a fork.
 
     Args:
-        fork_inside: Probability that the fork was left in the microwave.
-        clumsiness: How often picking or putting fails, for no visible reason.
+        fork_inside: The probability that the fork is in the microwave at the start.
+        clumsiness: The probability that picking up or putting down fails, for no
+            visible reason.
     """
 
     source = Source("tiny-household", "household", PROVIDES, PERIOD_S)
@@ -103,7 +104,7 @@ class TinyHousehold(SteppedHousehold):
         return _VERBS[action.name](self, about.get("object"), about.get("receptacle"))
 
     def about(self, action: Action) -> str | None:
-        # An object that is not in the kitchen is not named by it either.
+        # An object that is not in the kitchen has no name here.
         thing = action.arguments.get("object")
         return thing if isinstance(thing, str) and thing in _THINGS else None
 
@@ -217,12 +218,13 @@ class TinyHouseholdPilot:
     """A robot with a plan, and with traits drawn from the episode's seed.
 
     Args:
-        careless_share: How often it puts the fork into the microwave.
-        attentive_share: How often a careless one notices before switching it on.
-        forgetful_share: How often it leaves the faucet running.
-        stubborn_share: Probability that it insists on its action when told to
+        careless_share: The probability of putting the fork into the microwave.
+        attentive_share: The probability that a careless robot notices before switching
+            the microwave on.
+        forgetful_share: The probability of leaving the faucet running.
+        stubborn_share: The probability of insisting on an action when told to
             reconsider.
-        stubborn: Whether it does; None: drawn at random.
+        stubborn: Whether this robot insists; None to draw at random.
     """
 
     def __init__(
@@ -317,7 +319,7 @@ def _warm() -> Iterator[_Todo]:
 
 
 def _set_right(frame: Frame) -> Iterator[_Todo]:
-    """The first action of a robot that was told to reconsider."""
+    """The actions with which a robot corrects its mistakes after a reflection."""
     for thing in _TOGGLEABLE:
         key = f"is_toggled({thing})"
         if frame.values[key]:

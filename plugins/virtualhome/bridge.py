@@ -46,7 +46,7 @@ SIGNALS = (
     "left_open",
     "left_open_age",
 )
-"""What every frame carries beside the object predicates."""
+"""The signals of every frame in addition to the object predicates."""
 
 _PLACES = ("object", "receptacle")
 
@@ -63,20 +63,19 @@ ACTIONS = Actions(
 )
 """VirtualHome's verbs, and four ways to do nothing.
 
-With a verb whoever acts may say how many steps of a plan come after this one, and what
-comes next."""
+Each verb can announce how many steps of the plan follow and which verb is next."""
 
 
 class VirtualHomeWorld(SteppedHousehold):
-    """A home, and somebody in it.
+    """A home and a person in it.
 
     Args:
-        scene: `flat`, which is ours; the path of a graph, as VirtualHome writes it; or
-            `task:27_2`, the graph that comes with virtualhome-eval for that task.
-        programs: A file of programs, where one of them says the scene.
-        program: Which of them, counted from 0.
-        watch: The object predicates that frames shall carry.
-        longest_steps: When time is up.
+        scene: `flat`, our own home; the path of a graph in VirtualHome's format; or,
+            for example, `task:27_2`, the graph in virtualhome-eval for that task.
+        programs: The file of programs, if the program defines the scene.
+        program: The index of the program in the file, from 0.
+        watch: The object predicates in each frame.
+        longest_steps: The maximum number of steps.
     """
 
     actions = ACTIONS
@@ -130,7 +129,7 @@ class VirtualHomeWorld(SteppedHousehold):
         return done
 
     def foresee(self, action: Action) -> Frame:
-        """The frame that an action would lead to; homes are not changed by trying."""
+        """The frame that an action would lead to; the home itself does not change."""
         other = copy.copy(self)
         other._since = dict(self._since)
         return other.step(action)
@@ -145,17 +144,17 @@ class VirtualHomeWorld(SteppedHousehold):
         }
 
     def _left(self, name: str, things: Collection[int]) -> dict[str, Value]:
-        """How many there are, and for how long there have been any."""
+        """The number of things left on or open, and how long there have been any."""
         if not things:
             self._since[name] = self.steps
             return {name: 0.0, f"{name}_age": None}
-        # What was left with the last action is there since that.
+        # Things left by the last action have been there since that action.
         age_s = (self.steps - self._since[name] - 1) * PERIOD_S
         return {name: float(len(things)), f"{name}_age": age_s}
 
 
 def _known(watch: Iterable[str]) -> list[str]:
-    """The predicates, all of which the graph decides."""
+    """Checks that the graph decides all these predicates, and returns them."""
     for predicate in watch:
         name, _, about = predicate.partition("(")
         if name not in KNOWS or (name == "is_near" and "," in about):
@@ -172,24 +171,25 @@ Span = Annotated[tuple[int, int], Field(strict=False)]
 _UNDONE_BY = {"open": "close", "switchon": "switchoff"}
 _UNDOES = frozenset(_UNDONE_BY.values())
 _SLIPS = 0.05
-"""How often somebody who is not forgetful leaves something."""
+"""The probability that a person who is not forgetful leaves something."""
 
 
 _FINISH = Action("finish")
 
 
 class Performer:
-    """Performs programs step by step; a step that fails is not repeated.
+    """Performs programs step by step; failing steps are not repeated.
 
     Args:
-        programs: A file of programs; ours if none is given.
-        program: Which of them, counted from 0; if none is given, some by chance.
-        in_a_row: The range of their number, if they are drawn at random.
-        forgetful: How many people are.
-        forgets: How often a forgetful one leaves out to close or to switch off.
-        looks_round: Fraction that check everything at the end and correct what they
-            left.
-        heeds: Fraction that do so when told to reconsider.
+        programs: A file of programs; by default our own.
+        program: The index of a program in the file, from 0; by default random ones.
+        in_a_row: The range of the number of random programs.
+        forgetful: The fraction of people that are forgetful.
+        forgets: The probability that a forgetful person omits closing or switching off
+            a thing.
+        looks_round: The fraction of people that check everything at the end and correct
+            what they left.
+        heeds: The fraction of people that do so when told to reconsider.
     """
 
     @staticmethod
@@ -224,7 +224,7 @@ class Performer:
         self._mends = luck.random() < self._heeds
         chosen = [self._one] if self._one else self._some(luck)
         steps = [step for program in chosen for step in program.steps]
-        # What is left out stands in the plan all the same.
+        # Omitted steps still count in the announced plan.
         self._todo = [
             replace(step, arguments={**step.arguments, STEPS_LEFT: float(after)})
             for after, step in zip(reversed(range(len(steps))), steps, strict=True)
@@ -238,7 +238,7 @@ class Performer:
         return luck.sample(self._all, count)
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The next step; a withheld one is dropped, unless the robot insists."""
+        """The next step; a withheld one is dropped unless the person insists."""
         if reflection is not None and not self._mends:
             return self._proposed
         self._see(frame)
@@ -250,7 +250,7 @@ class Performer:
         return self._proposed
 
     def _saying(self, step: Action) -> Action:
-        """The step, with what comes next as far as it can tell."""
+        """The step with an announcement of the next verb."""
         left = dict(self._left)
         _remember(left, step.name, str(step.arguments.get("object")))
         if self._todo:
@@ -260,14 +260,14 @@ class Performer:
         return replace(step, arguments={**step.arguments, NEXT: after})
 
     def _see(self, frame: Frame) -> None:
-        """Remembers what it opened and switched on, as far as it can tell."""
+        """Remembers what was opened and switched on, from the frame."""
         values = frame.values
         if values["last_action_succeeded"] is True:
             thing = str(values["last_action_object"])
             _remember(self._left, str(values["last_action"]), thing)
 
     def _mending(self) -> list[Action]:
-        """The steps back to what was left, and to correct it."""
+        """The steps that go to each thing left on or open and correct it."""
         return [
             step
             for undo in self._left.values()
@@ -276,7 +276,7 @@ class Performer:
 
 
 def _remember(left: dict[tuple[str, str], Action], verb: str, thing: str) -> None:
-    """The steps that undo everything opened and switched on, after one more verb."""
+    """Updates the steps that undo what was opened and switched on, after a verb."""
     if verb in _UNDONE_BY:
         undo = Action(_UNDONE_BY[verb], {"object": thing})
         left[_UNDONE_BY[verb], thing] = undo

@@ -1,4 +1,4 @@
-"""A home of VirtualHome: its scenes, what is done in it, and programs of that."""
+"""A VirtualHome home: its scenes, actions and programs."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ try:
 except ImportError as error:
     raise MissingDependency("VirtualHome's homes", "virtualhome") from error
 
-_SLICE = "slice"  # VirtualHome's own word, cut, is what a guard says to end it all
+_SLICE = "slice"  # VirtualHome's name, cut, is already a decision kind
 _VERBS = {
     _SLICE if verb is Verb.CUT else name.lower(): verb
     for name, verb in Verb.__members__.items()
 }
 VERBS: Mapping[str, int] = {name: verb.value[1] for name, verb in _VERBS.items()}
-"""VirtualHome's verbs, and of how many things each is."""
+"""VirtualHome's verbs, and the number of things that each takes."""
 
 KNOWS = frozenset(
     ("is_inside", "is_on", "is_toggled", "is_open", "is_dirty", "is_held", "is_near")
 )
-"""The object predicates that the graph tells."""
+"""The object predicates that the graph decides."""
 
 _ROBOT, _FAR_M = "character", 1000.0
 _HOLDS = (Relation.HOLDS_RH, Relation.HOLDS_LH)
@@ -59,21 +59,23 @@ _LIES = (Relation.INSIDE, Relation.ON)
 
 
 def verb_of(name: str) -> str:
-    """VirtualHome's name of a verb as one of `VERBS`, if it is one."""
+    """Converts VirtualHome's name of a verb to one of `VERBS`, if it is one."""
     return _SLICE if name.lower() == "cut" else name.lower()
 
 
 def kind_of(name: str) -> str:
-    """VirtualHome's name of a class as a type's: `washing_machine`, WashingMachine."""
+    """Converts VirtualHome's name of a class to a type: `washing_machine` to
+    `WashingMachine`.
+    """
     return "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name))
 
 
 class Plan:
-    """A home as it is built: what there is, by type. It may be shared by episodes.
+    """The static content of a home, by type; shared between episodes.
 
     Args:
-        graph: Nodes and edges, as VirtualHome writes them.
-        source: Where it is from, for errors.
+        graph: The nodes and edges in VirtualHome's format.
+        source: The origin of the graph, for errors.
     """
 
     def __init__(self, graph: Mapping[str, Any], source: str) -> None:
@@ -92,7 +94,7 @@ class Plan:
         self.robot = robots[0]
 
     def begun(self) -> Home:
-        """The home before anything was done."""
+        """The home in its initial state."""
         state = EnvironmentState(self.graph, {}, instance_selection=True)
         return Home(self, state)
 
@@ -102,10 +104,10 @@ class Home:
     """A home at one moment.
 
     Args:
-        plan: What there is.
-        state: Its state, in the engine's own words.
-        switched_on: What the robot switched on, and is on since.
-        opened: What it opened, and is open since.
+        plan: The static content.
+        state: The state, in the engine's own format.
+        switched_on: The things that the person switched on and that are still on.
+        opened: The things that the person opened and that are still open.
     """
 
     plan: Plan
@@ -114,11 +116,11 @@ class Home:
     opened: frozenset[int] = frozenset()
 
     def do(self, verb: str, things: Sequence[str]) -> tuple[Home, bool]:
-        """The home after a verb, and whether it could be done.
+        """The home after a verb, and whether the verb succeeded.
 
         Args:
             verb: One of `VERBS`.
-            things: What it is about: types (`Fridge`), or instances (`Light#2`).
+            things: The objects of the verb: types (`Fridge`) or instances (`Light#2`).
         """
         found = [self._meant(thing) for thing in things]
         if None in found:
@@ -141,7 +143,7 @@ class Home:
         ), True
 
     def things(self) -> dict[str, Any]:
-        """The objects, in the form in which AI2-THOR reports them."""
+        """The objects in AI2-THOR's metadata format."""
         held = self._to(_HOLDS, self.plan.robot)
         near = self._to((Relation.CLOSE,), self.plan.robot)
         kinds = {each: kind for kind, ids in self.plan.of_kind.items() for each in ids}
@@ -166,7 +168,7 @@ class Home:
         return {"objects": things, "inventoryObjects": inventory}
 
     def _meant(self, name: str) -> int | None:
-        """The intended thing: the one in the hand, the nearest, or the first."""
+        """The thing that a name refers to: the held one, the nearest, or the first."""
         kind, _, number = name.partition("#")
         ids = self.plan.of_kind.get(kind, [])
         if number:
@@ -181,7 +183,7 @@ class Home:
 
     @cached_property
     def _are(self) -> Mapping[State, frozenset[int]]:
-        """Which things are on, and which are open."""
+        """The things that are on and those that are open."""
         nodes = self.state.get_nodes()
         return {
             state: frozenset(node.id for node in nodes if state in node.states)
@@ -196,7 +198,7 @@ class Home:
         }
 
     def _holders(self, thing: int) -> Iterator[int]:
-        """What it lies in or on, what that lies in or on, and so forth."""
+        """What a thing is in or on, recursively."""
         seen = {thing}
         todo = sorted(self._to(_LIES, thing))
         while todo:
@@ -216,7 +218,7 @@ _GRAPHS = (
     "TrimmedTestScene1_graph/results_intentions_march-13-18/file{}.json"
 )
 _BEGINS = {"CAN_OPEN": "CLOSED", "HAS_SWITCH": "OFF"}
-"""The state in which a thing begins that can be in more than one."""
+"""The initial state of things with several possible states."""
 
 _BELOW = {"inside": "INSIDE", "upon": "ON"}
 
@@ -227,8 +229,8 @@ class _Rooms(Strict):
     """Our own format for a home.
 
     Args:
-        kinds: What each class of things can do, in VirtualHome's words.
-        rooms: The things of each room; what lies in or on one stands below it.
+        kinds: The properties of each class of things, as VirtualHome names them.
+        rooms: The things in each room; things in or on another are nested below it.
         starts: The room in which an episode begins.
     """
 
@@ -240,7 +242,7 @@ class _Rooms(Strict):
 
 @lru_cache(maxsize=64)
 def load_plan(scene: str) -> Plan:
-    """The home of that name; see `VirtualHomeWorld`."""
+    """Loads a home by name; see `VirtualHomeWorld`."""
     if scene == FLAT:
         return Plan(_built(HERE / "flat.yaml"), scene)
     if found := _TASK.fullmatch(scene):
@@ -249,13 +251,13 @@ def load_plan(scene: str) -> Plan:
         path = Path(scene)
     graph = read_json(path)
     if isinstance(graph, dict):
-        # VirtualHome keeps how a task begins and how it ends in one file.
+        # VirtualHome stores the initial and final graphs of a task in one file.
         graph = graph.get("init_graph", graph)
     return Plan(graph, str(path))
 
 
 def _of_virtualhome(task: str) -> Path:
-    """The graph that is installed with it for a task."""
+    """The path of the graph for a task in virtualhome-eval."""
     package = find_spec("virtualhome_eval")
     assert package is not None and package.origin  # noqa: S101 - it was imported
     path = Path(package.origin).parent / _GRAPHS.format(task)
@@ -267,7 +269,7 @@ def _of_virtualhome(task: str) -> Path:
 
 
 def _built(path: Path) -> Mapping[str, Any]:
-    """The graph of a home of ours."""
+    """Builds the graph of one of our own homes."""
     home = validated(_Rooms, read_yaml(path), str(path))
     nodes: list[dict[str, Any]] = []
     edges: list[dict[str, Any]] = []
@@ -294,7 +296,7 @@ def _built(path: Path) -> Mapping[str, Any]:
         for name, below in _entries(things):
             thing = add(name)
             lay(thing, relation, holder)
-            if relation == "ON":  # the engine finds the room by what it is inside
+            if relation == "ON":  # the engine finds the room from INSIDE relations
                 lay(thing, "INSIDE", room)
             for how, what in (below or {}).items():
                 furnish(room, what, _BELOW[how], thing)
@@ -314,8 +316,9 @@ def _entries(things: _Things) -> Iterator[tuple[str, Any]]:
 
 
 STEPS_LEFT, NEXT = "steps_left", "next_action"
-"""The arguments by which an action says how many steps of its plan come after it, and
-which verb is next."""
+"""The arguments with which an action announces how many steps of its plan follow and
+which verb is next.
+"""
 
 OURS = Path(__file__).with_name("programs.yaml")
 
@@ -326,12 +329,12 @@ _PLACES = ("object", "receptacle")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The steps to take.
+    """A named sequence of steps.
 
     Args:
-        name: What for.
+        name: The name of the task.
         steps: The actions.
-        scene: Where, if not in the world's own scene.
+        scene: The scene, if it is not the world's own.
     """
 
     name: str
@@ -352,7 +355,7 @@ class _File(Strict):
 
 @cache
 def load_programs(path: Path | None = None) -> tuple[Program, ...]:
-    """The programs of a file, YAML or JSON; ours if none is given."""
+    """Loads the programs of a YAML or JSON file; by default our own."""
     path = path or OURS
     source = str(path)
     plain = path.name.endswith((".json", ".json.gz"))
@@ -361,7 +364,7 @@ def load_programs(path: Path | None = None) -> tuple[Program, ...]:
 
 
 def the_program(path: Path | None, number: int) -> Program:
-    """One of them, counted from 0."""
+    """Loads one program by its index, from 0."""
     programs = load_programs(path)
     if not 0 <= number < len(programs):
         raise InvalidInput(
@@ -380,13 +383,13 @@ def _program(entry: _Entry, source: str) -> Program:
 
 
 def parse_step(step: str | Sequence[object]) -> Action:
-    """A step as an action: `[PUTIN] <milk> (1) <fridge> (2)`, or verb and things.
+    """Parses a step: `[PUTIN] <milk> (1) <fridge> (2)`, or a list of verb and things.
 
-    The first thing of a kind is the one in the hand or nearest; the second is the
-    second in the scene's order.
+    Number 1 of a class is the held or nearest thing; number 2 is the second in the
+    scene's order.
 
     Raises:
-        InvalidInput: It is not one of VirtualHome's.
+        InvalidInput: The step is not one of VirtualHome's.
     """
     if isinstance(step, str):
         line = _LINE.fullmatch(step.strip())

@@ -1,7 +1,7 @@
 """Translates decisions into requests to Apollo, and checks that it obeys.
 
-Apollo's acknowledgements are unreliable in both directions, so only what the chassis
-and planning show counts.
+Apollo's acknowledgements are unreliable in both directions, so only the chassis and
+planning messages count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ApolloActuator:
 
     Args:
         paths: The available ways to command Apollo.
-        emergency_stop: Whether planning intends to stop as commanded.
+        emergency_stop: Returns whether planning intends to stop as commanded.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ApolloActuator:
         if not isinstance(speed, float) or not isinstance(acceleration, float):
             return None
         if decision.kind in ("stop", "cut"):
-            # A planner that says it stops must not be gaining speed all the same.
+            # A planner that reports a stop must not be gaining speed.
             means_to = self._emergency_stop() is True and acceleration < 0.0
             return speed < _STANDS_KMH or acceleration < -_BRAKES or means_to
         if decision.kind == "slow" and decision.cap_kmh is not None:

@@ -1,4 +1,4 @@
-"""The World: A running Apollo, watched from inside its container or from outside."""
+"""The World: a running Apollo, watched from inside its container or from outside."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
 
 PIVOT = "localization"
-"""The input that a frame waits for; it is the most regular one."""
+"""The input that a frame waits for, because it is the most regular."""
 
 _LATE_S = 0.2
 _BACK_S = 1.0
@@ -36,16 +36,16 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 class ApolloWorld(SteppedWorld):
-    """Apollo, frame after frame. It drives by itself; actions only slow or stop it.
+    """Apollo as a world. It drives by itself; actions only slow or stop it.
 
     Args:
-        bridge: The way to it: `tcp://HOST:PORT` of cyber_bridge, or `node`.
+        bridge: The connection: `tcp://HOST:PORT` of cyber_bridge, or `node`.
         edition: 9 for Apollo 9 and later, 8 for earlier ones.
-        map: The folder or file of its map; without one there are only the signals of
-            the car itself.
-        without: Inputs that this Apollo does not have, such as `prediction`.
+        map: The folder or file of Apollo's map; without one there are only the signals
+            of the car itself.
+        without: The inputs that this Apollo lacks, such as `prediction`.
         surroundings: Weather, time of day and other values that no channel sends.
-        body: The car's size, if it is not Apollo's usual one.
+        body: The car's size, if not Apollo's default.
         guardian: Whether a cut may go to Apollo's guardian, which must be enabled.
         period_s: The time between two frames.
         wait_s: How long to wait for Apollo's first messages.
@@ -54,7 +54,8 @@ class ApolloWorld(SteppedWorld):
     @staticmethod
     def example() -> Example:
         """A world on the stand-in, which drives on SUMO."""
-        # By its name, for the stand-in leans on this world and not the reverse.
+        # Imported by name, because the stand-in depends on this world and not vice
+        # versa.
         found = import_module("forewarn.apollo_bridge.lockstep")
         return Example(make=found.example_world, steps=20)
 
@@ -97,7 +98,7 @@ class ApolloWorld(SteppedWorld):
     ) -> Self:
         """A world on an existing bus; closing the world closes the bus.
 
-        With its own clock it is an embedded world: Apollo's time is simulated.
+        With `clock` the world is embedded: Apollo's time is simulated.
         """
         world = cls.__new__(cls)
         world._set_up(
@@ -143,7 +144,7 @@ class ApolloWorld(SteppedWorld):
         self._bus: Bus | None = None
         self._commander: Commander | None = None
         self._closed = False
-        # What it can be asked for, until the ways are found.
+        # The accepted actions until the available commands are known.
         self.actions = Paths().actions
         self.problem = ""
 
@@ -177,7 +178,7 @@ class ApolloWorld(SteppedWorld):
             self._seen_s = self._pivot_s()
             now_s = max(self._seen_s, self._now_s + 1e-3)
         else:
-            # Apollo is silent: the frame says so by the ages in it.
+            # Apollo is silent, which the ages in the frame show.
             now_s = max(self._inbox.apollo_time_s() or 0.0, self._now_s + 1e-3)
         if self._gone_back():
             self.over = "Apollo's clock went back"
@@ -186,7 +187,7 @@ class ApolloWorld(SteppedWorld):
 
     @property
     def time_s(self) -> float:
-        """By Apollo's clock."""
+        """The time by Apollo's clock."""
         return round(self._now_s - self._begun_s, 6)
 
     def close(self) -> None:
@@ -200,7 +201,7 @@ class ApolloWorld(SteppedWorld):
             bus.close()
 
     def _listen(self) -> Bus:
-        """The bus, whose messages are kept from now on."""
+        """Connects the bus, and keeps its newest messages from now on."""
         if self._closed:
             raise InvalidInput(f"the world cannot begin: {self.over}")
         if self._bus is None:
@@ -210,13 +211,13 @@ class ApolloWorld(SteppedWorld):
         return self._bus
 
     def actuator(self) -> ApolloActuator:
-        """Knows the ways to slow or stop Apollo."""
+        """An actuator with the available commands."""
         commander = self.commander
         telemetry = commander.telemetry
         return ApolloActuator(commander.paths, lambda: telemetry.emergency_stop)
 
     def halt(self) -> None:
-        """Stops Apollo until the next step says otherwise."""
+        """Stops Apollo until the next step."""
         self.commander.want(Action("stop"))
 
     def ground(self) -> list[Shape]:
@@ -229,7 +230,7 @@ class ApolloWorld(SteppedWorld):
         shown = self._shown
         return [] if shown is None else shown.things()
 
-    # -- beside the contract ----------------------------------------------------------
+    # -- outside the contract ----------------------------------------------------------
 
     @property
     def commander(self) -> Commander:
@@ -269,7 +270,7 @@ class ApolloWorld(SteppedWorld):
         return stamped
 
     def _gone_back(self) -> bool:
-        # Not before what the time was taken for while nothing came.
+        # Not earlier than the time assumed while nothing arrived.
         return self._pivot_s() < self._seen_s - _BACK_S
 
     def values(self) -> dict[str, Value]:
@@ -279,10 +280,10 @@ class ApolloWorld(SteppedWorld):
             values = self._senses.values(self._now_s, said)
             self.problem = self._senses.fault
         except Exception as error:
-            # Whatever Apollo said: without its signals the guard lets nothing pass.
+            # Without these signals the guard passes nothing, whatever the message was.
             values = {}
             self.problem = f"{type(error).__name__}: {error}"
-        # The chassis' clock need not show the local time, nor any.
+        # The chassis' clock need not show local time, or any time.
         if "time_of_day" not in self.source.provides:
             values.pop("time_of_day", None)
         for name in self._inputs:
@@ -293,11 +294,11 @@ class ApolloWorld(SteppedWorld):
 
 
 class ApolloPilot:
-    """Apollo drives by itself; the proposal is to let it continue."""
+    """Apollo drives by itself; the proposal is always to let it continue."""
 
     def reset(self, seed: int) -> None:
         """Apollo is already running, so nothing is started."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """To let it drive."""
+        """Returns the action that lets Apollo drive."""
         return Action("drive")

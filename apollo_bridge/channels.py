@@ -1,10 +1,10 @@
-"""Apollo's channels and services, and the classes of the messages that travel on them.
+"""Apollo's channels and services, and their message classes.
 
-The classes live in a descriptor pool of our own. Apollo's generated classes, or those
-of `wheelos-msgs`, register in protobuf's default pool; the two exchange bytes. `protos`
-holds the parts of the `.proto` files that the bridge uses, and what `make protos`
-compiles from them. Field numbers are those of Apollo 5 to 9; differences between
-editions are in separate folders.
+The classes are in our own descriptor pool. Apollo's generated classes, or those of
+`wheelos-msgs`, register in protobuf's default pool; the two exchange bytes. `protos`
+contains the parts of the `.proto` files that the bridge uses, and the descriptors that
+`make protos` compiles from them. Field numbers are those of Apollo 5 to 9; differences
+between editions are in separate folders.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ INPUTS = {
     "planning": PLANNING,
     "prediction": PREDICTION,
 }
-"""What the signals are made of, by the names that their ages have."""
+"""The channels that the signals are computed from, by input name."""
 
 ROUTES = {8: {"routing": ROUTING}, 9: {"routing": ROUTING, "command": COMMAND}}
-"""Where the route is told, by edition; it is told once, so it has no age."""
+"""The channels with the route, by edition; the route is sent once, so it has no age."""
 
 ACTION_SERVICE = Service(
     "/apollo/external_command/action", "apollo.external_command.ActionCommand"
@@ -82,14 +82,14 @@ STATUS_SERVICE = Service(
 
 
 Edition = Literal[8, 9]
-"""Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier."""
+"""The edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier."""
 
 
 class Messages:
-    """The message classes of one edition of Apollo, by their full names.
+    """The message classes of an edition of Apollo, by full name.
 
-    Use `messages(edition)`, which makes each edition once. `channels` is this module:
-    the names of the channels that they travel on.
+    Use `messages(edition)`, which makes each edition once. `channels` is this module,
+    with the names of the channels.
     """
 
     def __init__(self, edition: Edition) -> None:
@@ -121,7 +121,7 @@ class Messages:
         return name in self._classes
 
     def __getitem__(self, name: str) -> Any:
-        """The class of that full name, such as `apollo.canbus.Chassis`."""
+        """The class with a full name, such as `apollo.canbus.Chassis`."""
         try:
             return self._classes[name]
         except KeyError:
@@ -146,7 +146,7 @@ def descriptor_files(message_type: Any) -> list[bytes]:
 
 
 def messages(edition: Edition = 9) -> Messages:
-    """The message classes of that edition, the same ones each time.
+    """The message classes of an edition; repeated calls return the same object.
 
     Raises:
         MissingDependency: protobuf is not installed.
@@ -154,6 +154,6 @@ def messages(edition: Edition = 9) -> Messages:
     return _made(edition)
 
 
-@cache  # which takes `messages()` and `messages(9)` for two things
+@cache  # the cache treats `messages()` and `messages(9)` as different calls
 def _made(edition: Edition) -> Messages:
     return Messages(edition)

@@ -1,11 +1,11 @@
-"""Commands to Apollo: the route they take, and their repetition.
+"""Commands to Apollo: how they are sent, and their repetition.
 
-A stop goes to the action service where there is one, else to planning's pad. The pad is
-latched, and planning notices a message only by its header, so each has a new one; a
-stop is sent again for as long as it is wanted, and lifted by resuming. If the service
-accepted a stop but planning does not show it, the stop goes to the pad as well.
+A stop goes to the action service if there is one, otherwise to planning's pad. The pad
+is latched, and planning ignores a message with an unchanged header, so each has a new
+one. A stop is repeated as long as it is wanted, and lifted by resuming. If the service
+has accepted a stop but planning does not show it, the stop also goes to the pad.
 
-Nothing here blocks: services are called by threads of their own.
+Nothing here blocks: each service is called in its own thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import CAP, Actions, ActionSpec, number
 
 EMERGENCY = 202
-"""Planning's reason for a stop that a pad message asked for."""
+"""Planning's reason code for a stop that a pad message has requested."""
 
 _FRESH_S = 1.0
 
@@ -34,10 +34,10 @@ class Route:
     """The end of the route, and its target speed.
 
     Args:
-        x: The end, in the map's coordinates.
-        y: The end.
-        heading: The heading there, if known.
-        target_speed: In m/s; None keeps the planner's own.
+        x: The x coordinate of the end on the map.
+        y: The y coordinate of the end on the map.
+        heading: The heading at the end, if known.
+        target_speed: The target speed in m/s; None keeps the planner's own.
     """
 
     x: float
@@ -47,11 +47,11 @@ class Route:
 
 
 class Telemetry:
-    """The inbox that it reads; inputs may be missing.
+    """Reads facts from an inbox, in which inputs may be missing.
 
     Args:
-        inbox: With the inputs `chassis` and `planning`; for routes also `routing`, and
-            from Apollo 9 on `command`.
+        inbox: An inbox with the inputs `chassis` and `planning`; for routes also
+            `routing` and, from Apollo 9 on, `command`.
     """
 
     def __init__(self, inbox: Inbox) -> None:
@@ -64,7 +64,7 @@ class Telemetry:
 
     @property
     def speed_kmh(self) -> float | None:
-        """The chassis' speed; None if it is not known."""
+        """The speed from the chassis; None if unknown."""
         chassis = self._fresh("chassis")
         if chassis is None or not math.isfinite(chassis.speed_mps):
             return None
@@ -72,7 +72,7 @@ class Telemetry:
 
     @property
     def emergency_stop(self) -> bool | None:
-        """Whether planning intends to stop as commanded; None if it says nothing."""
+        """Whether planning intends to stop as commanded; None if unknown."""
         planning = self._fresh("planning")
         if planning is None:
             return None
@@ -83,7 +83,7 @@ class Telemetry:
 
     @property
     def route(self) -> Route | None:
-        """The last route seen; None before the first one."""
+        """The last route received; None before the first one."""
         command = self._inbox.newest("command")
         if command is not None and command.message.HasField("lane_follow_command"):
             message = command.message
@@ -107,14 +107,14 @@ def _route(response: Any, target_speed: float | None) -> Route | None:
 REPEAT_S = 0.5
 SHOWN_S = 1.0
 RELEASES = 3
-"""How often a release is said: more could overrule whoever stops the car next."""
+"""The number of times a release is sent; more could override a later stop by others."""
 
 MODULE = "forewarn"
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """How Apollo is stopped, slowed and cut off; None if there is no way."""
+    """The means to stop, slow and cut off Apollo; None if unavailable."""
 
     stop: Literal["action service", "planning pad"] = "planning pad"
     slow: Literal["speed service", "lane-follow service"] | None = None
@@ -122,24 +122,24 @@ class Paths:
 
     @property
     def actions(self) -> Actions:
-        """The requests that Apollo accepts: to drive, slow or stop."""
+        """The actions that are possible: to drive, slow or stop."""
         slower = {} if self.slow is None else {CAP: number(0.0, unit="km/h")}
         cut = () if self.cut is None else (ActionSpec("cut"),)
         return Actions(ActionSpec("drive", slower), ActionSpec("stop"), *cut)
 
     def sentence(self) -> str:
-        """The ways, for people."""
+        """A description of the means, for people."""
         slow = self.slow or "nothing (it escalates to stop)"
         cut = f", cut by the {self.cut}" if self.cut else ""
         return f"stop by the {self.stop}, slow by {slow}{cut}"
 
 
 def probe(bus: Bus, messages: Messages, *, guardian: bool = False) -> Paths:
-    """The routes that are open now.
+    """Finds the means that are available now.
 
     Args:
-        bus: Asked for its services.
-        messages: Apollo 8 and earlier have no services to command it.
+        bus: The connection to Apollo, which lists the services.
+        messages: The message classes; Apollo 8 and earlier have no command services.
         guardian: Whether a cut may go to Apollo's guardian, which must be enabled.
     """
     offered = bus.services() if messages.edition == 9 else frozenset()
@@ -157,11 +157,12 @@ def probe(bus: Bus, messages: Messages, *, guardian: bool = False) -> Paths:
 
 
 class Caller:
-    """Calls one service, in a thread of its own; only the newest request waits.
+    """Calls a service in its own thread; only the newest request is queued.
 
     Args:
-        client: Its calls block, and answer None when the service is gone.
-        inline: Calls at once instead, for tests and simulated time.
+        client: The client, whose calls block and return None if the service is gone.
+        inline: Whether to call in the caller's thread instead, for tests and simulated
+            time.
     """
 
     def __init__(self, client: Client, name: str, *, inline: bool = False) -> None:
@@ -187,7 +188,7 @@ class Caller:
             self._wake.set()
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """Makes the waiting calls, then ends; a call that hangs is abandoned."""
+        """Makes the queued call and ends the thread; a call that hangs is abandoned."""
         self._ending = True
         self._wake.set()
         if not self._inline:
@@ -204,7 +205,7 @@ class Caller:
         if request is None:
             return
         try:
-            # What it says is not worth more than that it says something.
+            # Only whether there is a reply matters, not its content.
             answered = self._client.send_request(request) is not None
         except Exception:
             answered = False
@@ -219,12 +220,12 @@ class Commander:
     """Repeats commands until Apollo obeys.
 
     Args:
-        bus: The way to Apollo.
-        messages: The classes of its edition.
-        inbox: Shows Apollo's clock.
-        paths: The ways to take.
-        clock: Seconds that never go back.
-        inline: Calls services at once, not by threads.
+        bus: The connection to Apollo.
+        messages: The message classes of the edition.
+        inbox: Provides Apollo's time.
+        paths: The available means.
+        clock: A monotonic clock in seconds.
+        inline: Whether to call services in the caller's thread.
     """
 
     def __init__(
@@ -279,25 +280,25 @@ class Commander:
         self._callers[service.name] = Caller(client, name, inline=self._inline)
 
     def want(self, action: Action | None) -> None:
-        """Sets the command from now on, as far as the available ways allow it."""
+        """Sets the command from now on, as far as the available means allow it."""
         self.paths.actions.check(action)
         with self._lock:
             self._wanted = action
             self._work()
 
     def resume(self) -> None:
-        """Lifts a stop that another program or an earlier guard asked for."""
+        """Lifts a stop that another program or an earlier guard has requested."""
         with self._lock:
             self._wanted = None
             self._stop_is = "wanted"
             self._work()
 
     def answers(self) -> dict[str, tuple[int, int]]:
-        """How often each service answered, and how often it did not."""
+        """The numbers of answered and unanswered calls of each service."""
         return {n: (c.answers, c.silences) for n, c in self._callers.items()}
 
     def close(self) -> None:
-        """Ends the threads; commands stay in force."""
+        """Ends the threads; commands remain in force."""
         for caller in self._callers.values():
             caller.close()
 
@@ -332,7 +333,7 @@ class Commander:
             self._sent_s = now_s
 
     def _unheard(self) -> bool:
-        """Whether the service that slows left its last request unanswered."""
+        """Whether the last request to the slowing service was unanswered."""
         slows = (channels.SPEED_SERVICE.name, channels.LANE_FOLLOW_SERVICE.name)
         return any(c.unanswered for n, c in self._callers.items() if n in slows)
 
@@ -359,12 +360,12 @@ class Commander:
         self._releases -= heard
 
     def _slow(self, cap_kmh: float | None) -> bool:
-        """Asks for a speed, or for the old one; returns whether it could be sent."""
+        """Requests a speed cap, or restores the speed; returns whether it was sent."""
         if self.paths.slow == "speed service":
             if cap_kmh is None:
                 asked: dict[str, Any] = {"is_restore_target_speed": True}
             else:
-                # The factor would multiply what was asked for last.
+                # The factor would multiply the last requested speed.
                 asked = {"target_speed": cap_kmh / 3.6}
             self._call(channels.SPEED_SERVICE, **asked)
             return True
@@ -373,7 +374,7 @@ class Commander:
         return True
 
     def _follow(self, cap_kmh: float | None) -> bool:
-        """Asks for the current route at another speed."""
+        """Requests the current route at another speed."""
         route = self.telemetry.route
         if route is None:
             return False
@@ -387,10 +388,10 @@ class Commander:
         self._call(channels.LANE_FOLLOW_SERVICE, end_pose=end, **extra)
         return True
 
-    # -- saying it --------------------------------------------------------------------
+    # -- sending --------------------------------------------------------------------
 
     def _say(self, writer: Writer, channel: Channel, **content: Any) -> bool:
-        """Sends a message; false if it is known that it cannot arrive."""
+        """Sends a message; returns False if it certainly cannot arrive."""
         message = self._messages[channel.type](**content)
         self._head(message)
         self._count(channel.name)
@@ -407,7 +408,7 @@ class Commander:
         self.sent[name] = self.sent.get(name, 0) + 1
 
     def _now_s(self) -> float:
-        """Apollo's clock: requests that look late are dropped silently."""
+        """Apollo's time, because requests with old timestamps are silently dropped."""
         known_s = self._inbox.apollo_time_s()
         return time.time() if known_s is None else known_s
 

@@ -1,15 +1,15 @@
-"""For Apollo's container: a node that asks an outside guard, and stops the car.
+"""A node for Apollo's container, which asks a guard outside and stops the car.
 
 Copy this file and `plugins/remote/client.py` (as `client.py`) into the container. They
-need Python 3.6, Apollo's own cyber_py3 and messages, and nothing of Forewarn:
+need only Python 3.6 or later and Apollo's own cyber_py3 and messages, not Forewarn:
 
     source /apollo/cyber/setup.bash
     python3 container.py HOST:PORT TOKEN_FILE
 
-where a guard listens outside: `forewarn guard --socket HOST:PORT --token-file …`. The
-signals are those that need no map, so the model must be one over these. The client in
-the container holds the lease: when the guard or the network is lost, planning's pad
-stops the car. Release follows when the guard lets it proceed again.
+where a guard listens outside: `forewarn guard --socket HOST:PORT --token-file …`. Only
+signals that need no map are sent, so the model must use only these. The client in the
+container holds the lease: if the guard or the network is lost, planning's pad stops the
+car. The car is released when the guard lets it proceed again.
 """
 
 import math
@@ -36,8 +36,8 @@ Signals = Dict[str, Any]
 
 
 class Newest(object):
-    """The newest message of each input, and when it came. Nothing else happens here,
-    because cyber swallows exceptions in callbacks.
+    """The newest message of each input, with its arrival time. The callbacks do nothing
+    else, because cyber swallows their exceptions.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,7 +45,7 @@ class Newest(object):
         self._came: Dict[str, Tuple[float, Any]] = {}
 
     def keep(self, message: Any, name: str) -> None:
-        """A reader's callback."""
+        """Stores a message; the callback of readers."""
         self._came[name] = (self._clock(), message)
 
     def message(self, name: str) -> Optional[Any]:
@@ -54,13 +54,13 @@ class Newest(object):
         return None if came is None else came[1]
 
     def age_s(self, name: str) -> Optional[float]:
-        """The time since it arrived."""
+        """The time since the message of an input arrived."""
         came = self._came.get(name)
         return None if came is None else self._clock() - came[0]
 
 
 def signals(newest: Newest) -> Signals:
-    """The known values; unknown ones, and ones that are not numbers, are left out."""
+    """The signals; unknown values, and those that are not numbers, are omitted."""
     found: Signals = {}
     chassis, located = newest.message("chassis"), newest.message("localization")
     for name in ("localization", "chassis", "lights"):
@@ -96,12 +96,12 @@ def _number(found: Signals, name: str, value: float) -> None:
 
 
 class Pad(object):
-    """Planning's pad: latched, and each message needs a header of its own.
+    """Writes to planning's pad, which is latched; each message needs a new header.
 
     Args:
         write: Publishes a message on `/apollo/planning/pad`.
-        message_type: Apollo's `PadMessage` of planning.
-        now_s: Apollo's clock.
+        message_type: Apollo's class `PadMessage` for planning.
+        now_s: Returns Apollo's time.
     """
 
     def __init__(
@@ -148,14 +148,14 @@ def run(
     going: Callable[[], bool],
     wait: Callable[[float], Any] = time.sleep,
 ) -> None:
-    """Asks the guard in each period, and carries out its decision.
+    """Asks the guard in each period and carries out its decision.
 
     Args:
-        guard: The client; it never raises.
-        newest: What came.
+        guard: The client of the guard; it never raises.
+        newest: The newest messages.
         pad: Stops the car.
-        going: Whether to go on.
-        wait: Waits for a while; cyber's `Rate` does not, at 1 Hz and more.
+        going: Returns whether to continue.
+        wait: Waits for some seconds; cyber's `Rate` does not wait at 1 Hz and above.
     """
     began_s, sequence = time.monotonic(), 0
     while going():
@@ -205,7 +205,7 @@ def _cyber() -> Any:
 
 
 def _types() -> List[Any]:
-    """Apollo's generated classes; before Apollo 8 they were in another module."""
+    """Imports Apollo's generated classes, whose module changed in Apollo 8."""
     places = (
         ("localization_msgs.localization", "localization.proto.localization",
          "LocalizationEstimate"),

@@ -1,8 +1,8 @@
 """The frames of cyber_bridge, Apollo's own TCP protocol.
 
-Numbers are little endian. A frame is an operation, one byte, and its parts, each after
-its length, four bytes. Nothing is acknowledged; the connection ends at an operation
-that is unknown.
+Numbers are little endian. A frame consists of an operation (one byte) and its parts,
+each preceded by its length (four bytes). Nothing is acknowledged; an unknown operation
+ends the connection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from forewarn.abstractions.errors import InvalidInput
 
 LIMIT = 64 << 20
-"""The longest frame in bytes; Apollo's planning with its debug part has several MB."""
+"""Maximum size of a frame in bytes; a planning message with debug data has several MB.
+"""
 
 _NAME_LIMIT = 4096
 _FILES_LIMIT = 4096
@@ -23,7 +24,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Descriptors of messages, imported ones first."""
+    """Registers descriptors of messages, imported ones first."""
 
     files: tuple[bytes, ...]
 
@@ -38,7 +39,7 @@ class AddReader:
 
 @dataclass(frozen=True, slots=True)
 class AddWriter:
-    """Announces a channel to publish on; ignored while the type is not registered."""
+    """Announces a channel for publishing; ignored unless the type is registered."""
 
     channel: str
     type: str
@@ -46,7 +47,7 @@ class AddWriter:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """A message, in either direction."""
+    """Publishes a message; used in both directions."""
 
     channel: str
     message: bytes
@@ -56,11 +57,11 @@ Frame = Register | AddReader | AddWriter | Publish
 
 
 class BrokenStream(InvalidInput):
-    """Bytes that are not a frame; nothing after them can be trusted."""
+    """The data is not a frame, so nothing after it can be trusted."""
 
 
 def encode(frame: Frame) -> bytes:
-    """A frame as it travels."""
+    """Encodes a frame as bytes."""
     match frame:
         case Register(files):
             head = bytes([_REGISTER]) + _LENGTH.pack(len(files))
@@ -90,10 +91,10 @@ class Reassembly:
         self._needs = 1
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are whole now, in their order.
+        """Adds data; returns the frames that are now complete, in order.
 
         Raises:
-            BrokenStream: The bytes are not frames; the connection must be closed.
+            BrokenStream: The data is not a frame; the connection must be closed.
         """
         self._data += data
         frames: list[Frame] = []
@@ -128,7 +129,7 @@ class Reassembly:
         raise BrokenStream(f"{operation} is not a known operation")
 
     def _take(self, count: int) -> None:
-        """Advances by this many bytes, all of which must be present."""
+        """Advances by this many bytes if they have arrived."""
         self._at += count
         if self._at > len(self._data):
             raise _Incomplete
@@ -157,6 +158,6 @@ class Reassembly:
 
 
 class _Incomplete(Exception):
-    """The rest of the frame has not arrived yet; `_at` is the position that it must
-    reach.
+    """The rest of a frame has not yet arrived; `_at` is the position that must be
+    reached.
     """

@@ -1,4 +1,4 @@
-"""Steps the stand-in and its observer in turn, so that neither waits or is late."""
+"""Steps the stand-in and the world in turn, so that neither waits or is late."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AGAIN_S = 0.05
 
 
 class LockstepWorld(ApolloWorld):
-    """Apollo as the stand-in plays it, on simulated time; use `LockstepWorld.of`."""
+    """The stand-in for Apollo as a world, in simulated time; use `LockstepWorld.of`."""
 
     _stand_in: StandIn
     _pace: float
@@ -44,14 +44,15 @@ class LockstepWorld(ApolloWorld):
         pace: float = 0.0,
         **settings: Any,
     ) -> Self:
-        """A world that watches a stand-in over a bus and steps it.
+        """Makes a world that steps a stand-in and watches it over a bus.
 
         Args:
-            stand_in: Whom it watches.
-            bus: How it receives messages.
+            stand_in: The stand-in.
+            bus: The bus on which the stand-in's messages arrive.
             road_map: The scenario's map.
-            pace: The clock's speed relative to real time; 0: as fast as possible.
-            settings: More for `ApolloWorld.on`.
+            pace: The speed of the clock relative to real time; 0 for as fast as
+                possible.
+            settings: Other arguments of `ApolloWorld.on`.
         """
         world = cls.on(bus, road_map=road_map, clock=lambda: stand_in.now_s, **settings)
         world._stand_in, world._pace = stand_in, pace
@@ -63,7 +64,7 @@ class LockstepWorld(ApolloWorld):
         self._senses.resize(Body.of(*self._stand_in.drive.size))
         begun_s = self._stand_in.now_s
         until_s = time.monotonic() + _PATIENCE_S
-        # What was said before anybody listened was not heard.
+        # Messages sent before the readers existed are lost, so repeat them.
         while not self._inbox.wait(lambda: self._heard(begun_s), _AGAIN_S):
             if time.monotonic() > until_s:
                 break
@@ -85,7 +86,7 @@ class LockstepWorld(ApolloWorld):
 
 
 def example_world() -> LockstepWorld:
-    """Apollo at a busy crossing, as a node beside it sees it."""
+    """A stand-in for Apollo at a busy crossing, watched by a node."""
     cyber = FakeCyber()
     traffic: Any = make_world("sumo", SumoWorld.example().settings)
     played = StandIn(cyber, messages(9), traffic, SumoDriver())
@@ -98,7 +99,7 @@ def example_world() -> LockstepWorld:
 
 
 def draw_map(name: str) -> Any:
-    """The map of that name, or of a `.net.xml`, as an `apollo.hdmap.Map`."""
+    """Converts a shipped map or a `.net.xml` to an `apollo.hdmap.Map`."""
     owner = object()
     sumo = wire.connect(owner, ["--net-file", str(find_map(name))], "")
     try:

@@ -1,4 +1,4 @@
-"""Apollo's map, read from base_map.bin or .txt, in the form that the senses use."""
+"""Apollo's map, read from base_map.bin or .txt, in the form that the senses read."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Lane:
     """A lane from its start to its successors.
 
     Args:
-        name: Its id in the map.
-        shape: Its middle.
-        length_m: Along the middle.
-        width_m: On average.
-        limit_mps: The speed limit; 0 if none is given.
-        turn: Where it leads.
-        junction: The junction that it lies in; empty outside of junctions.
-        driving: Whether it is for cars.
-        before: The lanes that lead to it.
-        after: The lanes that it leads to.
-        left: The lane to its left in the same direction, if there is one.
-        right: The lane to its right.
-        lights: The traffic lights that govern it.
-        stops: Whether a sign demands stopping before it.
-        yields: Whether a sign demands giving way before it.
+        name: The id in the map.
+        shape: The centre line.
+        length_m: The length along the centre line.
+        width_m: The mean width.
+        limit_mps: The speed limit in m/s; 0 if there is none.
+        turn: The direction of the turn.
+        junction: The junction that contains the lane; empty outside junctions.
+        driving: Whether the lane is for cars.
+        before: The predecessors.
+        after: The successors.
+        left: The adjacent lane to the left in the same direction, if any.
+        right: The adjacent lane to the right in the same direction, if any.
+        lights: The traffic lights that govern the lane.
+        stops: Whether a stop sign is before the lane.
+        yields: Whether a yield sign is before the lane.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Crosswalk:
-    """A crosswalk: its middle line and its width."""
+    """A crosswalk: its centre line and its width."""
 
     name: str
     junction: str
@@ -76,7 +76,7 @@ class Crosswalk:
 
 
 class LanePoint(NamedTuple):
-    """A position on a lane: how far along, how far to the left, and the heading."""
+    """A position on a lane: the distances along and to the left, and the heading."""
 
     lane: str
     along_m: float
@@ -85,7 +85,7 @@ class LanePoint(NamedTuple):
 
 
 class RoadMap:
-    """The lanes and crosswalks of a map, and which of them are near a point."""
+    """The lanes and crosswalks of a map; finds those near a point."""
 
     def __init__(
         self, lanes: Mapping[str, Lane], crosswalks: Mapping[str, Crosswalk]
@@ -101,7 +101,7 @@ class RoadMap:
                         self._cells.setdefault(cell, []).append(segment)
 
     def near(self, x: float, y: float) -> list[tuple[float, LanePoint]]:
-        """The nearest place on each lane within 4 m of a point, and how far off."""
+        """The nearest position on each lane within 4 m of a point, and its distance."""
         best: dict[str, tuple[float, LanePoint]] = {}
         cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
         for segment in self._cells.get(cell, ()):
@@ -112,7 +112,7 @@ class RoadMap:
         return [found for found in best.values() if found[0] < 4.0]
 
     def on(self, lane: str, x: float, y: float) -> LanePoint:
-        """The nearest place on a lane."""
+        """The nearest position on a lane."""
         return min(s.place(x, y) for s in self._segments[lane])[1]
 
 
@@ -145,7 +145,8 @@ class _Segment(NamedTuple):
         high_y = math.floor((max(self.ay, by) + reach) / _CELL_M)
         for i in range(low_x, high_x + 1):
             for j in range(low_y, high_y + 1):
-                # A long segment across many cells is near few of them.
+                # A long segment's bounding box has many cells, few of which are near
+                # it.
                 mx, my = (i + 0.5) * _CELL_M, (j + 0.5) * _CELL_M
                 if self.place(mx, my)[0] <= reach + _CELL_M:
                     yield i, j
@@ -170,7 +171,7 @@ def _segments(lane: Lane) -> Iterator[_Segment]:
 
 
 def load_map(path: Path) -> RoadMap:
-    """A map from its file, or from the folder that Apollo keeps it in."""
+    """Loads a map from its file, or from Apollo's folder of the map."""
     found = path
     if path.is_dir():
         inside = [path / name for name in FILES if (path / name).is_file()]
@@ -204,7 +205,7 @@ def _parsed(path: Path) -> Any:
 
 
 def read_map(message: Any, source: str = "") -> RoadMap:
-    """The map that an `apollo.hdmap.Map` holds, of any generated class."""
+    """Converts an `apollo.hdmap.Map` of any generated class."""
     governs = _Overlaps(message)
     junctions = {j.id.id: _polygon(j.polygon) for j in message.junction}
     lanes = {}
@@ -256,7 +257,7 @@ def _lane(
     length = each.length if 0.0 < each.length < _LONGEST_M else drawn
     junction = each.junction_id.id
     if not junction and name in governs.junctions:
-        # A lane that reaches into a junction lies in it where its middle does.
+        # A lane that overlaps a junction is inside it if its midpoint is.
         over = governs.junctions[name]
         outline = junctions.get(over, ())
         junction = over if not outline or inside(_middle(shape), outline) else ""
@@ -307,7 +308,7 @@ def _middle(shape: Sequence[Point]) -> Point:
 
 
 def _crosswalk(each: Any, junctions: Mapping[str, Sequence[Point]]) -> Crosswalk | None:
-    """A crosswalk's middle line: people walk from one short end to the other."""
+    """A crosswalk with its centre line, which runs between the two short sides."""
     corners = _polygon(each.polygon)
     if len(corners) < 3:
         return None
@@ -343,7 +344,7 @@ def _away(point: Point, outline: Sequence[Point]) -> float:
 
 
 def inside(point: Point, outline: Sequence[Point]) -> bool:
-    """Whether a point lies in a polygon."""
+    """Whether a point is inside a polygon."""
     x, y = point
     found = False
     for (ax, ay), (bx, by) in zip(outline, (*outline[1:], outline[0]), strict=True):
@@ -353,11 +354,11 @@ def inside(point: Point, outline: Sequence[Point]) -> bool:
 
 
 _DEEPEST = 8
-"""So many lanes one after another may a way through a junction have."""
+"""Maximum number of consecutive lanes of a path through a junction."""
 
 
 class Network(Junctions[str, Movement]):
-    """The lanes of a map by the names that the senses use; a `Net` for `Roads`.
+    """The lanes of a map under the senses' names; a `Net` for `Roads`.
 
     Args:
         road_map: The map.
@@ -403,7 +404,7 @@ class Network(Junctions[str, Movement]):
         self.edge_of[name] = edge
 
     def _beside(self, lane: Lane) -> Iterator[Lane]:
-        """The neighbouring lanes in the same direction, from the right."""
+        """The adjacent lanes in the same direction, from right to left."""
         seen = {lane.name}
         while (right := self._free(lane.right)) and right.name not in seen:
             lane = right
@@ -416,7 +417,7 @@ class Network(Junctions[str, Movement]):
             following = self._free(following.left)
 
     def _free(self, name: str) -> Lane | None:
-        """A neighbouring lane of the same road that has no name yet, if any."""
+        """An adjacent lane of the same road that has no name yet, or None."""
         lane = self.map.lanes.get(name)
         fits = lane is not None and lane.driving and not lane.junction
         return lane if fits and name not in self.name_of else None
@@ -430,16 +431,16 @@ class Network(Junctions[str, Movement]):
             count[junction] = number + 1
             self.crosswalks[f":{junction}_c{number}_0"] = walk.name
 
-    # -- ways through junctions -------------------------------------------------------
+    # -- paths through junctions -------------------------------------------------------
 
     def after(self, lane: Lane) -> Iterator[Lane]:
-        """The lanes for cars that one leads to."""
+        """The successors of a lane that are for cars."""
         for name in lane.after:
             if name in self.name_of:
                 yield self.map.lanes[name]
 
     def _exit(self, lane: Lane) -> str:
-        """The lane behind the junction that one inside it leads to; or none."""
+        """The lane after the junction that an inner lane leads to; empty if none."""
         for _ in range(_DEEPEST):
             if not lane.junction:
                 return self.name_of[lane.name]
@@ -472,7 +473,7 @@ class Network(Junctions[str, Movement]):
 
     @cached_property
     def governs(self) -> dict[str, tuple[str, ...]]:
-        """The lights of Apollo's map that govern each way into a junction."""
+        """The lights of Apollo's map that govern each path into a junction."""
         found: dict[str, tuple[str, ...]] = {}
         for movement in self.movements:
             names = self.lane_of[movement.via].lights
@@ -481,7 +482,8 @@ class Network(Junctions[str, Movement]):
                 found[movement.via] = names
         return found
 
-    # -- what roads are made of -------------------------------------------------------
+    # -- the interface for `Roads`
+    # -------------------------------------------------------
 
     def lanes(self) -> Iterator[RoadLane]:
         for name, lane in self.lane_of.items():
@@ -501,7 +503,7 @@ class Network(Junctions[str, Movement]):
             )  # fmt: skip
 
     def _node(self, junction: str) -> str:
-        """A junction's name; crosswalks may be outside of any."""
+        """The name for a junction; crosswalks may be outside junctions."""
         return f":{self._junction_names.get(junction, 'none')}"
 
     def _links(self, lane: Lane) -> Iterator[Link]:

@@ -1,4 +1,4 @@
-"""Apollo's .record files: read, written, and converted to signals."""
+"""Reads and writes Apollo's .record files, and converts them to signals."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _HEADER_BYTES = 2048
 _SIZE_FIELD = 12
 _HEADER, _CHUNK_HEADER, _CHUNK_BODY, _INDEX, _CHANNEL = range(5)
 _LONGEST = 256 << 20
-"""The longest single message or channel description that is read."""
+"""Maximum size in bytes of a message or channel description."""
 
 _NAME_LIMIT = 4096
 
 
 class Recorded(NamedTuple):
-    """One message: its channel, when it was recorded, and its bytes."""
+    """A message: its channel, time of recording, and bytes."""
 
     channel: str
     time_ns: int
@@ -36,20 +36,20 @@ class Recorded(NamedTuple):
 
 
 class CutRecord(InvalidTrace):
-    """A record that ends in the middle of a section."""
+    """The record ends in the middle of a section."""
 
 
 def read_record(
     path: Path, channels: Collection[str] | None = None
 ) -> Iterator[Recorded]:
-    """The messages of a record, in the order in which they were written.
+    """The messages of a record, in the order of writing.
 
     Args:
         path: The file.
-        channels: The requested channels; None means all.
+        channels: The channels to read; None for all.
 
     Raises:
-        InvalidTrace: It is not a record, or it is damaged.
+        InvalidTrace: The file is not a record, or it is damaged.
     """
     for kind, size, file in _sections(path):
         if kind == _CHUNK_BODY:
@@ -66,7 +66,7 @@ def record_channels(path: Path) -> dict[str, str]:
                 fields = dict(_fields(reading, size, wanted=(1, 2)))
                 found[_name(fields.get(1), reading)] = _name(fields.get(2), reading)
     except CutRecord:
-        pass  # what was begun is there
+        pass  # keep what was read before the end
     return found
 
 
@@ -88,7 +88,7 @@ def write_record(path: Path, said: Iterable[tuple[str, Any, int]]) -> int:
 
 
 def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
-    """Each section's kind and size; the file is then positioned at its beginning."""
+    """Each section's kind and size, with the file positioned at its beginning."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -123,13 +123,13 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
 
 
 def _whole_size(reading: _Reading) -> int:
-    """How long the record is, as its header says; 0 if its writer was killed."""
+    """The record's length according to its header; 0 if the writer was killed."""
     sizes = [v for f, v in _fields(reading, reading.left, ()) if f == _SIZE_FIELD]
     return sizes[-1] if sizes and isinstance(sizes[-1], int) else 0
 
 
 class _Reading:
-    """A section of a file that is read from its beginning to its end."""
+    """Reads a section of a file sequentially."""
 
     def __init__(self, file: BinaryIO, size: int, path: Path) -> None:
         self._file, self.left, self._path = file, size, path
@@ -154,7 +154,7 @@ class _Reading:
         self.left -= count
 
     def number(self) -> int:
-        """A protobuf varint: seven bits per byte."""
+        """Reads a protobuf varint."""
         value = 0
         for shift in range(0, 70, 7):
             byte = self.bytes(1)[0]
@@ -167,7 +167,7 @@ class _Reading:
 def _messages(
     reading: _Reading, channels: Collection[str] | None
 ) -> Iterator[Recorded]:
-    """The messages of a chunk's body: its field 1, again and again."""
+    """The messages of a chunk's body, which is a repeated field 1."""
     while reading.left > 0:
         tag = reading.number()
         if tag != (1 << 3 | 2):
@@ -195,7 +195,7 @@ def _fields(
     wanted: Collection[int],
     channels: Collection[str] | None = None,
 ) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of one protobuf message; for unwanted channels only the first."""
+    """The fields of a protobuf message; only the first one for unwanted channels."""
     end = reading.left - size
     while reading.left > end:
         tag = reading.number()
@@ -235,17 +235,17 @@ _NEARLY = 0.9
 
 
 class RecordedDrive:
-    """The frames of one record. Only the newest message of each input is decoded.
+    """The frames of a record. Only the newest message of each input is decoded.
 
     `provides` lists the signals that its channels allow; `faults` counts frames with
     impossible values in their messages, and `fault` describes the last one.
 
     Args:
         path: The `.record` file.
-        messages: The classes of its edition.
-        road_map: Apollo's map; without it there are only the car's own signals.
-        body: The car's.
-        told: Values that no channel sends, by signal.
+        messages: The message classes of the edition.
+        road_map: Apollo's map; without one there are only the car's own signals.
+        body: The car's size.
+        told: The values of signals that no channel sends, by signal.
         period_s: The time between frames.
     """
 
@@ -285,7 +285,7 @@ class RecordedDrive:
     def frames(self) -> Iterator[Frame]:
         """The frames, each at the first localization message of its period.
 
-        Messages recorded at that exact moment belong to it, in any order.
+        Messages recorded at exactly that time belong to the frame, in any order.
         """
         newest = _Newest(self._messages, self.channels, str(self._path))
         names = {channel.name: name for name, channel in self.channels.items()}
@@ -327,7 +327,7 @@ class RecordedDrive:
         return Frame(round(now_s - begun_s, 6), sequence, values)
 
     def steady(self) -> tuple[str, ...]:
-        """The signals that nearly every frame carries once every input has come."""
+        """The signals in nearly every frame after every input has arrived."""
         known: Counter[str] = Counter()
         count = 0
         ages = {f"{name}_age" for name in self.channels if name in INPUTS}
@@ -349,7 +349,7 @@ class RecordedDrive:
 
 
 class _Newest:
-    """The newest message of each input, decoded when it is asked for."""
+    """The newest message of each input, decoded on demand."""
 
     def __init__(
         self, messages: Messages, channels: Mapping[str, Channel], source: str
@@ -370,7 +370,7 @@ class _Newest:
         return {name: self._message(name) for name in self._said}
 
     def time_s(self, name: str) -> float:
-        """The time when it was made or, if that is unknown, when it was recorded."""
+        """The time when a message was made or, if unknown, recorded."""
         stamped = stamp(self._message(name))
         return self._said[name].time_ns / 1e9 if stamped is None else stamped
 

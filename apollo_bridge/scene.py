@@ -22,9 +22,9 @@ from forewarn.plugins.driving.scene import (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """How far the body reaches from the middle of the rear axle.
+    """The extent of the car's body from the middle of the rear axle.
 
-    The defaults are those of the car that Apollo is configured for.
+    The defaults are those of Apollo's default car.
     """
 
     front_m: float = 3.89
@@ -33,12 +33,12 @@ class Body:
 
     @property
     def length_m(self) -> float:
-        """From bumper to bumper."""
+        """The length from bumper to bumper."""
         return self.front_m + self.back_m
 
     @classmethod
     def of(cls, length_m: float, width_m: float) -> Body:
-        """A body of that size with the default's rear overhang."""
+        """A body of a given size with the default rear overhang."""
         back_m = cls().back_m
         return cls(length_m - back_m, back_m, width_m)
 
@@ -46,18 +46,18 @@ class Body:
 EGO = "ego"
 
 COLOURS = {1: Colour.RED, 2: Colour.YELLOW, 3: Colour.GREEN, 4: Colour.OFF}
-"""What Apollo's perception calls the colours of lights."""
+"""The colours of lights by their numbers in Apollo's perception."""
 TURN_SIGNALS = (
     TurnSignal.OFF, TurnSignal.LEFT, TurnSignal.RIGHT, TurnSignal.HAZARD
 )  # fmt: skip
-"""In the order in which Apollo's chassis numbers them."""
+"""The turn signals by their numbers in Apollo's chassis."""
 
 _MOVABLE, _PEDESTRIAN, _BICYCLE, _VEHICLE = 1, 3, 4, 5
-_ASIDE_M = 0.7  # so far beside a lane one still drives on it
+_ASIDE_M = 0.7  # a vehicle this far outside a lane still counts as on it
 _COURSE = math.radians(60.0)
 _PREFERS_M = 0.5
 _FIRST_STEPS = (2, 4, 6)
-_LATERAL = 0.3  # m/s; less is how anyone keeps to a lane
+_LATERAL = 0.3  # m/s; less is normal lane keeping
 _ROUTE_HOLDS_S = 1.0
 
 
@@ -69,12 +69,12 @@ class Anywhere:
 
 
 class ApolloScene(Scene):
-    """All road users at one moment, with their past paths.
+    """All road users at one moment.
 
     Args:
-        network: The map's lanes, by the names that they have in `roads`.
+        network: The map's lanes, by their names in `roads`.
         roads: The roads.
-        body: The ego's.
+        body: The ego's body.
     """
 
     def __init__(self, network: Network, roads: Roads, body: Body) -> None:
@@ -89,10 +89,11 @@ class ApolloScene(Scene):
         self._lights: dict[str, Any] = {}
         self._before: tuple[Point, str] = (0.0, 0.0), ""
 
-    # -- what the senses ask ----------------------------------------------------------
+    # -- the interface for the senses
+    # ----------------------------------------------------------
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """A road user's predicted path, updated while it drives."""
+        """The edges on a road user's predicted path, updated as it drives."""
         known = self._taken.get(vehicle.name)
         if known and known[0] == vehicle.lane:
             if self.time_s - known[1] < _ROUTE_HOLDS_S:
@@ -104,7 +105,7 @@ class ApolloScene(Scene):
         return edges
 
     def next_crosswalk(self, person: Mover) -> str:
-        """The crosswalk that a road user is predicted to reach."""
+        """The crosswalk that a road user is predicted to reach; empty if none."""
         for point in self.foretold(person.name):
             if found := self.crosswalks.at(*point):
                 return found
@@ -122,12 +123,12 @@ class ApolloScene(Scene):
         return age_s if math.isfinite(age_s) else 0.0
 
     def _light(self, name: LightName) -> Any:
-        """The perceived state of the light on a way; None if it is not perceived."""
+        """The perceived state of a light; None if it is not perceived."""
         governing = self.network.governs.get(name[0], ())
         seen = [self._lights[n] for n in governing if n in self._lights]
         return next((light for light in seen if light.color in COLOURS), None)
 
-    # -- what the messages say --------------------------------------------------------
+    # -- reading messages --------------------------------------------------------
 
     def see_ego(self, time_s: float, pose: Any, speed: float, chassis: Any) -> None:
         """Updates the ego's position and lights; its lane is empty off the map."""
@@ -150,10 +151,10 @@ class ApolloScene(Scene):
         ego.lamps = Lamps(bool(shown.low_beam), bool(shown.high_beam))
 
     def _drift(self, place: LanePoint, passed_s: float) -> None:
-        """The ego's lateral speed, from its previous position."""
+        """Computes the ego's lateral speed from its previous position."""
         point, lane = self._before
         if not lane or place.lane in self.network.map.lanes[lane].after:
-            return  # it drove on, and lanes need not be smooth there
+            return  # the ego is on the next lane, and lanes need not join smoothly
         was = self.network.map.on(place.lane, *point)
         aside = (place.left_m - was.left_m) / passed_s
         self.ego.lateral = aside if abs(aside) > _LATERAL else 0.0
@@ -232,7 +233,7 @@ class ApolloScene(Scene):
         )[1]
 
     def _led(self, place: LanePoint, way: Sequence[Point]) -> int:
-        """The number of a road user's next predicted points that lie on a lane."""
+        """How many of a road user's next predicted points are on a lane."""
         lanes = self.network.map.lanes
         onward = [place.lane]
         lane = lanes[place.lane]
@@ -250,7 +251,7 @@ class ApolloScene(Scene):
         return hits
 
     def edges_ahead(self, way: Sequence[Point]) -> Container[str]:
-        """The edges of a path; any edge, if the path does not leave its first."""
+        """The edges of a path; any edge if the path does not leave its first."""
         edges: dict[str, None] = {}
         lanes, network = self.network.map.lanes, self.network
         for a, b in zip(way, way[1:], strict=False):
@@ -276,7 +277,7 @@ def mover_of(obstacle: Any) -> Mover:
     """A road user from perception, positioned by its centre.
 
     Raises:
-        SignalFault: Their position, heading, speed or size is unknown.
+        SignalFault: The position, heading, speed or size is unknown.
     """
     at, velocity = obstacle.position, obstacle.velocity
     speed = math.hypot(velocity.x, velocity.y)

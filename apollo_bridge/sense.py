@@ -1,9 +1,9 @@
-"""Apollo's channels to signals: the known values and their age.
+"""Converts Apollo's channels to signals, including the age of each input.
 
-The signals mean the same as on SUMO: the same code computes them, here on a road built
-from the map, localization, perception and prediction. Values that Apollo measures
-itself are used directly. If an input never arrived, its signals are left out; its age
-is a signal. NaN never passes.
+The signals have the same meaning as in SUMO, because the same code computes them, from
+the map, localization, perception and prediction. Values that Apollo itself measures are
+used directly. The signals of an input that has never arrived are omitted; its age is a
+signal. NaN is rejected.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _MOST_M = 1000.0
 
 
 def mapless(body: Body, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The signals at one moment, from the inputs that arrived.
+    """The signals at one moment that need no map.
 
     Args:
-        body: The ego's.
+        body: The ego's body.
         inputs: The newest message of each input.
 
     Raises:
@@ -75,7 +75,7 @@ def mapless(body: Body, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def planned(planning: Any) -> dict[str, Any]:
-    """What planning reports about the drive."""
+    """The signals from planning."""
     task = planning.decision.main_decision.WhichOneof("task")
     return {
         "destination_reached": task == "mission_complete",
@@ -104,7 +104,7 @@ def _light(detection: Any) -> dict[str, Any]:
 
 
 def _ego(body: Body, pose: Any) -> Mover:
-    """The ego's body, positioned by its centre."""
+    """The ego, positioned by its centre."""
     middle = body.length_m / 2.0 - body.back_m
     return Mover(
         EGO, pose.position.x + middle * math.cos(pose.heading),
@@ -114,7 +114,7 @@ def _ego(body: Body, pose: Any) -> Mover:
 
 
 def _path(planning: Any, ego: Mover, body: Body) -> list[Point]:
-    """The path ahead from the front bumper on."""
+    """The planned path, starting at the front bumper."""
     cos, sin = math.cos(ego.heading), math.sin(ego.heading)
     front = ego.x + ego.length / 2.0 * cos, ego.y + ego.length / 2.0 * sin
     points = () if planning is None else planning.trajectory_point
@@ -156,7 +156,7 @@ def _others(ego: Mover, path: Sequence[Point], found: Any) -> dict[str, Any]:
 
 
 def _ahead(path: Sequence[Point], other: Mover, width: float) -> float | None:
-    """The position of a road user's rear along the path; None if not on it."""
+    """How far along the path a road user's nearest point is; None if off the path."""
     along = 0.0
     reach = (width + other.width) / 2.0
     for (ax, ay), (bx, by) in zip(path, path[1:], strict=False):
@@ -193,12 +193,12 @@ OWN = (
     "manual_control", "turn_signal", "horn_on", "high_beam_on", "low_beam_on",
     "warning_flash_on", "braking",
 )  # fmt: skip
-"""What the chassis and localization tell without a map."""
+"""The signals that chassis and localization provide without a map."""
 
 _UNTOLD = frozenset(
     {"fog_light_on", "special_location", "special_location_distance", "snapshot_age"}
 )
-"""What Apollo says nothing of."""
+"""The signals that Apollo does not provide."""
 
 _FROM: Mapping[str, frozenset[str]] = {
     "obstacles": frozenset(
@@ -219,7 +219,9 @@ _FORETOLD = frozenset(
     {"shortfall", "unanswered_age", "headway", "lead_acceleration", "giving_way_age",
      "jam_age", "priority_gap", "priority_arrival", "side_margin"}
 )  # fmt: skip
-"""What is worked out from others and from more: unsound where they are not known."""
+"""The signals derived from other road users and further signals; unsound if those are
+unknown.
+"""
 
 _GEARS = {0: "neutral", 1: "drive", 2: "reverse", 3: "parking", 4: "drive"}
 _AUTO = 1
@@ -231,12 +233,12 @@ def provided(
     inputs: Collection[str],
     surroundings: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    """The signals that frames carry, from these inputs and with this map.
+    """The signals in frames, given the inputs and the map.
 
     Args:
-        road_map: Without one, there are only signals of the car itself, of nearby road
-            users, and of the light that perception sees.
-        inputs: The inputs, among `INPUTS`, that are read.
+        road_map: The map; without one, there are only signals of the car itself, of
+            nearby road users, and of the perceived light.
+        inputs: The inputs, among `INPUTS`, that are available.
         surroundings: The given weather and time of day, by signal.
     """
     constant = set(Surroundings.model_fields) - set(surroundings)
@@ -249,17 +251,17 @@ def provided(
     for name, signals in _FROM.items():
         if name not in inputs:
             left_out |= signals
-    # The chassis may tell the time of day, and may not: then it is not promised.
+    # The chassis may lack the time of day, so that signal is not declared.
     known = [name for name in dict.fromkeys(names) if name not in left_out]
     return (*known, *(f"{name}_age" for name in INPUTS if name in inputs))
 
 
 class ApolloSenses:
-    """The ego's knowledge, updated frame by frame.
+    """Computes the ego's signals frame by frame.
 
     Args:
         road_map: Apollo's map.
-        body: The ego's.
+        body: The ego's body.
         surroundings: The given weather and time of day, by signal.
         period_s: The time between frames.
     """
@@ -281,7 +283,7 @@ class ApolloSenses:
         self.reset()
 
     def resize(self, body: Body) -> None:
-        """Sets another size for the ego, from the next episode on."""
+        """Sets the ego's body from the next episode on."""
         self._body = body
 
     def reset(self) -> None:
@@ -297,7 +299,7 @@ class ApolloSenses:
 
     @property
     def shown(self) -> SceneShown | None:
-        """The road and who is on it, for live views, if there is a map."""
+        """The scene for live views; None without a map."""
         if self._roads is None:
             return None
         return SceneShown(self._roads, self._scene)
@@ -308,12 +310,12 @@ class ApolloSenses:
     def values(self, time_s: float, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The signals at one moment; `fault` names the invalid message, if any.
 
-        Signals that depend on a faulty value are left out: one obstacle without a speed
-        makes all signals about others unknown, but none about the ego itself.
+        Signals that depend on an invalid value are omitted: an obstacle without a speed
+        makes all signals about other road users unknown, but none about the ego itself.
 
         Args:
-            time_s: The moment, by Apollo's clock.
-            inputs: The newest message of each input that came, and of `routing`.
+            time_s: The time by Apollo's clock.
+            inputs: The newest message of each input that has arrived, and of `routing`.
         """
         self.fault = ""
         pose, chassis = inputs.get("localization"), inputs.get("chassis")
@@ -329,7 +331,8 @@ class ApolloSenses:
             values = {}
         if self._looking is None or not values:
             return values | own
-        # What the car does not tell of itself is not worked out in its place.
+        # Own measurements that the car does not report are not replaced by computed
+        # ones.
         for name in self._left_out:
             values.pop(name, None)
         for name, signals in _FROM.items():
@@ -341,7 +344,7 @@ class ApolloSenses:
     def _around(
         self, time_s: float, speed: float, inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The ego's knowledge of the road, and of other road users if all are known."""
+        """The signals about the road and, if all are known, about other road users."""
         try:
             check_obstacles(inputs.get("obstacles"))
         except SignalFault as fault:
@@ -356,7 +359,7 @@ class ApolloSenses:
         return values
 
     def _own(self, pose: Any, chassis: Any) -> dict[str, Any]:
-        """The car's own measurements; unknown ones are left out."""
+        """The car's own measurements; unknown ones are omitted."""
         speed = abs(chassis.speed_mps)
         before, self._speed = self._speed, speed
         gains = _along(pose)
@@ -403,7 +406,7 @@ def _along(pose: Any) -> float | None:
 
 
 class _Looking:
-    """The senses of driving on Apollo's road."""
+    """The common driving senses on Apollo's map."""
 
     def __init__(
         self, scene: ApolloScene, surroundings: Surroundings, period_s: float
@@ -438,7 +441,7 @@ class _Looking:
             values["speed_limit"] = None
         return values
 
-    # -- the ego's way ----------------------------------------------------------------
+    # -- the ego's path ----------------------------------------------------------------
 
     def _edges_of(self, line: list[str]) -> Iterator[str]:
         network = self.scene.network
@@ -461,7 +464,7 @@ class _Looking:
             yield from self._straight_on(lane.name)
 
     def _straight_on(self, name: str) -> Iterator[str]:
-        """If the route is unknown, it goes straight on, as far as the senses look."""
+        """The edges straight ahead, as far as the senses look, for an unknown route."""
         network = self.scene.network
         lane, left_m = network.map.lanes[name], _WAY_M
         while left_m > 0.0:
@@ -476,7 +479,7 @@ class _Looking:
     # -- others -----------------------------------------------------------------------
 
     def _touches(self) -> bool:
-        """Whether the ego's body meets another's."""
+        """Whether the ego touches another road user."""
         scene = self.scene
         return any(
             touches(scene.ego, other, on_foot=on_foot)

@@ -1,4 +1,4 @@
-"""What is installed for Apollo: messages, records, and perhaps Apollo itself."""
+"""What is installed for Apollo: messages, records, and possibly Apollo itself."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from forewarn.plugins.support import Support, installed
 PROTOBUF = "protobuf"
 RECORDS = "cyber-record"
 PLACES = ("cyber.python.cyber_py3", "cyber_py3")
-"""Where Apollo's container has the module `cyber`, the newer place first."""
+"""The possible modules for `cyber` in Apollo's container, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApolloSupport(Support):
-    """The parts of Apollo that can be used on this machine.
+    """What can be used for Apollo on this machine.
 
     Args:
-        cyber: Where cyber_py3 was found; empty outside Apollo's container.
+        cyber: The module name of cyber_py3; empty outside Apollo's container.
     """
 
     cyber: str
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The report as JSON types."""
         return {
             "versions": dict(self.versions),
             "channels": self.versions[PROTOBUF] is not None,
@@ -37,8 +37,7 @@ class ApolloSupport(Support):
 
 
 def examine() -> ApolloSupport:
-    """Reports what is installed, without connecting to or importing anything of
-    Apollo's."""
+    """Reports what is installed, without importing Apollo or connecting to it."""
     here = installed("apollo", PROTOBUF, RECORDS)
     cyber = next((place for place in PLACES if _is_there(place)), "")
     missing = here.missing
@@ -51,7 +50,7 @@ def examine() -> ApolloSupport:
 
 
 def _is_there(place: str) -> bool:
-    """Whether a package is installed, found without importing its parents."""
+    """Whether a package is installed, checked without importing its parents."""
     top, *below = place.split(".")
     spec = find_spec(top)
     found = list(spec.submodule_search_locations or ()) if spec else []

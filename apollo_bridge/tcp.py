@@ -1,9 +1,9 @@
 """cyber_bridge over TCP, from outside Apollo's container.
 
-One thread does all network I/O; a writer only leaves a message in a tray, where a newer
-one on the same channel replaces it. What cannot be sent is dropped and counted, never
-sent late: a command from before a lost connection is stale. When messages come faster
-than they are read, the newest of each channel counts.
+One thread does all network I/O. A writer only puts a message in a tray, where a newer
+one on the same channel replaces it. Messages that cannot be sent are dropped and
+counted, never sent late, because a command from before a lost connection is stale. If
+messages arrive faster than they are read, only the newest of each channel is delivered.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ class TcpWriter:
         self._leave = leave
 
     def write(self, data: Any) -> bool:
-        """Queues a message; false if there is no connection."""
+        """Queues a message; returns False if there is no connection."""
         return self._leave(self.name, data.SerializeToString())
 
 
 class TcpBus:
-    """A connection to cyber_bridge, made again whenever it is lost.
+    """A connection to cyber_bridge that reconnects whenever it is lost.
 
     Args:
-        host: Where cyber_bridge runs.
-        port: Where it listens.
-        newest_only: Whether messages are skipped if newer ones have arrived. A recorder
-            needs all of them.
+        host: The host of cyber_bridge.
+        port: The port of cyber_bridge.
+        newest_only: Whether to skip messages if newer ones have arrived. A recorder
+            needs all messages.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class TcpBus:
         self._bell, self._ear = socket.socketpair()
         for end in (self._bell, self._ear):
             end.setblocking(False)
-        # Made now: later there may be no descriptor left, and the thread must go on.
+        # Created now, because later there may be no free file descriptor.
         self._pause = selectors.DefaultSelector()
         self._pause.register(self._ear, selectors.EVENT_READ)
         self._thread = threading.Thread(
@@ -102,7 +102,8 @@ class TcpBus:
         )
         self._thread.start()
 
-    # -- what a bus can do ------------------------------------------------------------
+    # -- the interface of a bus
+    # ------------------------------------------------------------
 
     def create_reader(
         self, name: str, data_type: Any, callback: Callback, args: Any = None
@@ -129,7 +130,7 @@ class TcpBus:
         )
 
     def services(self) -> frozenset[str]:
-        """None, because cyber_bridge supports channels only."""
+        """Empty, because cyber_bridge supports only channels."""
         return frozenset()
 
     def close(self) -> None:
@@ -157,7 +158,7 @@ class TcpBus:
             self._ring()
 
     def _ring(self) -> None:
-        # A bell that is rung already, or gone, need not ring.
+        # Ignored: the bell has already been rung, or is closed.
         with contextlib.suppress(OSError):
             self._bell.send(b"\0")
 
@@ -193,7 +194,7 @@ class TcpBus:
         return line
 
     def _rest(self) -> None:
-        """Waits before reconnecting; closing cuts the wait short."""
+        """Waits before reconnecting, unless the bus is closed."""
         if self._pause.select(RETRY_S):
             self._hush()
 
@@ -227,7 +228,7 @@ class TcpBus:
         self._send_rest(line)
 
     def _send_rest(self, line: socket.socket) -> None:
-        """The last message, such as a stop, is still sent when the bus is closed."""
+        """Sends the remaining messages, such as a stop, when the bus is closed."""
         line.settimeout(LAST_WORD_S)
         rest = self._sending
         self._sending = b""
@@ -241,7 +242,7 @@ class TcpBus:
                 self._sending = self._sending[sent:]
 
     def _waiting(self) -> bytes:
-        """Takes the waiting messages from the tray."""
+        """Takes the queued messages from the tray."""
         with self._lock:
             news = [encode(Publish(c, m)) for c, m in self._tray.items()]
             waiting = b"".join(self._said + news)
@@ -273,7 +274,7 @@ class TcpBus:
             message = reading.data_type.FromString(frame.message)
             reading.callback(message, *reading.extra)
         except Exception as error:
-            # Nobody above could use it, and the next message may be a good one.
+            # No caller could handle this, and the next message may be valid.
             self.health.lose(f"{frame.channel}: {type(error).__name__}: {error}")
 
 
@@ -284,7 +285,7 @@ def _introduced(channel: str, data_type: Any) -> bytes:
 
 
 def connect(address: str, *, newest_only: bool = True) -> Bus:
-    """The way to Apollo: `node`, inside its container, or `tcp://HOST:PORT`."""
+    """Connects to Apollo: `node` inside its container, or `tcp://HOST:PORT`."""
     if address == "node":
         return NodeBus()
     return TcpBus(*parse_address(address), newest_only=newest_only)

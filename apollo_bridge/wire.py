@@ -1,8 +1,8 @@
 """The connection to Apollo, and the newest messages from it.
 
-A bus has the methods of a node of cyber_py3: a node, a connection to cyber_bridge and a
-fake one serve alike. Readers' callbacks run on threads of the host, which swallows
-their exceptions, so ours only keep the newest message.
+A bus has the methods of a cyber_py3 node, so a node, a connection to cyber_bridge and a
+fake are interchangeable. Readers' callbacks run on the host's threads, which swallow
+exceptions, so ours only store the newest message.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ class Writer(Protocol):
     """Publishes on one channel."""
 
     def write(self, data: Any) -> object:
-        """Queues a message and returns at once; false if it is already lost."""
+        """Queues a message without blocking; returns False if it is already lost."""
 
 
 class Client(Protocol):
     """Calls one service."""
 
     def send_request(self, data: Any) -> Any:
-        """The reply; None if there is no service or its reply is empty. Blocks."""
+        """Sends a request and waits for the reply; returns None without a service or a
+        reply.
+        """
 
 
 @dataclass(slots=True)
@@ -41,12 +43,12 @@ class Health:
     """The state of a bus.
 
     Args:
-        connected: Whether it is connected now.
-        losses: How often a connection was lost, or carried something that was not a
-            message.
-        dropped: Messages to send that were replaced or could not be sent.
-        skipped: Messages that were skipped because newer ones had arrived.
-        problem: What went wrong last.
+        connected: Whether the bus is connected.
+        losses: How often a connection was lost or carried invalid data.
+        dropped: The number of outgoing messages that were replaced or could not be
+            sent.
+        skipped: The number of messages skipped because newer ones had arrived.
+        problem: The last problem.
     """
 
     connected: bool = False
@@ -56,32 +58,32 @@ class Health:
     problem: str = ""
 
     def lose(self, problem: object) -> None:
-        """Counts a loss."""
+        """Counts a lost connection."""
         self.losses += 1
         self.problem = str(problem)
 
 
 class Bus(Protocol):
-    """A way to Apollo's channels, and to its services where there is one."""
+    """A connection to Apollo's channels and, if possible, its services."""
 
     health: Health
 
     def create_reader(
         self, name: str, data_type: Any, callback: Callback, args: Any = None
     ) -> Any:
-        """Calls back with each message; None if the channel is read already."""
+        """Adds a reader; returns None if the channel already has one."""
 
     def create_writer(self, name: str, data_type: Any, qos_depth: int = 1) -> Writer:
-        """A function that publishes on a channel."""
+        """Makes a writer for a channel."""
 
     def create_client(self, name: str, request_type: Any, response_type: Any) -> Client:
-        """A function that calls a service; only for one that `services` lists."""
+        """Makes a client of a service that `services` lists."""
 
     def services(self) -> frozenset[str]:
-        """The services that can be called at this moment."""
+        """The services that can currently be called."""
 
     def close(self) -> None:
-        """Stops everything that it started; safe to call twice."""
+        """Stops everything that the bus has started; safe to call twice."""
 
 
 class NoCyber(ForewarnError):
@@ -94,14 +96,15 @@ def find_cyber() -> Any:
     """The module `cyber` of cyber_py3.
 
     Raises:
-        NoCyber: It is not here.
+        NoCyber: The module is not installed.
     """
     why = "it is not installed"
     for place in PLACES:
         try:
             return import_module(f"{place}.cyber")
         except ImportError as error:
-            # Its own missing pieces say more than that the other place is empty.
+            # A missing dependency of this module is more informative than the other
+            # module's absence.
             if error.name is not None and not place.startswith(error.name):
                 why = str(error)
     raise NoCyber(
@@ -138,7 +141,7 @@ class NodeBus:
         return client
 
     def services(self) -> frozenset[str]:
-        """The services that cyber's discovery knows of; listens for two seconds."""
+        """The services that cyber discovers within two seconds."""
         return frozenset(self._cyber.ServiceUtils.get_services())
 
     def close(self) -> None:
@@ -159,10 +162,10 @@ class Inbox:
     """The newest message of each input.
 
     Args:
-        bus: Where they come from.
+        bus: The source of the messages.
         channels: The channel of each input.
         messages: The message classes that decode them.
-        clock: Seconds that never go back.
+        clock: A monotonic clock in seconds.
     """
 
     def __init__(
@@ -185,15 +188,15 @@ class Inbox:
         self._came.set()
 
     def apollo_time_s(self) -> float | None:
-        """Apollo's current time: its newest time stamp plus the time since then."""
+        """Apollo's current time: the newest timestamp plus the time since then."""
         stamped = [(stamp(each.message), each.at_s) for each in self._newest.values()]
         latest = max(((s, at) for s, at in stamped if s is not None), default=None)
         return None if latest is None else latest[0] + self._clock() - latest[1]
 
     def age_s(self, name: str) -> float | None:
-        """The age of an input, by its time stamp and by its arrival.
+        """The age of an input, by its timestamp or its arrival.
 
-        The larger of the two, because a time stamp may lie in the future.
+        The larger of the two is used, because a timestamp may be in the future.
         """
         newest = self._newest.get(name)
         if newest is None:
@@ -205,7 +208,7 @@ class Inbox:
         return max(since_s, now_s - stamped)
 
     def newest(self, name: str) -> Received | None:
-        """The newest message of an input, if any came."""
+        """The newest message of an input, or None."""
         return self._newest.get(name)
 
     def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""AI2-THOR: metadata to predicates, interventions to the agent, the household."""
+"""AI2-THOR: predicates from metadata, interventions, and the embedded household."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acting: a household robot's actions, and its response to a guard's decision."""
+"""A household robot's actions, and how it carries out a guard's decision."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ def _specs() -> Iterator[ActionSpec]:
 
 
 ACTIONS = Actions(*_specs())
-"""The seventeen verbs, and four ways to do nothing."""
+"""The seventeen verbs, and four actions that do nothing."""
 
 
 class RobotActuator:
-    """The robot's own, where it matters how often an agent is told to think again.
+    """An actuator for robots that limits how often the agent is told to reconsider.
 
     Args:
-        own: Withholds what the robot proposes.
-        withhold: `always`, or `once`: a robot that was told to reconsider may then do
-            as it intended, as in ProbGuard, where a warning is only text.
+        own: The world's actuator, which withholds proposals.
+        withhold: `always` or `once`. With `once`, a robot that has been told to
+            reconsider may then do as it intended, as in ProbGuard, where a warning is
+            only text.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The World: runs of a household robot, on the real AI2-THOR or on our household.
+"""The World: a household robot in the real AI2-THOR or in our household.
 
-A frame comes after each high-level action. The same code reads and drives both; only
-what makes the controller differs.
+There is a frame after each high-level action. The same code reads and drives both; only
+the controller differs.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ SIGNALS = (
     "agent_distance_moved",
     "metadata_age",
 )
-"""What every frame carries beside the object predicates."""
+"""The signals of every frame in addition to the object predicates."""
 
 Profile = Literal["off", "real"]
 Steps = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class _Controller(LowLevel, Protocol):
-    """What an episode needs: ai2thor's controller, or the household in this process."""
+    """The controller of an episode: ai2thor's, or the household in this process."""
 
     @property
     def reset(self) -> Callable[..., Any]:
-        """Begins a scene afresh."""
+        """Resets a scene."""
 
     def stop(self) -> None:
-        """Gives back everything that it holds."""
+        """Releases all resources."""
 
 
 PREPARING = 5
-"""How often preparing is tried, where failures are on that an episode's luck brings."""
+"""The number of attempts at preparing a scene if actions can fail at random."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """Where an episode happens, what its frames tell, and what is done before it."""
+    """The scene of an episode, its predicates, and its preparation."""
 
     scene: str
     watch: tuple[str, ...]
@@ -99,7 +99,7 @@ def _setting(
 
 
 class _Episodes(SteppedHousehold):
-    """Episodes on some controller; the worlds below say on which."""
+    """Episodes on a controller, which subclasses provide."""
 
     actions = ACTIONS
 
@@ -135,7 +135,7 @@ class _Episodes(SteppedHousehold):
         raise NotImplementedError
 
     def begin(self, seed: int) -> None:
-        """Begins an episode: the scene afresh, and then what prepares it."""
+        """Begins an episode: resets and then prepares the scene."""
         if self._controller is None:
             self._controller = self._make(seed)
         controller, setting = self._controller, self._setting
@@ -175,8 +175,8 @@ class _Episodes(SteppedHousehold):
     def foresee(self, action: Action) -> Frame:
         """The frame that an action would lead to; nothing is carried out.
 
-        Where the simulator is another process, our household stands in for it: what
-        it reports now is taken over, and the household's rules say what comes.
+        If the simulator is another process, our household predicts the result, starting
+        from the simulator's reported state.
         """
         robot = self._ready()
         other = copy.copy(self)
@@ -185,11 +185,11 @@ class _Episodes(SteppedHousehold):
         return other.step(action)
 
     def _shadow(self, robot: HighLevel) -> LocalController:
-        """A household in this process that is as the simulator is now."""
+        """A household in this process with the simulator's present state."""
         return LocalController.shadow(self.metadata, robot.reachable)
 
     def halt(self) -> None:
-        """Does nothing: it stands still between steps."""
+        """Does nothing, because the world stands still between steps."""
 
     def close(self) -> None:
         super().close()
@@ -199,7 +199,7 @@ class _Episodes(SteppedHousehold):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """AI2-THOR's own report of the moment, for goals and reports."""
+        """AI2-THOR's current metadata, for goals and reports."""
         found: Mapping[str, Any] = self._controller_now().last_event.metadata
         return found
 
@@ -208,7 +208,7 @@ class _Episodes(SteppedHousehold):
         return floor(self.metadata)
 
     def things(self) -> list[Thing]:
-        """The robot and everything in the room, for pictures."""
+        """The robot and all objects in the room, for pictures."""
         return list(seen_from_above(self.metadata))
 
     def _ready(self) -> HighLevel:
@@ -239,17 +239,17 @@ class HouseholdWorld(_Episodes):
     """The embedded household, in this process.
 
     Args:
-        task: A task, which gives scene, watch and prepare.
-        tasks: Where it is from: a suite file, or a folder of SafeAgentBench's; our own
-            suite if not given.
-        scene: One of our scenes, or of the scene file.
-        watch: The object predicates that frames shall carry beside the task's.
-        prepare: Steps that bring the scene into the state that an episode begins with.
-        vary: How much the start of each episode differs from the scene.
-        scenes: A scene file, such as `forewarn thor harvest` writes.
-        failures: Whether actions also fail for physical reasons, as the seed has it.
-        longest_steps: When time is up.
-        plan: Whether frames carry what the robot says comes next.
+        task: The name of a task, which defines scene, watch and prepare.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
+            suite.
+        scene: One of our scenes, or one of the scene file.
+        watch: Object predicates in each frame in addition to the task's.
+        prepare: The steps that bring the scene into its initial state.
+        vary: How much the start of each episode varies from the scene.
+        scenes: A scene file, as written by `forewarn thor harvest`.
+        failures: Whether actions also fail for physical reasons, at random by the seed.
+        longest_steps: The maximum number of steps.
+        plan: Whether frames contain the next action that the robot announces.
     """
 
     def __init__(
@@ -287,7 +287,7 @@ class HouseholdWorld(_Episodes):
         controller = self._controller_now()
         if isinstance(controller, LocalController):
             shadow = controller.copy()
-            # Whether an action will fail by chance is not for a guard to know.
+            # The guard must not foresee random failures.
             shadow.world.failures = PROFILES["off"]
             return shadow
         return super()._shadow(robot)
@@ -297,20 +297,20 @@ class ThorWorld(_Episodes):
     """AI2-THOR through its own controller: the real Unity build, or our household.
 
     Args:
-        task: A task, which gives scene, watch and prepare.
-        tasks: Where it is from: a suite file, or a folder of SafeAgentBench's; our own
-            suite if not given.
-        scene: A scene of the player.
-        watch: The object predicates that frames shall carry beside the task's.
-        prepare: Steps that bring the scene into the state that an episode begins with.
-        vary: How much the start of each episode differs from the scene.
+        task: The name of a task, which defines scene, watch and prepare.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
+            suite.
+        scene: One of the player's scenes.
+        watch: Object predicates in each frame in addition to the task's.
+        prepare: The steps that bring the scene into its initial state.
+        vary: How much the start of each episode varies from the scene.
         player: `household`, `unity`, or the command line of a player.
-        scenes: For the household: a scene file.
-        failures: For the household: whether actions fail for physical reasons.
-        server: How the player is spoken to.
-        longest_steps: When time is up.
-        start_timeout_s: How long the player may take until it first answers.
-        action_timeout_s: How long an action may take.
+        scenes: A scene file, for the household.
+        failures: Whether actions fail for physical reasons, for the household.
+        server: The protocol between controller and player.
+        longest_steps: The maximum number of steps.
+        start_timeout_s: The time limit for the player's first answer.
+        action_timeout_s: The time limit of an action.
     """
 
     def __init__(
@@ -350,13 +350,13 @@ class ThorWorld(_Episodes):
         return connect(self._scene, seed=seed, **self._settings)
 
     def _reset_settings(self, seed: int) -> dict[str, Any]:
-        # Only our household knows of a seed; Unity's physics has none to give.
+        # Only our household has a seed; Unity's physics has none.
         return {"seed": seed} if self.source.embedded else {}
 
 
 _ROBOT_M = 0.4
 _LARGE_M2 = 0.12
-"""What covers more ground than this is furniture."""
+"""Objects that cover more floor than this are furniture."""
 
 _SEEN = {
     "isToggled": "on",
@@ -368,13 +368,13 @@ _SEEN = {
     "isSliced": "sliced",
     "isDirty": "dirty",
 }
-"""What can be seen of a thing, and its word."""
+"""The visible states of an object, and their display names."""
 
 _GROUND = ("Floor",)
 
 
 def floor(metadata: Mapping[str, Any]) -> list[Shape]:
-    """The floor, or what the things of the room span."""
+    """The floor, or else the area that the objects span."""
     objects = metadata["objects"]
     floors = [thing for thing in objects if thing["objectType"] in _GROUND]
     boxes = [box for thing in floors or objects if (box := _box(thing))]
@@ -391,7 +391,7 @@ def floor(metadata: Mapping[str, Any]) -> list[Shape]:
 
 
 def seen_from_above(metadata: Mapping[str, Any]) -> Iterator[Thing]:
-    """The robot, and every thing that has a place."""
+    """The robot, and every object with a position."""
     agent = metadata["agent"]
     at = agent["position"]
     yield Thing(
@@ -404,7 +404,7 @@ def seen_from_above(metadata: Mapping[str, Any]) -> Iterator[Thing]:
             continue
         x, y, wide, deep, top = box
         large = wide * deep >= _LARGE_M2
-        # Heading north: the length runs north, the width east.
+        # The heading is north, so the length is north-south and the width east-west.
         yield Thing(
             thing["objectId"], "furniture" if large else "object", x, y, 0.0, deep,
             wide, _state(thing), top, thing["objectType"],
@@ -412,7 +412,7 @@ def seen_from_above(metadata: Mapping[str, Any]) -> Iterator[Thing]:
 
 
 def _box(thing: Mapping[str, Any]) -> Sequence[float] | None:
-    """Its middle, width, depth and top."""
+    """An object's centre, width, depth and top."""
     box = thing["axisAlignedBoundingBox"]
     if not box:
         return None

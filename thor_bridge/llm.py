@@ -1,8 +1,8 @@
 """A pilot that asks a large language model for the robot's next step.
 
-Any model of any provider that LangChain knows. What it replied can be kept, and the
-same run then be reproduced without the model. The model sees only types, verbs and
-outcomes of the world; a reflect prompt is passed on unchanged.
+It works with any model that LangChain supports. Replies can be recorded, and the run
+then reproduced without the model. Of the world, the model sees only types, verbs and
+outcomes. A reflect prompt is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from forewarn.thor_bridge.tasks import (
 )
 
 PATIENCE = 3
-"""How often in a row a reply may be none, before the robot gives up."""
+"""The number of consecutive unusable replies after which the robot gives up."""
 
 LONGEST_REPLY = 2000
 
@@ -51,22 +51,22 @@ If the guard withholds a step, do as it says and take another one."""
 
 
 class HouseholdLLM:
-    """Asks a model for each step.
+    """A pilot that asks a large language model for each step.
 
     Args:
         task: The task's name.
-        tasks: Where it is from: a suite file, or a folder of SafeAgentBench's; our own
-            suite if not given.
-        scenes: The scene file of the world, if it has one.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
+            suite.
+        scenes: The world's scene file, if any.
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: Where the provider is, if not at its usual place.
-        temperature: How much chance is in the replies.
-        timeout_s: How long a reply may take.
-        shots: How many examples of our own suite the model is shown; which they are
-            follows from the episode's seed.
-        replies: A folder of replies, a file for each seed.
-        how: Ask the model (`live`), and keep what it replies (`record`), or let the
-            file reply in its place (`replay`).
+        base_url: The provider's address, if not the default.
+        temperature: The randomness of the replies.
+        timeout_s: The time limit of a request.
+        shots: The number of examples from our own suite in the prompt, chosen by the
+            episode's seed.
+        replies: The folder of recorded replies, one file per seed.
+        how: `live` asks the model, `record` also records its replies, and `replay`
+            replays recorded ones.
     """
 
     @staticmethod
@@ -109,11 +109,11 @@ class HouseholdLLM:
 
     @property
     def usage(self) -> dict[str, float]:
-        """Calls of the model and tokens in this episode."""
+        """The model calls and tokens of this episode."""
         return self._usage.as_dict()
 
     def reset(self, seed: int) -> None:
-        """Begins an episode: a conversation of its own."""
+        """Begins an episode with a new conversation."""
         self._chat = self._partner.chat(seed)
         self._usage = Usage()
         self.rejected = False
@@ -125,7 +125,7 @@ class HouseholdLLM:
         ]
 
     def _told(self, luck: Random) -> str:
-        """What the model is told at the beginning."""
+        """The first prompt."""
         known = [
             task
             for task in own_tasks().values()
@@ -139,11 +139,12 @@ class HouseholdLLM:
         )
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The step that the model names; `finish` when it is done, or makes no sense.
+        """The step that the model names; `finish` if it is done or replies are
+        unusable.
 
         Raises:
-            ReplayMismatch: It is asked something else than when it was recorded.
-            ModelError: Its provider refused, or did not answer in time.
+            ReplayMismatch: A request differs from the recorded one.
+            ModelError: The provider rejected a request or did not answer in time.
         """
         if self._proposed is not None:
             self._say(_outcome(frame, self._proposed, reflection))
@@ -166,7 +167,9 @@ class HouseholdLLM:
         self._messages.append(Message("user", text))
 
     def _read(self, text: str) -> Action | None:
-        """The first line that is a step, or says that there is no more to do."""
+        """The action in the first line that is a step or ends the task; None if there
+        is none.
+        """
         for line in text.splitlines():
             words = line.strip(" \t`*.\"'").lower()
             if words == _REJECT:
@@ -187,7 +190,7 @@ def _example(task: Task) -> str:
 
 
 def _outcome(frame: Frame, proposed: Action, reflection: str | None) -> str:
-    """What became of the last step."""
+    """Describes the outcome of the last step for the prompt."""
     if reflection is not None:
         return reflection
     values = frame.values

@@ -1,7 +1,7 @@
-"""A model of the seventeen verbs: what each needs and changes, by type of object.
+"""A model of the seventeen verbs: preconditions and effects by type of object.
 
-A situation is a set of facts, mostly the texts of object predicates. The model ignores
-distances, and whether things fit.
+A state is a set of facts, mostly the texts of object predicates. The model ignores
+distances and whether objects fit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from forewarn.thor_bridge.household.catalog import (
 from forewarn.thor_bridge.steps import parse_step
 
 NUMBERED = frozenset(("Cabinet", "Drawer", "StoveKnob"))
-"""Types of which a room has many: the robot gives the one that it uses a number."""
+"""Types of which a room has many; the robot numbers the one that it uses."""
 
 _HEATERS = ("Microwave", "StoveBurner", "Toaster")
 _WET = ("Bathtub", "Sink")
@@ -35,7 +35,7 @@ Fact = str
 
 
 def facts_about(objects: Collection[str]) -> list[str]:
-    """The object predicates that say how these objects are, as a frame carries them."""
+    """The object predicates that describe these objects, as in a frame."""
     types = catalog()
     found: list[str] = []
     for name in objects:
@@ -66,7 +66,7 @@ def _holds(name: str) -> bool:
 
 
 def known_type(name: object) -> str | None:
-    """The catalogue's type of that name, however it is capitalised."""
+    """Finds a type in the catalogue by name, ignoring case."""
     return _by_name().get(str(name).split("#")[0].casefold())
 
 
@@ -76,7 +76,7 @@ def _by_name() -> Mapping[str, str]:
 
 
 def objects_in(steps: Iterable[str], texts: Iterable[str]) -> tuple[str, ...]:
-    """The types that steps and expressions speak of, of those that are known."""
+    """The known types that steps and expressions mention."""
     found: dict[str, None] = {}
     vocabulary = load_vocabulary("household")
     for step in steps:
@@ -111,10 +111,11 @@ class Move:
     """An action of the model.
 
     Args:
-        action: What the robot does.
-        needs: The facts that must hold.
-        lacks: The facts that must not.
-        changes: The first always happens, the others under their conditions.
+        action: The robot's action.
+        needs: The facts that must hold before the move.
+        lacks: The facts that must not hold before the move.
+        changes: The effects: the first is unconditional, the others depend on their
+            conditions.
     """
 
     action: Action
@@ -123,11 +124,11 @@ class Move:
     changes: tuple[Change, ...]
 
     def possible(self, state: int) -> bool:
-        """Whether it can be done where these facts hold."""
+        """Whether the move is possible in a state."""
         return state & self.needs == self.needs and not state & self.lacks
 
     def after(self, state: int) -> int:
-        """The facts that hold once it is done."""
+        """The state after the move."""
         new = state
         for change in self.changes:
             if state & change.needs == change.needs:
@@ -136,11 +137,11 @@ class Move:
 
 
 class Model:
-    """The facts about some objects, and what the verbs do to them.
+    """The facts about some objects, and the verbs' effects on them.
 
     Args:
-        objects: The types that matter.
-        atoms: Other facts that goals and laws speak of, as text.
+        objects: The relevant types.
+        atoms: Other facts that goals and laws mention, as text.
     """
 
     def __init__(self, objects: Sequence[str], atoms: Iterable[str] = ()) -> None:
@@ -164,14 +165,14 @@ class Model:
         return bits
 
     def _known(self, facts: Iterable[Fact]) -> int:
-        """The requested facts; the others need not be tracked."""
+        """The given facts that the model tracks, as bits."""
         bits = 0
         for fact in facts:
             bits |= self.facts.get(fact, 0)
         return bits
 
     def state(self, values: Mapping[str, Value], at: str | None) -> int:
-        """The facts in a frame, and where the robot last went."""
+        """The state, from a frame's values and the object that the robot is at."""
         bits = 0
         for fact, bit in self.facts.items():
             signal, _, wanted = fact.partition(" == ")
@@ -181,7 +182,7 @@ class Model:
         return bits if at is None else bits | self.facts.get(_at(at), 0)
 
     def find(self, action: Action) -> list[Move]:
-        """The moves that an action may amount to, depending on the situation."""
+        """The moves that an action may mean, depending on the state."""
         wanted = canonical(action)
         return [move for move in self.moves if move.action == wanted]
 
@@ -245,7 +246,7 @@ class Model:
         removes: Iterable[Fact] = (),
         **arguments: str,
     ) -> Move:
-        """Something that is done to a thing where the robot stands before it."""
+        """A move on an object that the robot stands in front of."""
         needs = (_at(name), *needs)
         return self._move(verb, name, needs, lacks, adds, removes, (), **arguments)
 
@@ -339,7 +340,7 @@ class Model:
 
 
 def canonical(action: Action) -> Action:
-    """An action as the model has it: known types, and numbers where it gives them."""
+    """An action in the model's form, with known types and numbers."""
     given = dict(action.arguments)
     kind = known_type(given.get("object", ""))
     if kind is not None:
@@ -393,5 +394,5 @@ def atoms_of(*texts: str) -> set[Fact]:
 
 
 def fact_of(node: Expression) -> Fact:
-    """The fact that a predicate or a comparison is."""
+    """The fact that a predicate or comparison expresses."""
     return repr(node).replace('"', "")

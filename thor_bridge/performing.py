@@ -1,4 +1,4 @@
-"""Tasks and recorded runs carried out again, and a robot as a tool for agents."""
+"""Performs tasks, repeats recorded runs, and provides a robot as a tool for agents."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from forewarn.thor_bridge.wire import connect
 class Robot:
     """Carries out steps such as `pick Mug` in a household world.
 
-    `observe`, `foresee`, `action_of` and `halt` are what an `AgentGuard` takes.
+    `observe`, `foresee`, `action_of` and `halt` are for an `AgentGuard`.
 
     Args:
-        world: Where it is.
-        seed: Of the episode.
+        world: The household world.
+        seed: The episode's seed.
     """
 
     def __init__(self, world: HouseholdWorld | ThorWorld, seed: int = 0) -> None:
@@ -64,34 +64,34 @@ class Robot:
         }
 
     def observe(self) -> Frame:
-        """The household as it is."""
+        """The present state of the household."""
         return self._frame
 
     def foresee(self, action: Action) -> Frame:
-        """The household as it would be after an action."""
+        """The state of the household that an action would lead to."""
         return self.world.foresee(action)
 
     def action_of(self, tool: str, arguments: Mapping[str, Any]) -> Action:
-        """What a call of the controller stands for."""
+        """The action of a call of the controller."""
         instruction = arguments.get("instruction")
         if not isinstance(instruction, str):
             raise InvalidInput(f"the tool {tool!r:.60} was given no instruction")
         return parse_step(instruction)
 
     def halt(self) -> None:
-        """Ends the episode: nothing more is done."""
+        """Ends the episode; later steps are rejected."""
         if self.world.ended() is None:
             self._frame = self.world.step(Action("stop"))
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One recorded run.
+    """A recorded run.
 
     Args:
-        part: The set that it belongs to.
-        scene: Where it happened.
-        steps: What the robot did, and whether it succeeded.
+        part: The name of the run's set.
+        scene: The scene of the run.
+        steps: The robot's steps, each with whether it succeeded.
     """
 
     part: str
@@ -101,7 +101,7 @@ class Recording:
 
 @dataclass(slots=True)
 class Tally:
-    """How far recorded and repeated outcomes agree."""
+    """Counts how far recorded and repeated outcomes agree."""
 
     steps: int = 0
     agree: int = 0
@@ -109,7 +109,7 @@ class Tally:
     identical: int = 0
 
     def add(self, same: list[bool]) -> None:
-        """Counts one run: for each step, whether the outcome was the recorded one."""
+        """Counts a run, given for each step whether the outcomes agree."""
         self.steps += len(same)
         self.agree += sum(same)
         self.trajectories += 1
@@ -128,7 +128,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Conformance:
-    """The tally of all recordings, and of each set."""
+    """The tallies of all recordings and of each set."""
 
     total: Tally = field(default_factory=Tally)
     by_set: dict[str, Tally] = field(default_factory=dict)
@@ -139,13 +139,13 @@ class Conformance:
         self.by_set.setdefault(recording.part, Tally()).add(same)
 
     def as_dict(self) -> dict[str, Any]:
-        """As in `forewarn thor replay --json`."""
+        """The result as in `forewarn thor replay --json`."""
         sets = {name: tally.as_dict() for name, tally in self.by_set.items()}
         return {**self.total.as_dict(), "by_set": sets}
 
 
 def read_recordings(path: Path) -> Iterator[Recording]:
-    """The recorded runs of a file."""
+    """Reads the recorded runs of a file."""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -174,13 +174,13 @@ def replay(
     inside: bool = False,
     watched: Callable[[Iterable[Recording]], Iterable[Recording]] = iter,
 ) -> Conformance:
-    """Carries out recorded runs again and counts where the outcomes agree.
+    """Repeats recorded runs and counts where the outcomes agree.
 
     Args:
-        outcomes: The recordings.
-        scenes: The scenes that they happened in; our own if not given.
-        inside: In this process, rather than through ai2thor's controller.
-        watched: Passes the runs on, and may show progress.
+        outcomes: The file of recordings.
+        scenes: The file of their scenes; by default our own.
+        inside: Whether to run in this process rather than through ai2thor's controller.
+        watched: Wraps the iteration over runs, for example to show progress.
     """
     recordings = list(read_recordings(outcomes))
     known = load_scenes(scenes)
@@ -208,7 +208,7 @@ def replay(
 
 
 def repeat(controller: LowLevel, recording: Recording) -> list[bool]:
-    """For each step of a run whether its outcome is the recorded one."""
+    """Repeats a run; returns for each step whether the outcomes agree."""
     robot, same = HighLevel(controller), []
     for text, succeeded in recording.steps:
         same.append(_succeeds(robot, text) == succeeded)
@@ -219,7 +219,7 @@ def _succeeds(robot: HighLevel, text: str) -> bool:
     try:
         result: Mapping[str, Any] = robot.execute(text)
     except InvalidInput:
-        return False  # a step that nobody can read is one that was not done
+        return False  # an unreadable step counts as not done
     return bool(result["success"])
 
 
@@ -228,13 +228,12 @@ class Performed:
     """The outcome of a task.
 
     Args:
-        task: Its name.
-        steps: What the robot did.
-        failed: How many of these steps failed.
-        reached: Whether the goal was reached at some moment; None if unknown.
-        kept: Whether the law was kept; None if none is known.
-        error: Why it could not be done at all, for example because the scene lacks
-            something.
+        task: The task's name.
+        steps: The robot's steps.
+        failed: The number of failed steps.
+        reached: Whether the goal was reached at some time; None if there is no goal.
+        kept: Whether the law was kept; None if there is no law.
+        error: Why the task could not be performed at all, such as a missing object.
     """
 
     task: str
@@ -265,19 +264,19 @@ def perform(
     through_ai2thor: bool = False,
     seed: int = 0,
 ) -> Iterator[Performed]:
-    """Does the tasks, each in a scene of its own.
+    """Performs tasks, each in its own scene.
 
-    The robot neither fails nor refuses: it carries out every instruction, including
-    hazardous ones. A merged task is done while avoiding the hazard.
+    The robot neither errs nor refuses: it follows every plan, including hazardous ones.
+    A merged task is performed without its hazard.
 
     Args:
-        tasks: All that there are.
-        names: Those that are done.
-        book: Where they are from, as `task_book` takes it.
-        scenes: Where their scenes are.
+        tasks: All tasks by name.
+        names: The names of the tasks to perform.
+        book: The source of the tasks, as for `task_book`.
+        scenes: The file of their scenes.
         failures: Whether actions also fail for physical reasons.
-        through_ai2thor: Whether ai2thor's own controller is used.
-        seed: What chance follows from.
+        through_ai2thor: Whether to use ai2thor's own controller.
+        seed: The seed of all random choices.
     """
     kind = ThorWorld if through_ai2thor else HouseholdWorld
     for name in names:
@@ -315,7 +314,7 @@ def _performed(
 
 
 class _Judge:
-    """Judges a task by its frames and by AI2-THOR's own report."""
+    """Judges a task from its frames and AI2-THOR's metadata."""
 
     def __init__(self, task: Task) -> None:
         vocabulary = load_vocabulary("household")
@@ -331,7 +330,7 @@ class _Judge:
             self._law = Monitor(compile_law(formula, PERIOD_S))
 
     def see(self, frame: Frame, metadata: Mapping[str, Any]) -> None:
-        """Takes in a moment."""
+        """Adds a frame with its metadata."""
         if self._state is not None:
             self.reached = self.reached or self._state.holds(metadata)
         elif self._goal is not None:
@@ -340,7 +339,7 @@ class _Judge:
             self._law.step(frame.values)
 
     def kept(self) -> bool | None:
-        """Whether nothing was broken, and nothing is pending at the end."""
+        """Whether the law has been kept, with nothing pending; None without a law."""
         law = self._law
         if law is None:
             return None

@@ -1,9 +1,8 @@
-"""A robot that plans, with human habits: it slips, takes shortcuts, and may refuse.
+"""A planning robot with habits: it makes mistakes, takes shortcuts, and may refuse.
 
-It stands in for an LLM agent if none is available, and is not a model of one: its
-habits are numbers (`habits.yaml`), and what is measured on it depends on them. Told to
-reconsider, it searches for another plan that keeps the rule, if it is a robot that
-complies.
+It replaces an LLM agent if none is available, but does not model one: its habits are
+numbers in `habits.yaml`, and measurements on it depend on them. When told to
+reconsider, a compliant robot searches for another plan that keeps the rule.
 """
 
 from __future__ import annotations
@@ -40,23 +39,23 @@ from forewarn.thor_bridge.tasks import EXAMPLE_TASK, Task, find_task, task_book
 HABITS = Path(__file__).with_name("habits.yaml")
 
 PATIENCE = 3
-"""How often the robot tries what fails or is withheld, before it leaves that."""
+"""The number of failed or withheld attempts after which the robot gives up a part."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Habits(Strict):
-    """The robot's random traits; fractions from 0 to 1.
+    """The probabilities of the robot's traits, from 0 to 1.
 
     Args:
-        format: Of the file.
-        carelessness: How often it ignores the rule: it does the hazardous half of its
-            task too, and takes shortcuts that break the rule.
-        refusal: Probability that it rejects a task at once.
-        haste: How often it acts without looking for the thing first.
-        compliance: How often it is a robot that heeds a warning.
-        resignation: How often one that does gives the task up at a warning, instead
-            of finding another way.
+        format: The format of the file.
+        carelessness: The probability of ignoring the rule, which means performing the
+            hazardous half of a task too and taking shortcuts that break the rule.
+        refusal: The probability of refusing a task from the start.
+        haste: The probability of acting without looking for the object first.
+        compliance: The probability of being a robot that heeds warnings.
+        resignation: The probability that such a robot gives up its task at a warning
+            instead of finding another plan.
     """
 
     format: Literal["forewarn.habits/1"] = "forewarn.habits/1"
@@ -69,7 +68,7 @@ class Habits(Strict):
 
 @cache
 def frozen_habits() -> Habits:
-    """The habits that comparisons are made with."""
+    """The fixed habits for comparisons."""
     return validated(Habits, read_yaml(HABITS), str(HABITS))
 
 
@@ -100,20 +99,20 @@ def _known(name: str, tasks: Path | None) -> _Known:
 
 
 class HouseholdPlanner:
-    """Plans for a task from what the frames show.
+    """A robot that plans for a task from what the frames show.
 
     Defaults are in `habits.yaml`.
 
     Args:
         task: The task's name.
-        tasks: Where it is from: a suite file, or a folder of SafeAgentBench's; our own
-            suite if not given.
-        carelessness: See `Habits`, as with the others.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
+            suite.
+        carelessness: See `Habits`.
         refusal: See `Habits`.
         haste: See `Habits`.
         compliance: See `Habits`.
         resignation: See `Habits`.
-        says_next: Whether it says with each action which verb its plan has next.
+        says_next: Whether each action announces the next verb of the plan.
     """
 
     @staticmethod
@@ -147,7 +146,8 @@ class HouseholdPlanner:
 
     def reset(self, seed: int) -> None:
         """Begins an episode; the robot's traits follow from the seed."""
-        # Each trait is drawn by itself, so that another share changes no other trait.
+        # Each trait is drawn independently, so that its probability affects no other
+        # trait.
         habits = self.habits
         task = self._known.task.name
         self._luck = Random(f"household robot {task} {seed}")  # noqa: S311
@@ -181,11 +181,11 @@ class HouseholdPlanner:
 
     @property
     def found(self) -> str | None:
-        """What the robot last went to."""
+        """The object that the robot last went to."""
         return self._at
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The next step of its plan; a new plan where things are not as expected."""
+        """The next step of the plan, with a new plan if the state is unexpected."""
         if frame.sequence != self._seen:
             self._see(frame)
         if reflection is not None and self._complies:
@@ -234,7 +234,7 @@ class HouseholdPlanner:
                 del self._agenda[0]
 
     def _doubt(self, action: Action) -> None:
-        """Something failed: the robot looks for it anew, and sees to its door."""
+        """After a failure, makes the robot find the object again and check its door."""
         self._at = None
         name = str(canonical(action).arguments.get("object", ""))
         if action.name == "put":
@@ -254,7 +254,7 @@ class HouseholdPlanner:
         self._plan.clear()
         del self._agenda[:1]
 
-    # -- thinking again
+    # -- reconsidering
 
     def _heed(self, reflection: str) -> None:
         """Adopts the laws of a reflect prompt, or gives up."""
@@ -286,7 +286,7 @@ class HouseholdPlanner:
         return Action("finish")
 
     def _following(self, action: Action) -> str | None:
-        """The verb that its plan has after an action; None if it has none."""
+        """The verb that follows an action in the plan; None if there is none."""
         if self._plan:
             return self._plan[0][1].action.name
         steps = self._agenda[0].steps if self._agenda else []
@@ -296,7 +296,7 @@ class HouseholdPlanner:
         return ahead[0] if ahead else None
 
     def _settle(self) -> Action | None:
-        """The moves that settle a pending obligation, if there is one."""
+        """The next action that meets a pending obligation, if there is one."""
         if not any(map(Ban.owes, self._bans, self._monitors)):
             return None
         return self._toward(NOTHING)
@@ -321,7 +321,7 @@ class HouseholdPlanner:
         return first.action
 
     def _step(self, steps: Sequence[Action]) -> Action | None:
-        """The next of some steps, or its precondition."""
+        """The next of some steps, or an action that makes it possible."""
         if not steps:
             return None
         moves = self._known.model.find(steps[0])
@@ -329,7 +329,7 @@ class HouseholdPlanner:
             return steps[0]
         possible = [move for move in moves if move.possible(self._state)]
         if steps[0].arguments.get("number", 1) != 1:
-            # The facts do not tell the second of a kind from the first.
+            # The facts do not distinguish two objects of the same type.
             possible = moves
         if not possible:
             return self._toward(Condition.possible(moves, self._known.model.facts))
@@ -347,7 +347,9 @@ class HouseholdPlanner:
 
 
 def _parsed(steps: Sequence[str]) -> list[Action]:
-    """Steps as actions on known types, the first of many where none is named."""
+    """Parses steps as actions on known types; without a number, the first of many is
+    meant.
+    """
     found: list[Action] = []
     for step in steps:
         try:
@@ -363,14 +365,14 @@ def _parsed(steps: Sequence[str]) -> list[Action]:
 
 
 def _expected(state: int, moves: Sequence[Move]) -> Iterator[tuple[int, Move]]:
-    """Moves, each with the facts that hold before it."""
+    """The moves, each with the state before it."""
     for move in moves:
         yield state, move
         state = move.after(state)
 
 
 def _rules(reflection: str) -> Iterator[str]:
-    """The laws that a reflect prompt names; laws quoted as data do not count."""
+    """The laws that a reflect prompt names; those quoted as data are ignored."""
     for line in reflection.split(BEGIN)[0].splitlines():
         head, _, text = line.partition(": ")
         while head == "Rule" and text:

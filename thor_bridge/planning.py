@@ -1,7 +1,7 @@
-"""Plans for household tasks: a search over the model of the verbs.
+"""Plans for household tasks by a search over the model of the verbs.
 
-It is A* with the additive heuristic, and accepts laws that no step of the plan may
-break.
+The search is A* with the additive heuristic, subject to laws that no step of the plan
+may break.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from forewarn.monitors.laws.formula import parse_formula
 from forewarn.thor_bridge.moves import Fact, Model, Move, fact_of
 
 MOST_EXPANDED = 20_000
-"""After so many states the search says that there is no plan."""
+"""The search gives up after this many states."""
 
 _FAR = 1 << 30
 
 Literal = tuple[Fact, bool]
 
 _Node = tuple[int, tuple[int, ...]]
-"""The facts that hold, and the states of the laws' monitors."""
+"""A state of facts, and the states of the laws' monitors."""
 
 
 # -- conditions and laws
@@ -44,8 +44,8 @@ class Condition:
     """A condition on facts, for testing and as a goal.
 
     Args:
-        ways: Its disjuncts, each the literals that fulfil it.
-        facts: The model's; one that the model does not follow is never so.
+        ways: The disjuncts, each as a set of literals.
+        facts: The model's facts; any other fact counts as false.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Condition:
 
     @classmethod
     def possible(cls, moves: Iterable[Move], facts: Mapping[Fact, int]) -> Condition:
-        """That one of these moves can be made."""
+        """The condition that one of these moves is possible."""
         return cls(
             (
                 frozenset(
@@ -79,14 +79,14 @@ class Condition:
         )
 
     def holds(self, state: int) -> bool:
-        """Whether it holds where these facts do."""
+        """Whether the condition holds in a state."""
         return any(
             state & needs == needs and not state & lacks for needs, lacks in self._masks
         )
 
 
 NOTHING = Condition([frozenset()], {})
-"""What holds anyway."""
+"""The condition that always holds."""
 
 
 def _ways(
@@ -118,17 +118,17 @@ def _ways(
 
 
 def condition(model: Model, text: str) -> Condition:
-    """A condition in the words of the household vocabulary."""
+    """Parses a condition in the household vocabulary."""
     tree = parse_expression(text, load_vocabulary("household"))
     return Condition(_ways(tree, True, model.facts), model.facts)
 
 
 class Ban:
-    """A law that no step of a plan may break, with nothing pending after the plan.
+    """A law that no step of a plan may break and that must not be pending at its end.
 
     Args:
         text: The law.
-        facts: The model's.
+        facts: The model's facts.
     """
 
     def __init__(self, text: str, facts: Mapping[Fact, int]) -> None:
@@ -150,13 +150,13 @@ class Ban:
         }
 
     def after(self, monitor: int, state: int) -> int | None:
-        """The monitor's state once these facts hold; None if that breaks the law."""
+        """The monitor's state after a state of facts; None if that breaks the law."""
         letter = sum(c.holds(state) << i for i, c in enumerate(self._conditions))
         after: int = self._step[monitor][self.automaton.column(letter)]
         return None if after == self.automaton.violated else after
 
     def owes(self, monitor: int) -> bool:
-        """Whether an obligation is pending that can go unmet."""
+        """Whether an obligation is pending."""
         return bool(self._pending[monitor])
 
 
@@ -170,14 +170,14 @@ def search(
     bans: Sequence[Ban] = (),
     monitors: Sequence[int] = (),
 ) -> list[Move] | None:
-    """The moves that lead to the goal, breaking none of the laws; None if none do.
+    """The moves that lead to the goal without breaking a law; None if there are none.
 
     Args:
-        model: What can be done.
-        state: The facts that hold now.
-        goal: The goal, with nothing pending.
+        model: The model of the verbs.
+        state: The present state of facts.
+        goal: The goal, which must be reached with nothing pending.
         bans: Laws that no step may break.
-        monitors: The states of their monitors now.
+        monitors: The present states of the laws' monitors.
     """
     moves = _relevant(model, goal, bans)
     estimate = _Estimate(model, moves, goal)
@@ -232,7 +232,7 @@ def _follow(
 
 
 def _relevant(model: Model, goal: Condition, bans: Sequence[Ban]) -> list[Move]:
-    """The moves that achieve something wanted, or needed for that."""
+    """The moves that achieve a part of the goal, or a precondition of such a move."""
     bits = model.facts
     wanted = [literal for way in goal.ways for literal in way]
     wanted += [literal for ban in bans for literal in ban.literals]
@@ -257,7 +257,7 @@ def _relevant(model: Model, goal: Condition, bans: Sequence[Ban]) -> list[Move]:
 
 
 class _Estimate:
-    """The additive heuristic: what each fact costs by itself if nothing is lost."""
+    """The additive heuristic: the cost of each fact alone if facts are never lost."""
 
     def __init__(self, model: Model, moves: Sequence[Move], goal: Condition) -> None:
         size = len(model.facts)

@@ -1,9 +1,9 @@
-"""A guard of hand-written rules, as a baseline: AgentSpec's approach for household
-robots.
+"""A guard with hand-written rules as a baseline, after AgentSpec's approach for
+household robots.
 
-A rule has a verb, looks at what the verb is about, and stops the robot before the act.
-It knows neither the task nor the effects of an act. The hazards are those of
-AgentSpec's eleven rules; the lists of things are ours.
+A rule is for a verb, checks its object, and stops the robot before the action. It uses
+neither the task nor the effects of the action. The hazards are those of AgentSpec's
+eleven rules; the lists of objects are ours.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WOODEN = frozenset("Bed Box Pillow Sofa".split())
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A rule's inputs: the act, the held object, the last one found, and the frame."""
+    """A rule's inputs: the action, the held and the last found object, the frame."""
 
     thing: str
     held: str
@@ -85,14 +85,14 @@ RULES: Mapping[str, Callable[[Moment], bool]] = {
     "fill_liquid": lambda moment: moment.thing in NOT_WET,
     "put": _put,
 }
-"""By verb: when the robot is stopped before it."""
+"""The condition under which the robot is stopped, by verb."""
 
 
 class RuledPlanner(HouseholdPlanner):
-    """The planning robot, stopped by the rules, which run in its own loop."""
+    """The planning robot with the rules in its own loop."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """What the robot would do, or `stop`."""
+        """The robot's next action, or `stop` if a rule applies."""
         action = super().propose(frame, reflection)
         rule = RULES.get(action.name)
         thing = str(canonical(action).arguments.get("object", ""))

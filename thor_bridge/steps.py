@@ -1,4 +1,4 @@
-"""Steps of a plan as people and models spell them, and what carries them out."""
+"""Steps of a plan as people and models spell them, and their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERBS = (
 """The seventeen high-level verbs."""
 
 BARE = frozenset(("drop", "throw", "pour"))
-"""Verbs about what is in the hand."""
+"""Verbs for the held object, which need no object."""
 
 _SPELLINGS = {
     "turn on": "turn_on",
@@ -51,12 +51,12 @@ _NAME = re.compile(r"(?P<kind>.*?[^\d\s#])\s*#?(?P<number>\d+)?")
 
 
 def parse_step(text: str) -> Action:
-    """A step of a plan as an action: its verb, and what it is about.
+    """Parses a step of a plan as an action with a verb and an object.
 
     The arguments are `object`, with `number` for one of several, and `liquid`.
 
     Raises:
-        InvalidInput: The step begins with no verb, or lacks its object.
+        InvalidInput: The step does not begin with a verb, or lacks its object.
     """
     words = text.strip().rstrip(".").split()
     verb, rest = "", words
@@ -91,7 +91,7 @@ def parse_step(text: str) -> Action:
 
 
 def split_name(text: str) -> tuple[str, int | None]:
-    """A name and its number, if it has one: `floor lamp 2` is FloorLamp, 2."""
+    """Splits a name from its number, if any: `floor lamp 2` becomes FloorLamp, 2."""
     match = _NAME.fullmatch(text.strip())
     if match is None:
         raise InvalidInput(f"{text!r:.40} names no object")
@@ -113,12 +113,12 @@ def name_in(
 
 
 def type_name(words: str) -> str:
-    """Words as AI2-THOR writes a type: `floor lamp` is FloorLamp."""
+    """Converts words to an AI2-THOR type: `floor lamp` becomes FloorLamp."""
     return "".join(word[:1].upper() + word[1:] for word in words.split())
 
 
 def spell(action: Action) -> str:
-    """An action as a step of a plan is spelt."""
+    """Spells an action as a step of a plan."""
     given = action.arguments
     words = [action.name.replace("_liquid", "Liquid").replace("_", " ")]
     for key in ("receptacle", "object"):
@@ -156,15 +156,15 @@ class LowLevel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a verb ended.
+    """The result of a verb.
 
     Args:
-        action: The step as it was spelt.
-        done: Whether it was done.
-        message: The controller's message; empty if it was done.
+        action: The original spelling of the step.
+        done: Whether the step succeeded.
+        message: The controller's message; empty on success.
         error: AI2-THOR's own error text.
-        reported: Whether SafeAgentBench's controller reports a failure; it does not for
-            failing hands.
+        reported: Whether SafeAgentBench's controller reports this failure; it ignores
+            failures of the hand.
     """
 
     action: str

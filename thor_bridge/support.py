@@ -15,11 +15,11 @@ from forewarn.plugins.support import Support, installed
 
 WANTED = ("ai2thor", "msgpack")
 BUILD_BYTES = 2 * 10**9
-"""What a Unity build needs on disk, roughly."""
+"""The approximate size of a Unity build in bytes."""
 
 
 class SimulatorError(ForewarnError):
-    """The simulator cannot go on; it was ended."""
+    """The simulator cannot continue and has been ended."""
 
 
 class SimulatorHung(SimulatorError):
@@ -31,29 +31,29 @@ class SimulatorDied(SimulatorError):
 
 
 class NoBuild(SimulatorError):
-    """The simulator's build is not installed, and cannot be downloaded."""
+    """The simulator's build is not installed and cannot be downloaded."""
 
     exit_status = 3
 
 
 class OutOfStep(SimulatorError):
-    """The simulator answered a different action from the one that was sent."""
+    """The simulator answered a different action than the one sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThorSupport(Support):
-    """The parts of AI2-THOR that can be used on this machine.
+    """What can be used of AI2-THOR on this machine.
 
     Args:
-        protocols: How a player can be spoken to.
-        unity: Whether the real build can be started, as far as one can tell.
+        protocols: The available protocols between controller and player.
+        unity: Whether the real build can probably be started.
     """
 
     protocols: tuple[str, ...]
     unity: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The report as JSON types."""
         return {
             "versions": dict(self.versions),
             "protocols": list(self.protocols),

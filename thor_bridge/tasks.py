@@ -1,8 +1,8 @@
-"""Household tasks: our own suite, and SafeAgentBench's files where a user has them.
+"""Household tasks: our own suite, and SafeAgentBench's files if the user has them.
 
-A task has an instruction, a plan that does it, the goal that then holds, and the law
-that must be kept meanwhile. A hazardous task is one whose plan breaks its law. A merged
-task demands the safe result under the law of its hazardous twin.
+A task has an instruction, a plan, the goal that the plan reaches, and a law to keep.
+The plan of a hazardous task breaks its law. A merged task requires the safe result
+under the law of its hazardous twin.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class Specification:
     entries: tuple[Mapping[str, Any], ...]
 
     def holds(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether every entry has an object that is so."""
+        """Whether some object matches each entry."""
         return all(
             any(_fits(entry, thing) for thing in metadata["objects"])
             for entry in self.entries
         )
 
     def share(self, metadata: Mapping[str, Any]) -> float:
-        """The fraction of values that the best objects have, from 0 to 1."""
+        """The fraction of matching values of the best objects, from 0 to 1."""
         good = total = 0
         for entry in self.entries:
             wanted = [key for key in entry if key != "objectType"]
@@ -72,14 +72,14 @@ class Specification:
         return good / total if total else 1.0
 
     def predicates(self) -> tuple[str, ...]:
-        """The object predicates that it mentions."""
+        """The object predicates that the specification mentions."""
         return tuple(dict.fromkeys(key for key, _ in self._literals()))
 
     def expression(self) -> str:
-        """The same as a conjunction of object predicates.
+        """The specification as a conjunction of object predicates.
 
-        It is weaker where one entry gives several values: the expression does not ask
-        that it is the same object that has them.
+        The expression is weaker if an entry has several values, because it does not
+        require that the same object has them.
         """
         return " and ".join(
             key if wanted else f"not {key}" for key, wanted in self._literals()
@@ -107,10 +107,10 @@ class Specification:
 
 
 def read_specification(content: Any, source: str = "") -> Specification:
-    """A specification from a `final_state` list.
+    """Reads a specification from a `final_state` list.
 
     Raises:
-        InvalidInput: It is not one; the message names the key.
+        InvalidInput: The list is not valid; the message names the key.
     """
     if isinstance(content, Mapping):
         content = [content]
@@ -123,7 +123,7 @@ def read_specification(content: Any, source: str = "") -> Specification:
 
 
 def _plain(entry: Any) -> Any:
-    """An entry in which a single receptacle is a list of one."""
+    """An entry in which a single receptacle has become a list."""
     if not isinstance(entry, Mapping):
         return entry
     return {
@@ -173,7 +173,7 @@ def _has(thing: Mapping[str, Any], key: str, wanted: Any) -> bool:
 
 
 def _type(text: str) -> str:
-    """The type that a (part of an) id names: `Sink|+01.0|...` is a Sink."""
+    """The type in an id or part of an id: `Sink|+01.0|...` is a Sink."""
     return text.split("|", 1)[0]
 
 
@@ -202,28 +202,28 @@ BENCHMARK_PARTS = {
     "abstract": "abstract",
     "long_horizon": "long",
 }
-"""SafeAgentBench's files, by what their names contain, and how tasks are named."""
+"""SafeAgentBench's files, by a part of their names, with the prefix of task names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One instruction to the robot.
+    """A household task.
 
     Args:
-        name: Unique in its suite.
-        scene: Where it happens.
+        name: The name, unique in its suite.
+        scene: The scene.
         instruction: The instruction to the robot.
-        steps: A plan that does it; empty where none is known.
-        safe: Whether doing it is harmless.
-        goal: An expression that holds when it is done; "" if unknown.
-        law: A formula that must not be broken; "" if none is known.
+        steps: A plan for the task; empty if none is known.
+        safe: Whether the task is harmless.
+        goal: An expression that holds when the task is done; "" if unknown.
+        law: The law as a formula; "" if unknown.
         risk: The class of hazard.
-        prepare: Steps that bring the scene into its first state.
-        twin: The name of the task with the same law and the other harm.
-        goal_state: The goal as SafeAgentBench gives it.
-        unsafe_state: The hazard as SafeAgentBench gives it.
-        phrasings: Other ways to say the instruction.
-        hazard: For a merged task: the steps of its hazardous half.
+        prepare: The steps that bring the scene into its initial state.
+        twin: The name of the task with the same law that is hazardous, or safe.
+        goal_state: The goal in SafeAgentBench's format.
+        unsafe_state: The hazard in SafeAgentBench's format.
+        phrasings: Other phrasings of the instruction.
+        hazard: The steps of the hazardous half of a merged task.
     """
 
     name: str
@@ -252,14 +252,14 @@ class Task:
         return sorted(name for name in names if name not in vocabulary.signals)
 
     def objects(self) -> tuple[str, ...]:
-        """The types that its steps, its goal and its law mention."""
+        """The types that steps, goal and law mention."""
         steps = (*self.prepare, *self.steps, *self.hazard)
         return objects_in(steps, (self.goal, self.law))
 
     def predicates(self) -> list[str]:
-        """The predicates for a chain of this task: those of law and goal, and means.
+        """The predicates for a chain of this task: those of law, goal and means.
 
-        The means are what is held, and which doors are open.
+        The means are the held objects and the open doors.
         """
         asked = sorted(atoms_of(self.law)) + sorted(atoms_of(self.goal))
         types = catalog()
@@ -300,7 +300,7 @@ class _SuiteFile(Strict):
 
 @cache
 def own_tasks() -> Mapping[str, Task]:
-    """Our own suite, by name."""
+    """The tasks of our own suite by name."""
     return load_tasks(SUITE)
 
 
@@ -334,10 +334,11 @@ def load_tasks(path: Path) -> Mapping[str, Task]:
 
 @cache
 def task_book(path: Path | None = None) -> Mapping[str, Task]:
-    """All tasks there are, merged ones too, by name.
+    """All tasks by name, including merged ones.
 
     Args:
-        path: A suite file, or a folder with SafeAgentBench's; our own if not given.
+        path: A suite file, or a folder with SafeAgentBench's files; by default our own
+            suite.
     """
     if path is None:
         tasks = own_tasks()
@@ -347,7 +348,7 @@ def task_book(path: Path | None = None) -> Mapping[str, Task]:
 
 
 def find_task(tasks: Mapping[str, Task], name: str) -> Task:
-    """A task by name."""
+    """Finds a task by name."""
     if name not in tasks:
         raise InvalidInput(
             f"no task {name!r:.60}",
@@ -357,7 +358,7 @@ def find_task(tasks: Mapping[str, Task], name: str) -> Task:
 
 
 def merged(tasks: Mapping[str, Task]) -> dict[str, Task]:
-    """Safe tasks under the law, and with the temptation, of their hazardous twins."""
+    """Safe tasks with the law and the hazard of their hazardous twins."""
     found: dict[str, Task] = {}
     for task in tasks.values():
         twin = tasks.get(task.twin)
@@ -382,17 +383,18 @@ def _sentence(text: str) -> str:
 
 
 class Household:
-    """A family of scenarios' data about each task; a `TaskBook`.
+    """The tasks of a family of scenarios; implements `TaskBook`.
 
     Args:
-        tasks: A suite file, or a folder of SafeAgentBench's; our own if not given.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
+            suite.
     """
 
     def __init__(self, *, tasks: Path | None = None) -> None:
         self._book = task_book(tasks)
 
     def names(self) -> list[str]:
-        """The merged tasks: each is a safe task and its hazardous twin at once."""
+        """The names of the merged tasks."""
         return [name for name in self._book if name.endswith("-merged")]
 
     def entry(self, name: str) -> dict[str, Any]:
@@ -418,10 +420,10 @@ def _law_name(task: str) -> str:
 
 
 def load_safeagentbench(folder: Path) -> dict[str, Task]:
-    """SafeAgentBench's tasks from its four files, by name: `safe-1`, `long-7`.
+    """Loads SafeAgentBench's tasks from its four files, by name: `safe-1`, `long-7`.
 
-    A safe task's twin is the hazardous one that its `risk_instruction` quotes, in the
-    same scene. Numbers are the files' line numbers.
+    A safe task's twin is the hazardous task in the same scene that its
+    `risk_instruction` quotes. Numbers are line numbers in the files.
     """
     tasks: dict[str, Task] = {}
     for part, kind in BENCHMARK_PARTS.items():
@@ -478,7 +480,7 @@ def _task(kind: str, number: int, row: Mapping[str, Any], source: str) -> Task:
 
 
 def _risk(text: str) -> str:
-    """The first of the ten classes that a row's own words name."""
+    """The first of the ten classes that a row's text mentions."""
     places = {text.find(risk): risk for risk in RISKS if risk in text}
     return places[min(places)] if places else text
 
@@ -506,13 +508,13 @@ def _unquoted(text: str) -> str:
 
 @cache
 def _requirements() -> Mapping[int, str]:
-    """The laws that the long-horizon tasks' requirements mean, by line number."""
+    """The laws for the requirements of the long-horizon tasks, by line number."""
     content = read_yaml(LONG_HORIZON)
     return {int(number): str(law) for number, law in content["laws"].items()}
 
 
 class Controlled(Protocol):
-    """A controller that takes AI2-THOR's actions and shows its metadata."""
+    """A controller with AI2-THOR's actions and metadata."""
 
     @property
     def last_event(self) -> Any:
@@ -524,13 +526,14 @@ class Controlled(Protocol):
 
 
 class Variation(Strict):
-    """How much an episode's beginning differs from its scene; shares from 0 to 1.
+    """How much the beginning of an episode varies from its scene; fractions from 0 to
+    1.
 
     Args:
-        moved: The share of loose things that begin somewhere else, in plain sight.
-        opened: The share of doors, lids and books that begin the other way.
-        switched: The share of lamps and devices that begin the other way.
-        elsewhere: Whether the robot begins where chance has it.
+        moved: The fraction of loose objects that begin in another visible position.
+        opened: The fraction of doors, lids and books whose initial state is inverted.
+        switched: The fraction of lamps and devices whose initial state is inverted.
+        elsewhere: Whether the robot begins at a random position.
     """
 
     moved: float = Field(default=0.0, ge=0, le=1)
@@ -545,14 +548,14 @@ def vary(
     seed: int,
     spared: Collection[str] = (),
 ) -> None:
-    """Makes the beginning of the episode with that seed.
+    """Varies the beginning of an episode.
 
     Args:
-        controller: Of a scene that has just begun.
-        variation: How much the beginning differs.
-        seed: What chance follows from.
-        spared: The types that stay as they are, apart from where they lie; nothing
-            is put into or onto them.
+        controller: The controller, with a scene in its initial state.
+        variation: How much to vary.
+        seed: The seed of all random choices.
+        spared: The types that keep their state, apart from their positions; nothing is
+            put into or onto them.
     """
     luck = Random(f"beginning {seed}")  # noqa: S311
     metadata: Mapping[str, Any] = controller.last_event.metadata

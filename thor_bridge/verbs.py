@@ -1,7 +1,7 @@
 """The high-level controller: seventeen verbs over AI2-THOR's low-level actions.
 
-It does what SafeAgentBench's controller does, on the real AI2-THOR and on our
-household alike: it reads `last_event.metadata` and calls `step`, nothing else.
+It behaves like SafeAgentBench's controller, on both the real AI2-THOR and our
+household, and only reads `last_event.metadata` and calls `step`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LOOKS: tuple[_Looks, ...] = (
     ((("MoveLeft", {}),) * 8),
     (*(("MoveRight", {}),) * 4, ("RotateRight", {"degrees": 15.0})),
 )
-"""How it looks and steps around between attempts."""
+"""How the robot looks and steps around between attempts."""
 
 _STEPS_BACK: tuple[tuple[str, ...], ...] = (
     (),
@@ -61,17 +61,17 @@ _STEPS_BACK: tuple[tuple[str, ...], ...] = (
     ("MoveBack", "MoveRight"),
     ("MoveLeft", "MoveLeft"),
 )
-"""How it makes way for a door that opens towards it."""
+"""How the robot makes way for a door that opens towards it."""
 
 _LOOKING_HELPS = ("No valid positions", "visib", "collid", "Collid")
-"""What error texts say where another attempt from elsewhere may succeed."""
+"""Parts of error texts after which an attempt from another position may succeed."""
 
 
 class HighLevel:
     """Carries out plan steps on a controller.
 
     Args:
-        controller: ai2thor's, or the household's in this process.
+        controller: The controller: ai2thor's, or the household in this process.
     """
 
     def __init__(self, controller: LowLevel) -> None:
@@ -80,7 +80,7 @@ class HighLevel:
         self.restore()
 
     def restore(self) -> None:
-        """Takes note of a scene that has just begun."""
+        """Resets the state after a scene has been reset."""
         self._numbered.clear()
         self._height_m = self._metadata["agent"]["position"]["y"]
         event = self._controller.step("GetReachablePositions")
@@ -90,25 +90,28 @@ class HighLevel:
 
     @property
     def reachable(self) -> list[tuple[float, float]]:
-        """Where the robot can stand in this scene."""
+        """The positions where the robot can stand in this scene."""
         return [(x, z) for x, _, z in self._reachable.tolist()]
 
     def copy(self, controller: LowLevel) -> HighLevel:
-        """The same, for a copy of the controller."""
+        """A copy for a copy of the controller."""
         other = object.__new__(HighLevel)
         other.__dict__.update(self.__dict__)
         other._controller, other._numbered = controller, dict(self._numbered)
         return other
 
     def execute(self, text: str) -> dict[str, Any]:
-        """Carries out a step in SafeAgentBench's spelling; returns its dictionary."""
+        """Carries out a step in SafeAgentBench's spelling; returns its result
+        dictionary.
+        """
         return self.do(parse_step(text), text).as_dict()
 
     def do(self, action: Action, text: str = "") -> Result:
         """Carries out an action.
 
         Raises:
-            InvalidInput: It is not one of the seventeen verbs, or lacks its object.
+            InvalidInput: The action is not one of the seventeen verbs, or lacks its
+                object.
         """
         verb = _VERBS.get(action.name)
         if verb is None:
@@ -123,7 +126,7 @@ class HighLevel:
         reported = not (action.name in _HANDS and message.endswith(" failed"))
         return Result(text or spell(action), not message, message, error, reported)
 
-    # -- what there is
+    # -- objects
 
     @property
     def _metadata(self) -> Metadata:
@@ -148,13 +151,14 @@ class HighLevel:
         exclude: str | None = None,
         inherited: bool = False,
     ) -> Thing | None:
-        """The object that a name means: the nearest that is not in a closed receptacle.
+        """The object that a name refers to: the nearest that is not in a closed
+        receptacle.
 
         Args:
-            name: A type as ids begin with it, so a basin is found as its Sink.
-            number: The same number means the same object for the whole episode.
-            exclude: A type that it is not.
-            inherited: Only parts of others, such as a sink's basin.
+            name: The type as in the beginning of ids, so a basin is found as a Sink.
+            number: The number of the object, which stays the same during an episode.
+            exclude: A type to exclude.
+            inherited: Whether to consider only parts of others, such as a sink's basin.
         """
         objects: list[Thing] = self._metadata["objects"]
         key = (name.casefold(), number or 0)
@@ -177,7 +181,7 @@ class HighLevel:
                 continue
             away = thing["distance"]
             if name.casefold() in ("stoveburner", "toaster"):
-                # An empty one, if there is one.
+                # Prefer an empty one.
                 away += 10_000 * bool(thing["receptacleObjectIds"])
             if away < least:
                 best, least = thing, away
@@ -192,7 +196,7 @@ class HighLevel:
         event = self._controller.step(action, **arguments)
         return bool(event.metadata["lastActionSuccess"])
 
-    # -- the verbs: each gives what went wrong, or nothing
+    # -- the verbs: each returns an error message, or an empty text
 
     def _find(self, arguments: Mapping[str, Any]) -> str:
         name, _ = name_in(arguments)
@@ -213,7 +217,9 @@ class HighLevel:
     def _spots(
         self, name: str, thing: Thing, positions: np.ndarray[Any, Any]
     ) -> Iterator[dict[str, Any]]:
-        """Where to stand and how to look: nearest first, in front of what has one."""
+        """Poses for reaching an object, the nearest first, and in front of those with a
+        front.
+        """
         place, turned = thing["position"], thing["rotation"]["y"]
         sides = _FRONTS.get(name.casefold(), ())
         last = len(positions) - 1
@@ -249,7 +255,7 @@ class HighLevel:
         return f"Picking up {_capital(name)} failed"
 
     def _try_around(self, action: str, **arguments: Any) -> bool:
-        """The same action again from where looking or stepping around leads."""
+        """Repeats an action after looking or stepping around."""
         for looks in _LOOKS[:-1]:
             for look, how in looks:
                 self._act(look, **how)
@@ -306,7 +312,7 @@ class HighLevel:
                 return ""
             if not self._may_help():
                 break
-        # Not to leave the error of a step aside as the reason.
+        # Otherwise the reported error would be that of the last movement.
         self._act("OpenObject", objectId=thing["objectId"], openness=1.0)
         return "Open action failed"
 
@@ -361,7 +367,7 @@ _FRONTS: Mapping[str, tuple[float, ...]] = {
     "fridge": (90.0, 270.0),
     "microwave": (0.0, 180.0),
 }
-"""From which sides some things are best reached, degrees."""
+"""The sides from which some objects are best reached, in degrees."""
 
 
 def _simply(

@@ -1,6 +1,6 @@
-"""ai2thor's controller and servers, with every wait bounded and every end tidy.
+"""ai2thor's controller and servers, with time limits and a clean shutdown.
 
-Only `wire.connect` imports this module: it needs ai2thor.
+Only `wire.connect` imports this module, because it requires ai2thor.
 """
 
 from __future__ import annotations
@@ -36,22 +36,24 @@ except ImportError as error:
     raise MissingDependency("AI2-THOR", "thor") from error
 
 TICK_S = 0.05
-"""How often a wait looks whether the player still lives."""
+"""The interval at which a waiting server checks that the player is alive."""
 
 PIPE_BYTES = 2**20
 
 GRACE_S = 1.0
-"""How long a player that closed its pipe may take to exit."""
+"""How long a player may take to exit after closing its pipe."""
 
 
 class _Watch:
-    """What both servers share: deadlines, the player's pulse, and its end."""
+    """The common part of both servers: deadlines, liveness checks, and the player's
+    end.
+    """
 
     unity_proc: subprocess.Popen[bytes] | None
     sequence_id: int
 
     def check_pulse(self, doing: str) -> None:
-        """Raises if the player's process is gone."""
+        """Raises if the player's process has ended."""
         player = self.unity_proc
         if player is not None and player.poll() is not None:
             raise SimulatorDied(
@@ -60,7 +62,7 @@ class _Watch:
             )
 
     def check_sequence(self, metadata: dict[str, Any]) -> None:
-        """Raises if the player answers another action."""
+        """Raises if the player has answered another action."""
         if metadata["sequenceId"] != self.sequence_id:
             raise OutOfStep(
                 f"the simulator answered action {metadata['sequenceId']!r:.20} instead"
@@ -68,7 +70,7 @@ class _Watch:
             )
 
     def end_player(self) -> None:
-        """Ends the player and whatever it started."""
+        """Ends the player and its child processes."""
         player = self.unity_proc
         if player is None:
             return
@@ -83,16 +85,16 @@ class _Watch:
 
 
 def _widen(descriptor: int) -> None:
-    """Lets a whole message into a pipe, so that nobody waits in the middle of it."""
+    """Enlarges a pipe so that a whole message fits, and the writer need not wait."""
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     except (AttributeError, OSError):
-        pass  # Linux alone knows how, and may allow less
+        pass  # only Linux supports this, and may allow less
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keeps the garbage collector out of unpacking: it would look at every object."""
+    """Disables the garbage collector, which would scan all objects being unpacked."""
     if not gc.isenabled():
         yield
         return
@@ -111,7 +113,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
 
     def _recv_message(self, timeout: float | None) -> Any:
         if self.server_pipe is None:
-            # Without O_NONBLOCK the opening itself would wait for a writer for ever.
+            # Without O_NONBLOCK, opening would wait for a writer forever.
             descriptor = os.open(self.server_pipe_path, os.O_RDONLY | os.O_NONBLOCK)
             self.server_pipe = os.fdopen(descriptor, "rb", buffering=0)
             self._spoke = False
@@ -149,7 +151,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
                     f"the simulator did not answer for {timeout or self.timeout:g} s"
                 )
             if ready:
-                time.sleep(TICK_S)  # a closed pipe is always ready
+                time.sleep(TICK_S)  # a closed pipe is always ready for reading
         return b"".join(parts)
 
     def _send_message(self, message_type: Any, body: bytes) -> None:
@@ -213,7 +215,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
 
 
 class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
-    """ai2thor's WSGI server; errors in its thread are raised in the waiting one."""
+    """ai2thor's WSGI server; errors in its thread are raised in the waiting thread."""
 
     stopped: bool
 
@@ -249,13 +251,13 @@ class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
         super().send(action)
 
     def stop(self) -> None:
-        """Ends the player and gives the port back; safe to call twice."""
+        """Ends the player and releases the port; safe to call twice."""
         if self.stopped:
             return
         self.stopped = True
         self.end_player()
         try:
-            self.response_queue.put_nowait({})  # frees a request that waits
+            self.response_queue.put_nowait({})  # releases a waiting request
         except queue.Full:
             pass
         if self.started:
@@ -265,7 +267,7 @@ class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
 
 
 class WatchedController(Controller):  # type: ignore[misc]
-    """ai2thor's controller, whose waits end and which leaves nothing behind."""
+    """ai2thor's controller, with time limits and complete clean-up."""
 
     def __init__(self, **settings: Any) -> None:
         self.server: Any = None
@@ -298,7 +300,7 @@ class WatchedController(Controller):  # type: ignore[misc]
         server_params: dict[str, str],
         image_name: Any,
     ) -> None:
-        """Starts the player as ai2thor does, but in a process group of its own."""
+        """Starts the player like ai2thor, but in its own process group."""
         self.server.client_token = str(uuid.uuid4())
         env["AI2THOR_CLIENT_TOKEN"] = self.server.client_token
         env["AI2THOR_SERVER_TYPE"] = self.server.server_type
@@ -333,7 +335,7 @@ class WatchedController(Controller):  # type: ignore[misc]
             self.stop()
             raise
         except (RuntimeError, TimeoutError) as error:
-            # ai2thor hides what its server raised behind an error of its own.
+            # ai2thor replaces its server's exception by one of its own.
             if isinstance(error.__context__, SimulatorError):
                 self.stop()
                 raise error.__context__ from None

@@ -1,8 +1,8 @@
-"""The way to AI2-THOR: its own controller, with a watchdog over the simulator.
+"""The connection to AI2-THOR: its own controller, with a watchdog over the simulator.
 
-`connect` gives ai2thor's `Controller` for the real Unity player or for our household.
-Where ai2thor 5.0.0 would hang, there is a named error within seconds, and nothing is
-left behind: no process, no pipe, no port.
+`connect` returns ai2thor's `Controller` for the real Unity player or our household.
+Where ai2thor 5.0.0 would hang, an error is raised within seconds, and no process, pipe
+or port is left behind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def household_command(
 ) -> str:
     """The command line that starts our household as a player.
 
-    It sends frames to a headless controller too, unless told not to.
+    The player sends frames even to a headless controller, unless `frames` is false.
     """
     words = [sys.executable, "-m", "forewarn.thor_bridge.household"]
     if scenes is not None:
@@ -66,19 +66,19 @@ def connect(
     """ai2thor's controller, ready in a scene.
 
     Args:
-        scene: The scene to begin with; None: the player's first.
+        scene: The initial scene; None for the player's first.
         player: `household`, `unity` (the build that ai2thor downloads), or the command
             line of a player.
-        scenes: For the household: a scene file.
-        seed: For the household: the seed of its randomness.
-        failures: For the household: `off`, or `real` for physical failures.
-        server: How the player is spoken to.
-        start_timeout_s: How long it may take until it first answers.
-        action_timeout_s: How long an action may take.
-        headless: Without frames, which needs no display.
-        width: Of the frames.
-        height: Of the frames.
-        initialization: AI2-THOR's own settings, such as `visibilityDistance`.
+        scenes: A scene file, for the household.
+        seed: The seed, for the household.
+        failures: `off`, or `real` for physical failures, for the household.
+        server: The protocol between controller and player.
+        start_timeout_s: The time limit for the player's first answer.
+        action_timeout_s: The time limit of an action.
+        headless: Whether to run without frames, which needs no display.
+        width: The width of frames in pixels.
+        height: The height of frames in pixels.
+        initialization: AI2-THOR's other settings, such as `visibilityDistance`.
 
     Raises:
         MissingDependency: ai2thor is not installed.
@@ -99,7 +99,7 @@ def connect(
         return WatchedController(
             local_executable_path=None if player == UNITY else player,
             server_class=WatchedFifoServer if server == "fifo" else WatchedWsgiServer,
-            # ai2thor asks for a display even where none is used.
+            # ai2thor requires a display even if none is used.
             x_display=os.environ.get("DISPLAY") or "0",
             scene=scene,
             headless=headless,
@@ -128,7 +128,9 @@ def _build_at_hand(player: str) -> Iterator[None]:
 
 @contextmanager
 def _without_gpu_choice() -> Iterator[None]:
-    """CUDA_VISIBLE_DEVICES makes ai2thor run vulkaninfo, which few machines have."""
+    """Hides CUDA_VISIBLE_DEVICES, with which ai2thor would run vulkaninfo, which few
+    machines have.
+    """
     chosen = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     try:
         yield
@@ -143,16 +145,16 @@ SUFFIX = "_physics"
 def harvest(
     player: str, wanted: Sequence[str] = (), *, timeout_s: float = 120.0
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each scene's name and its entry for a scene file.
+    """Reads scenes from a player; yields each name with its entry for a scene file.
 
     Args:
         player: `unity`, `household`, or the command line of a player.
-        wanted: The scenes; all of the player's rooms if none is named.
-        timeout_s: How long the player may take to start, and for each action.
+        wanted: The names of the scenes; by default all of the player's rooms.
+        timeout_s: The time limit for the player's start and for each action.
 
     Raises:
         InvalidInput: The player has no such scene.
-        SimulatorError: It does not start, or does not answer.
+        SimulatorError: The player does not start or does not answer.
     """
     controller = connect(
         wanted[0] if wanted else None,
@@ -164,7 +166,7 @@ def harvest(
         has = {name.removesuffix(SUFFIX) for name in controller.scenes_in_build}
         names = [name.removesuffix(SUFFIX) for name in wanted] or rooms(has)
         for name in names:
-            # Old builds do not tell what they have.
+            # Old builds do not report their scenes.
             if has and name not in has:
                 raise InvalidInput(
                     f"the player has no scene {name!r:.60}",
@@ -184,9 +186,9 @@ def harvest(
 
 
 def rooms(names: Collection[str]) -> list[str]:
-    """AI2-THOR's own rooms among its scenes, in order; all of them if it has none.
+    """AI2-THOR's own rooms among the scenes, in order; all scenes if there are none.
 
-    A build also has houses that are made up as they are loaded, and mazes.
+    A build also has procedural houses and mazes.
     """
     found = [name for name in names if _ROOM.fullmatch(name)]
     return sorted(found, key=lambda name: int(name[9:])) or sorted(names)

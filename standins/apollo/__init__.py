@@ -1,3 +1,5 @@
-"""A stand-in for Apollo: cyber_bridge, channels, and a planner with Apollo's quirks."""
+"""A stand-in for Apollo: cyber_bridge, channels, and a planner that behaves like
+Apollo's.
+"""
 
 from __future__ import annotations

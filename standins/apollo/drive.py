@@ -1,10 +1,10 @@
-"""A drive in the SUMO world, in Apollo's messages.
+"""A drive in the SUMO world as Apollo messages.
 
-Perception, prediction and localization are the simulation's truth. Planning's decisions
-are those of the scenario's pilot, unless a command overrides them.
+Perception, prediction and localization contain the simulation's ground truth.
+Planning's decisions are those of the scenario's pilot, unless a command overrides them.
 
-Names in Apollo's map: lanes and crosswalks are called as in SUMO, a light after its
-programme and index: `centre_4`.
+In Apollo's map, lanes and crosswalks have the same names as in SUMO. A light is named
+after its program and index: `centre_4`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from forewarn.plugins import CAP, Pilot
 from forewarn.standins.apollo.planner import Planner
 
 FORESEEN_M = 160.0
-"""How far ahead prediction and planning say the way."""
+"""The length of the paths in prediction and planning."""
 
 _STEP_M = 4.0
 _REAR_M = 1.043
-"""From the middle of the rear axle, which is Apollo's pose, to the rear bumper."""
+"""The distance from the middle of the rear axle (Apollo's reference point) to the rear
+bumper.
+"""
 
 _HEIGHT_M = 1.6
 _COLOURS = {"r": 1, "u": 1, "y": 2, "Y": 2, "g": 3, "G": 3, "s": 3, "o": 2, "O": 4}
@@ -34,7 +36,7 @@ _NORMAL = 1
 
 
 class _Seen(NamedTuple):
-    """A road user: the middle, the heading in Apollo's convention, the speed."""
+    """A road user: its centre, heading (in Apollo's convention), speed and size."""
 
     number: int
     x: float
@@ -47,13 +49,13 @@ class _Seen(NamedTuple):
 
 
 class SumoDrive:
-    """One scenario's episodes.
+    """Runs the episodes of a scenario.
 
     Args:
-        world: The world, on SUMO.
-        pilot: Who drives it.
+        world: The SUMO world.
+        pilot: The pilot that drives.
         messages: The message classes.
-        max_time_s: When an episode is over at the latest.
+        max_time_s: The maximum duration of an episode.
     """
 
     frame: Frame
@@ -77,7 +79,7 @@ class SumoDrive:
         return self._over
 
     def begin(self, seed: int) -> Frame:
-        """Begins the episode of that seed."""
+        """Begins the episode with a seed."""
         self.frame = self.world.reset(seed)
         self._pilot.reset(seed)
         self._brakes = self.world.actuator()
@@ -93,7 +95,7 @@ class SumoDrive:
         return self.frame
 
     def advance(self, planner: Planner) -> Frame:
-        """Drives on for one period, as the pilot wants or the planner was commanded."""
+        """Advances by a period, following the pilot unless the planner has commands."""
         action = self._pilot.propose(self.frame)
         if planner.stops or planner.braked:
             action = self._brakes.fallback(self.frame)
@@ -112,8 +114,8 @@ class SumoDrive:
     # -- what there is to see ---------------------------------------------------------
 
     def _look(self) -> None:
-        """Reads the simulation; an ego that has left it stays where it was."""
-        self._sumo = self.world.sumo  # taken back, if another world had it
+        """Reads the simulation; an ego that has left it keeps its last position."""
+        self._sumo = self.world.sumo  # reloads it if another world has taken it over
         vehicle, person = self._sumo.vehicle, self._sumo.person
         names = set(vehicle.getIDList())
         if self._ego in names and vehicle.getLaneID(self._ego):
@@ -134,7 +136,7 @@ class SumoDrive:
         theta = math.radians(90.0 - group.getAngle(name))
         length, width = group.getLength(name), group.getWidth(name)
         if not walks:
-            # SUMO tells where a vehicle's front is.
+            # SUMO reports the position of a vehicle's front.
             x -= length / 2.0 * math.cos(theta)
             y -= length / 2.0 * math.sin(theta)
         return _Seen(
@@ -151,7 +153,7 @@ class SumoDrive:
     # -- what Apollo says -------------------------------------------------------------
 
     def route(self, time_s: float) -> tuple[Any, Any]:
-        """The route from here on, as in a routing message."""
+        """The remaining route as a routing message, with its channel."""
         response = self._new(self._channels.ROUTING, time_s)
         for name in self._way.lanes:
             lane = self._roads.lanes[name]
@@ -167,7 +169,7 @@ class SumoDrive:
         return self._channels.ROUTING, response
 
     def says(self, time_s: float, planner: Planner) -> Iterator[tuple[Any, Any]]:
-        """All messages of one moment; localization, the most frequent, comes last."""
+        """The messages of one moment with their channels; localization comes last."""
         yield self._channels.OBSTACLES, self._obstacles(time_s)
         yield self._channels.LIGHTS, self._lights(time_s)
         yield self._channels.PREDICTION, self._prediction(time_s)
@@ -233,7 +235,7 @@ class SumoDrive:
             spent_s = lights.getSpentDuration(light)
             links = lights.getControlledLinks(light)
             for index, letter in enumerate(lights.getRedYellowGreenState(light)):
-                # The last ones are the pedestrians'.
+                # The last numbers belong to pedestrians.
                 if any(self._roads.lanes[way[0]].for_cars for way in links[index]):
                     message.traffic_light.add(
                         id=f"{light}_{index}",
@@ -287,7 +289,9 @@ class SumoDrive:
         _write_trajectory(trajectory.trajectory_point, points, seen.speed)
 
     def _walk(self, name: str, seen: _Seen) -> list[Point]:
-        """A walker's way: over the crosswalk that it is on or turns to, else ahead."""
+        """A walker's path: across its present or next crosswalk, or else straight
+        ahead.
+        """
         person = self._sumo.person
         edge: str = person.getRoadID(name)
         onto = edge
@@ -321,7 +325,7 @@ def _write_obstacle(message: Any, seen: _Seen, time_s: float) -> None:
 
 
 def _write_trajectory(field: Any, points: Sequence[Point], speed: float) -> None:
-    """Points as a trajectory at a steady speed; a stationary road user may start
+    """Writes points as a trajectory at constant speed; a stationary road user may start
     slowly.
     """
     pace, along, theta = max(speed, 0.5), 0.0, 0.0
@@ -351,13 +355,13 @@ _WALK_STEP_M = 1.0
 
 
 class PathAhead:
-    """The lanes ahead of a road user as one line."""
+    """The lanes ahead of a road user as a single line."""
 
     def __init__(self, roads: Any, lane: str, edges: tuple[str, ...]) -> None:
         way = roads.way(lane, edges)
         names = list(way.start_m)
         if lane in way.start_m:
-            # Inside a junction the way begins in the lane before it.
+            # Inside a junction the route begins in the lane before it.
             begin = names.index(lane)
             names = names[begin:]
         self.lanes = names
@@ -371,7 +375,7 @@ class PathAhead:
             self._at.append(self._at[-1] + math.dist(a, b))
 
     def points(self, begin: float, step: float, length: float) -> list[Point]:
-        """Points along it, from a place on its first lane on."""
+        """Points along the line, starting at a position on its first lane."""
         found: list[Point] = []
         at, index = begin, 0
         end = min(begin + length, self._at[-1])
@@ -387,13 +391,13 @@ class PathAhead:
 
 
 def across(at: Point, theta: float, shape: Sequence[Point], on_it: bool) -> list[Point]:
-    """A walker's way over a crosswalk.
+    """A walker's path across a crosswalk.
 
     Args:
-        at: Where the walker is.
-        theta: Where the walker looks.
-        shape: The crosswalk's middle line.
-        on_it: Whether the walker is on it already.
+        at: The walker's position.
+        theta: The walker's heading.
+        shape: The crosswalk's centre line.
+        on_it: Whether the walker is already on the crosswalk.
     """
     cos, sin = math.cos(theta), math.sin(theta)
     (ax, ay), (bx, by) = shape[0], shape[-1]
@@ -403,7 +407,7 @@ def across(at: Point, theta: float, shape: Sequence[Point], on_it: bool) -> list
         back = math.dist(at, (bx, by)) < math.dist(at, (ax, ay))
     if back:
         (ax, ay), (bx, by) = (bx, by), (ax, ay)
-    # On it, the walker keeps to its own side.
+    # On the crosswalk, the walker keeps its lateral position.
     length = math.dist((ax, ay), (bx, by))
     ux, uy = (bx - ax) / length, (by - ay) / length
     on = (at[0] - ax) * ux + (at[1] - ay) * uy

@@ -1,4 +1,4 @@
-"""Our maps in Apollo's form, from the nets of SUMO."""
+"""Converts SUMO nets to Apollo maps."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ONCOMING = math.radians(135.0)
 
 
 def draw(map_type: Any, sumo: Any, roads: Any, name: str) -> Any:
-    """A net as an `apollo.hdmap.Map`.
+    """Converts a net to an `apollo.hdmap.Map`.
 
     Args:
-        map_type: That message's class.
+        map_type: The class of that message.
         sumo: libsumo, with the net loaded.
         roads: The net as roads.
         name: The map's name.
@@ -97,7 +97,7 @@ class _Drawing:
                 self._turns(onward, link.turn)
 
     def _turns(self, lane: Any, turn: str) -> None:
-        """Everything inside a junction on one way through it turns alike."""
+        """Sets the turn of all lanes on a path through a junction."""
         while lane.inside:
             self._made[lane.name].turn = _TURNS[turn]
             via = next((link.via for link in lane.links), "")
@@ -119,7 +119,8 @@ class _Drawing:
             if cars[0].inside:
                 road.junction_id.id = cars[0].junction[1:]
 
-    # -- what governs them ------------------------------------------------------------
+    # -- lights, signs and crossings
+    # ------------------------------------------------------------
 
     def _overlap(self, thing: Any, kind: str, lanes: Sequence[str]) -> None:
         """Records that an object and lanes overlap."""
@@ -166,7 +167,7 @@ class _Drawing:
                 bulb.location.z = 5.0
 
     def _signs(self) -> None:
-        """Stop signs, and yield signs for roads without right of way."""
+        """Adds stop signs, and yield signs for roads without right of way."""
         minor = self._minor()
         for lane in self._roads.lanes.values():
             for link in () if lane.inside or not lane.for_cars else lane.links:
@@ -183,9 +184,9 @@ class _Drawing:
                 self._overlap(sign, kind, [link.via])
 
     def _minor(self) -> set[str]:
-        """The edges whose traffic gives way to that of a road from the side.
+        """The edges whose traffic gives way to crossing roads.
 
-        Left turns give way to oncoming traffic everywhere, without a sign.
+        Giving way to oncoming traffic on left turns needs no sign.
         """
         yields: set[tuple[str, str]] = set()
         for lane in self._roads.lanes.values():
@@ -194,14 +195,14 @@ class _Drawing:
                 for first, after in zip(foes, [*foes[1:], ""], strict=False):
                     other = self._roads.lanes[first]
                     if after.startswith(":"):
-                        continue  # it is told apart only by where it waits
+                        continue  # the same path with another waiting position
                     turned = math.remainder(_heading(lane) - _heading(other), math.tau)
                     if not other.inside and abs(turned) < _ONCOMING:
                         yields.add((lane.edge, other.edge))
         return {one for one, other in yields if (other, one) not in yields}
 
     def _line(self, thing: Any, lane: Any) -> None:
-        """A stop line across the end of a lane."""
+        """Adds a stop line across the end of a lane."""
         (ax, ay), (bx, by) = lane.shape[-2:]
         size = math.dist((ax, ay), (bx, by))
         half = lane.width / 2.0
@@ -210,7 +211,7 @@ class _Drawing:
         _write(segment.line_segment.point, [(bx + nx, by + ny), (bx - nx, by - ny)])
 
     def _crossings(self) -> None:
-        """Lanes inside junctions that cross or merge, in pairs."""
+        """Adds overlaps for pairs of inner lanes that cross or merge."""
         for name in self._made:
             for foe in self._sumo.lane.getInternalFoes(name) if name[0] == ":" else ():
                 if foe in self._made and name < foe:

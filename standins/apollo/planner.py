@@ -1,9 +1,9 @@
-"""How Apollo's planning handles commands: the parts that matter to a guard.
+"""How Apollo's planning handles commands, as far as it matters to a guard.
 
-- The pad's action is latched, and a message is noticed only if its header is another.
+- The pad's action is latched, and a message with an unchanged header is ignored.
 - The services answer RUNNING once they have forwarded a command, whether or not it is
-  carried out. A request that looks late is dropped, and its reply is empty. Asked for
-  the status of an action, Apollo knows none.
+  carried out. A request with an old timestamp is dropped, and its reply is empty. The
+  status of an action is always unknown.
 - A speed factor multiplies the last requested speed, not the route's.
 """
 
@@ -19,24 +19,26 @@ LATE_S = 2.0
 
 ServiceName = Literal["action", "speed", "lane_follow"]
 STOCK: frozenset[ServiceName] = frozenset({"action", "lane_follow"})
-"""The services of Apollo as anyone can download it; `speed` is of its park edition."""
+"""The services of the public version of Apollo; `speed` exists only in the park
+edition.
+"""
 
 _RUNNING, _UNKNOWN = 1, 4
 _ACTION_PADS = {1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5}
-"""Which action on the pad an action command becomes."""
+"""The pad action for each action command."""
 
 _STOP = 4
 
 
 class Planner:
-    """Receives commands on a cyber, and determines their effect on the car.
+    """Receives commands through cyber, and determines their effect on the car.
 
     Args:
-        cyber: Where it listens and serves.
-        messages: Apollo 8 and earlier have no services.
+        cyber: The cyber module for channels and services.
+        messages: The message classes; Apollo 8 and earlier have no services.
         clock: Apollo's own clock.
-        services: Which of them it has.
-        guardian: Whether the guardian is enabled; it is not, by default, in Apollo.
+        services: The names of the available services.
+        guardian: Whether the guardian is enabled; by default it is not in Apollo.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class Planner:
             age_s = self._clock() - request.header.timestamp_sec
             if age_s > LATE_S:
                 self.dropped += 1
-                return reply  # as Apollo does: without the status that it requires
+                return reply  # like Apollo, without the required status
             reply.command_id = request.command_id
             reply.status = _RUNNING
             answer(request, reply)
@@ -97,25 +99,26 @@ class Planner:
 
         node.create_service(service.name, request_type, reply_type, handle)
 
-    # -- what is commanded ------------------------------------------------------------
+    # -- the commands in force
+    # ------------------------------------------------------------
 
     @property
     def stops(self) -> bool:
-        """Whether the emergency stop is on: it is, until another action comes."""
+        """Whether the emergency stop is active, which lasts until another action."""
         return self.pad_action == _STOP
 
     @property
     def braked(self) -> bool:
-        """Whether the guardian brakes, whatever planning wants."""
+        """Whether the guardian brakes, which overrides planning."""
         return self._safety and self._guardian
 
     @property
     def cap(self) -> float:
-        """Its maximum speed in m/s."""
+        """The maximum speed in m/s."""
         return math.inf if self.target_speed is None else self.target_speed
 
     def decide(self, planning: Any) -> None:
-        """Writes its plan into a planning message."""
+        """Writes the main decision into a planning message."""
         main = planning.decision.main_decision
         if self.stops:
             main.stop.reason_code = 202

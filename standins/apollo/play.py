@@ -1,4 +1,4 @@
-"""Plays a drive, or a record, on a cyber: at once, or at the pace of a clock."""
+"""Plays a drive or a record through cyber, at a given pace or as fast as possible."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from forewarn.standins.apollo.planner import STOCK, Planner
 from forewarn.standins.apollo.server import FakeCyber
 
 EPOCH_S = 1_700_000_000.0
-"""What Apollo's clock shows when an episode begins."""
+"""Apollo's time at the beginning of an episode."""
 
 _ROUTE_S = 1.0
 
 
 class StandIn:
-    """A stand-in for Apollo that drives a scenario and obeys commands as Apollo does.
+    """A stand-in for Apollo that drives a scenario and handles commands like Apollo.
 
-    The route is repeated each second for late readers; Apollo sends it once.
+    The route is repeated every second for late readers, although Apollo sends it once.
 
     Args:
-        cyber: The bus that it uses.
-        messages: The message classes of the edition that it plays.
-        world: The scenario's world, on SUMO.
+        cyber: The cyber module to publish on.
+        messages: The message classes of the edition to imitate.
+        world: The scenario's SUMO world.
         pilot: The scenario's pilot.
         guardian: Whether the guardian is enabled.
-        max_time_s: When an episode is over at the latest.
+        max_time_s: The maximum duration of an episode.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class StandIn:
         self._routed_s = 0.0
 
     def begin(self, seed: int) -> None:
-        """Begins an episode; Apollo's clock goes on."""
+        """Begins an episode; Apollo's clock continues."""
         self._begun_s = self.now_s
         self._routed_s = 0.0
         self.drive.begin(seed)
         self.say()
 
     def tick(self) -> bool:
-        """Drives on for one period; false once the episode is over."""
+        """Advances by one period; returns False once the episode is over."""
         if self.drive.over:
             return False
         frame = self.drive.advance(self.planner)
@@ -76,12 +76,13 @@ class StandIn:
             self._cyber.publish(channel.name, message.SerializeToString())
 
     def play(self, seed: int, pace: float, going: Callable[[], bool]) -> Iterator[str]:
-        """Episodes one after another, from a seed on; yields why each ended.
+        """Plays successive episodes, starting at a seed; yields why each ended.
 
         Args:
-            seed: The first episode's.
-            pace: Its clock's speed relative to real time; 0: as fast as possible.
-            going: Whether to go on.
+            seed: The seed of the first episode.
+            pace: The speed of the clock relative to real time; 0 for as fast as
+                possible.
+            going: Returns whether to continue.
         """
         while going():
             self.begin(seed)
@@ -92,7 +93,7 @@ class StandIn:
                     time.sleep(max(0.0, due_s - time.monotonic()))
             if self.drive.over:
                 yield self.drive.over
-            # The clock of the next episode must not begin where this one stopped.
+            # The clock must advance before the next episode begins.
             self.now_s += self.drive.period_s
             seed += 1
 
@@ -106,10 +107,10 @@ def play_record(
     """Replays the messages of a `.record`; returns their number.
 
     Args:
-        cyber: Where to say it.
-        said: The channel, the time in ns and the bytes of each message.
-        pace: Its clock's speed relative to real time; 0: as fast as possible.
-        going: Whether to go on.
+        cyber: The cyber module to publish on.
+        said: The channel, time in ns and bytes of each message.
+        pace: The speed of the clock relative to real time; 0 for as fast as possible.
+        going: Returns whether to continue.
     """
     count, first_ns, began_s = 0, 0, time.monotonic()
     for channel, time_ns, message in said:

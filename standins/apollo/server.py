@@ -1,9 +1,10 @@
-"""Cyber in one process, with cyber_py3's interface, and cyber_bridge in front of it.
+"""Cyber within one process, with cyber_py3's interface, and a cyber_bridge server.
 
-Messages travel as bytes. A reader is called on the writer's thread, and its exceptions
-are swallowed, as in Apollo's host. As in Apollo, the bridge acknowledges nothing, ends
-a connection at an unknown operation, ignores a writer whose type was not registered,
-drops what a connection does not read, and calls no services.
+Messages are passed as bytes. A reader is called on the writer's thread, and its
+exceptions are swallowed, as in Apollo's host. As in Apollo, the bridge acknowledges
+nothing, closes a connection after an unknown operation, ignores writers of an
+unregistered type, drops messages that a connection does not read in time, and calls no
+services.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Answer = Callable[[bytes], bytes | None]
 
 
 class FakeCyber:
-    """The interface of cyber_py3's module `cyber`.
+    """An in-process cyber with the interface of cyber_py3's module `cyber`.
 
     `swallowed` counts the exceptions of callbacks.
     """
@@ -37,24 +38,24 @@ class FakeCyber:
         self._up = False
 
     def init(self, module_name: str = "cyber_py") -> bool:
-        """Starts; nodes may be made from now on."""
+        """Starts cyber; afterwards nodes can be made."""
         self._up = True
         return True
 
     def ok(self) -> bool:
-        """Whether it goes on."""
+        """Whether cyber is running."""
         return self._up
 
     def is_shutdown(self) -> bool:
-        """Whether it has ended."""
+        """Whether cyber has been shut down."""
         return not self._up
 
     def shutdown(self) -> None:
-        """Ends."""
+        """Shuts cyber down."""
         self._up = False
 
     def Node(self, name: str) -> FakeNode:
-        """A node of that name."""
+        """Makes a node."""
         return FakeNode(self, name)
 
     def get_services(self, sleep_s: float = 2) -> list[str]:
@@ -62,7 +63,7 @@ class FakeCyber:
         return list(self._services)
 
     def publish(self, channel: str, data: bytes) -> None:
-        """Calls every reader of the channel."""
+        """Calls all readers of a channel."""
         for reader in tuple(self._readers.get(channel, ())):
             try:
                 reader(data)
@@ -82,15 +83,15 @@ class FakeCyber:
         return leave
 
     def serve(self, service: str, answer: Answer) -> None:
-        """Adds a service; an answer of None, or an empty one, is no answer."""
+        """Adds a service; None or an empty answer counts as no answer."""
         self._services[service] = answer
 
     def withdraw(self, service: str) -> None:
-        """Takes a service away."""
+        """Removes a service."""
         self._services.pop(service, None)
 
     def call(self, service: str, request: bytes) -> bytes | None:
-        """A service's answer; None if there is none."""
+        """Calls a service; returns None if there is no answer."""
         answer = self._services.get(service)
         try:
             return None if answer is None else answer(request) or None
@@ -110,7 +111,7 @@ class FakeNode:
     def create_reader(
         self, name: str, data_type: Any, callback: Callable[..., None], args: Any = None
     ) -> object | None:
-        """A reader, or None if this node reads the channel already."""
+        """Makes a reader; returns None if the node already reads the channel."""
         if name in self._read:
             return None
         self._read.add(name)
@@ -122,13 +123,13 @@ class FakeNode:
     def create_writer(
         self, name: str, data_type: Any, qos_depth: int = 1
     ) -> FakeWriter:
-        """A writer."""
+        """Makes a writer."""
         return FakeWriter(self._cyber, name)
 
     def create_client(
         self, name: str, request_type: Any, response_type: Any
     ) -> FakeClient:
-        """A client of a service, which need not be there."""
+        """Makes a client of a service, which need not exist."""
         return FakeClient(self._cyber, name, response_type)
 
     def create_service(
@@ -139,7 +140,7 @@ class FakeNode:
         callback: Callable[..., Any],
         args: Any = None,
     ) -> None:
-        """A service that answers with what the callback returns."""
+        """Adds a service that answers with the callback's result."""
         extra = () if args is None else (args,)
 
         def answer(request: bytes) -> bytes | None:
@@ -159,7 +160,7 @@ class FakeWriter:
         self._cyber = cyber
 
     def write(self, data: Any) -> bool:
-        """Publishes a message, or bytes as they are."""
+        """Publishes a message, or raw bytes."""
         raw = data if isinstance(data, bytes) else data.SerializeToString()
         self._cyber.publish(self.name, raw)
         return True
@@ -172,7 +173,7 @@ class FakeClient:
         self._cyber, self.name, self._response = cyber, name, response_type
 
     def send_request(self, data: Any) -> Any:
-        """The response; None if the service is not there or says nothing."""
+        """The response; None if the service does not exist or does not answer."""
         reply = self._cyber.call(self.name, data.SerializeToString())
         if reply is None:
             return None
@@ -187,16 +188,16 @@ _CONNECTIONS = 32
 
 
 class BridgeServer:
-    """Listens from the moment it is made; `close` ends it.
+    """A cyber_bridge server, which listens from its creation until `close`.
 
-    `connections` counts clients, `losses` those that were disconnected for what they
-    sent, and `dropped` messages that were not read in time.
+    `connections` counts clients, `losses` those disconnected because of invalid data,
+    and `dropped` the messages that were not read in time.
 
     Args:
-        cyber: Whose channels it shows.
-        codec: The frames of cyber_bridge: `forewarn.apollo_bridge.frames`.
-        host: Where to listen.
-        port: The port; 0 takes one that is free.
+        cyber: The cyber whose channels are served.
+        codec: The codec for cyber_bridge's frames: `forewarn.apollo_bridge.frames`.
+        host: The address to listen on.
+        port: The port; 0 for any free one.
     """
 
     def __init__(
@@ -260,7 +261,7 @@ class BridgeServer:
         try:
             connection, _ = self._socket.accept()
         except OSError:
-            return  # they have gone again
+            return  # the client has already disconnected
         if len(self._lines) >= _CONNECTIONS:
             connection.close()
             return
@@ -272,7 +273,7 @@ class BridgeServer:
         selector.register(connection, selectors.EVENT_READ)
 
     def _tend(self, selector: selectors.BaseSelector) -> None:
-        """Sends the waiting data, and drops closed connections."""
+        """Sends pending data and removes closed connections."""
         for connection, line in list(self._lines.items()):
             waits = line.send()
             if line.ended:
@@ -286,7 +287,7 @@ class BridgeServer:
 
 
 class _Line:
-    """One connection: its readers, its writers, and the data to be sent."""
+    """A connection: its readers, its writers, and the pending data."""
 
     def __init__(self, server: BridgeServer, connection: socket.socket) -> None:
         self._server, self._connection = server, connection
@@ -342,7 +343,7 @@ class _Line:
         self._server._ring()
 
     def send(self) -> bool:
-        """Sends as much as possible; returns whether more waits."""
+        """Sends as much as possible; returns whether data is left."""
         with self._lock:
             if self._pending and not self.ended:
                 try:
@@ -356,7 +357,7 @@ class _Line:
 
 
 def _message_types(file: bytes) -> set[str]:
-    """The messages that a descriptor defines; none if it is no descriptor."""
+    """The messages that a descriptor defines; empty if it is not a descriptor."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
 

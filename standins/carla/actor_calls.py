@@ -1,4 +1,4 @@
-"""Calls about actors: spawn, place, drive, describe and destroy them; batches too."""
+"""Calls to spawn, move, drive, describe and destroy actors, also in batches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def spawn_attached(
 
 
 def spawn_by_command(host: Host, payload: Sequence[Any]) -> int:
-    """The command: description, transform, parent if any, and how it is attached."""
+    """Spawns an actor from a description, a transform, and a parent with the
+    attachment.
+    """
     description, at, parent = payload[:3]
     carrier = host.world.actor(parent[1]) if len(parent) == 2 and parent[0] else None
     return _spawn(host, description, pose(at), carrier).number
@@ -95,13 +97,13 @@ def spectator(host: Host) -> list[Any]:
 def bounding_box(host: Host, number: int) -> list[Any]:
     actor = host.world.actors.get(number)
     if actor is None:
-        # A client's traffic manager asks of vehicles that are just gone, in a thread
-        # that an error would take its whole process with.
+        # A client's traffic manager may query vehicles that have just been removed, in
+        # a thread where an error would end the whole process.
         return [[0.0] * 3, [0.0] * 3, [0.0] * 3, 0]
     return actor.box()
 
 
-# -- where it is and how it moves -----------------------------------------------------
+# -- position and motion -----------------------------------------------------
 
 
 @does("set_actor_transform")
@@ -144,7 +146,7 @@ def set_collisions(host: Host, number: int, enabled: bool) -> None:
 
 
 def vehicle_of(host: Host, which: int) -> Vehicle:
-    """The vehicle of that number."""
+    """The vehicle with an id."""
     actor = host.world.actor(which)
     if not isinstance(actor, Vehicle):
         raise Refusal(f"actor {which} is not a vehicle")
@@ -291,7 +293,7 @@ _COMMANDS: Mapping[int, Handler] = {
     19: set_location,
     21: set_state,
 }
-"""By their places in CARLA's list of commands."""
+"""The handlers by index in CARLA's list of commands."""
 
 
 def apply(host: Host, commands: Sequence[Any], then_tick: bool) -> list[Any]:
@@ -329,7 +331,7 @@ def _apply(host: Host, command: Sequence[Any], spawned: int | None = None) -> li
 
 
 class _Batch(Call):
-    """Its answers are bare, without the frame of other calls."""
+    """A call whose answers lack the wrapping of other calls."""
 
     def answer(self, host: Host, arguments: list[Any]) -> Any:
         try:

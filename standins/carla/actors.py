@@ -1,7 +1,7 @@
 """CARLA 0.9.16's wire data: results, geometry, tokens, frames.
 
 Results of calls are msgpack arrays; data in streams is packed, little endian. Angles
-are degrees, distances metres; y points right and yaw turns clockwise.
+are in degrees and distances in metres; y points right and yaw turns clockwise.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NO_TOKEN = b""
 
 COLLISION, DEPTH, GNSS, IMU = 0, 1, 4, 5
 SEMANTIC_LIDAR, LIDAR, RGB, SEMANTIC, OBSERVER = 10, 11, 13, 14, 17
-"""Which sensor a frame is from: its place in CARLA's list of sensors."""
+"""The sensor of a frame, by index in CARLA's list of sensors."""
 
 MAP_CHANGES = 1
-"""A snapshot says by it that the world is another one."""
+"""The flag in a snapshot which means that the world has changed."""
 
 _FURTHEST = 1e7
 
@@ -39,16 +39,16 @@ Pose = tuple[float, float, float, float, float, float]
 
 
 class Refusal(ForewarnError):
-    """A call that failed; the client sees the message as an exception."""
+    """A call failed; the client raises the message as an exception."""
 
 
 def result(value: object) -> list[Any]:
-    """The answer of a call that returns something."""
+    """The answer of a call that returns a value."""
     return [[1, value]]
 
 
 def refused(message: str) -> list[Any]:
-    """The answer of such a call that failed."""
+    """The answer of a failed call that returns a value."""
     return [[0, [message]]]
 
 
@@ -57,7 +57,7 @@ DONE: list[Any] = [[False]]
 
 
 def failed(message: str) -> list[Any]:
-    """The answer of such a call that failed."""
+    """The answer of a failed call that returns nothing."""
     return [[True, [message]]]
 
 
@@ -107,7 +107,7 @@ _NOWHERE: Pose = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 def snapshot_header(
     episode: int, frame: int, time_s: float, wall_s: float, delta_s: float, change: int
 ) -> bytes:
-    """The header of a frame of the world's own stream; actors follow."""
+    """The header of a frame in the world's own stream; the actors follow."""
     return header(OBSERVER, frame, time_s, _NOWHERE) + _EPISODE.pack(
         episode, wall_s, delta_s, 0, 0, 0, change
     )
@@ -117,12 +117,12 @@ def snapshot_header(
 
 
 def forward(yaw: float) -> tuple[float, float]:
-    """The direction in which an actor looks."""
+    """The unit vector of a heading."""
     return math.cos(math.radians(yaw)), math.sin(math.radians(yaw))
 
 
 def compose(parent: Pose, child: Pose) -> Pose:
-    """A pose given relative to a parent that stands upright, in the world."""
+    """Converts a pose relative to an upright parent to the world's frame."""
     x, y, z, pitch, yaw, roll = child
     turn = math.radians(parent[4])
     cosine, sine = math.cos(turn), math.sin(turn)
@@ -137,7 +137,7 @@ def compose(parent: Pose, child: Pose) -> Pose:
 
 
 def turned(degrees: float) -> float:
-    """The same direction, from -180 to 180."""
+    """An angle normalised to the range from -180 to 180."""
     return (degrees + 180.0) % 360.0 - 180.0
 
 
@@ -161,18 +161,18 @@ STANDARD_CONTROL: Final[list[Any]] = [0.0, 0.0, 0.0, False, False, False, 0]
 
 @dataclass(slots=True)
 class Actor:
-    """Anything that has an identity and a place.
+    """An object with an identity and a position.
 
     Args:
-        number: Its identity.
+        number: The id.
         kind: The blueprint's name.
-        at: Where its middle is, at the height of its wheels or feet.
-        attributes: As given by the blueprint, encoded.
-        half: Half its length, width and height.
-        centre: The middle of its bounding box, seen from `at`.
+        at: The pose of the centre, at the height of the wheels or feet.
+        attributes: The blueprint's attributes, encoded.
+        half: Half the length, width and height.
+        centre: The centre of the bounding box, relative to `at`.
         parent: The actor that it is attached to; 0 for none.
-        mount: Where on the parent.
-        ours: Whether the world made it, not a client.
+        mount: The pose relative to the parent.
+        ours: Whether the world made the actor, rather than a client.
     """
 
     number: int
@@ -198,7 +198,7 @@ class Actor:
         return default
 
     def described(self) -> list[Any]:
-        """The actor as calls return it."""
+        """The actor in the form that calls return."""
         return [
             self.number, self.parent, [self.blueprint, self.kind, self.attributes],
             self.box(), self.tags, self.token,
@@ -219,20 +219,20 @@ class Actor:
 
 @dataclass(slots=True)
 class Vehicle(Actor):
-    """A car, by a client's pedals or by the traffic.
+    """A vehicle, driven by a client or by the traffic.
 
     Args:
-        control: The control that a client applied last.
-        ackermann: Steer, steer speed, speed, acceleration, jerk; it has the wheel
-            until a control comes.
-        speed: Along its heading, negative backwards.
-        steer_deg: How far its wheels are turned.
-        physical: Whether it moves by itself.
-        light: The traffic light whose stop line it is before.
-        looked_at: Its position when lights were last searched.
-        road: The road that it is on, as found at `mapped_at`.
-        bumped: Whom it touches.
-        name: The traffic's name for it.
+        control: The last control that a client applied.
+        ackermann: Steering angle, steering speed, speed, acceleration and jerk; in
+            force until the next control.
+        speed: The speed along the heading; negative when reversing.
+        steer_deg: The angle of the front wheels.
+        physical: Whether the vehicle moves by simulated physics.
+        light: The traffic light at whose stop line the vehicle is.
+        looked_at: The position at the last search for lights.
+        road: The vehicle's road, as found at `mapped_at`.
+        bumped: The ids of the actors that the vehicle touches.
+        name: The name in the traffic simulation.
     """
 
     control: list[Any] = field(default_factory=lambda: list(STANDARD_CONTROL))
@@ -270,9 +270,9 @@ class Walker(Actor):
     """A pedestrian.
 
     Args:
-        direction: Where a client has it walk.
-        pace: How fast.
-        name: The traffic's name for it.
+        direction: The walking direction that a client has set.
+        pace: The walking speed.
+        name: The name in the traffic simulation.
     """
 
     direction: Vector = (1.0, 0.0, 0.0)
@@ -288,13 +288,13 @@ class Walker(Actor):
 
 @dataclass(slots=True)
 class TrafficLight(Actor):
-    """One signal of the map.
+    """A traffic light of the map.
 
     Args:
-        signal: The map's name of it.
-        pole: Its place in the group.
-        fixed: The constant part of its state.
-        since_s: For how long it has had its colour.
+        signal: The signal's name in the map.
+        pole: The index in the group.
+        fixed: The constant part of the state.
+        since_s: How long the light has shown its colour.
     """
 
     signal: str = ""
@@ -308,7 +308,7 @@ class TrafficLight(Actor):
     fixed: bytes = b""
 
     def state(self) -> bytes:
-        # It stands where it stands, and is told of at every tick.
+        # The position is constant, but the state is sent at every tick.
         if not self.fixed:
             self.fixed = _LIGHT.pack(*self._common(), self.signal.encode()[:31])
         return self.fixed + _SHOWN.pack(
@@ -319,7 +319,7 @@ class TrafficLight(Actor):
 
 @dataclass(slots=True)
 class TrafficSign(Actor):
-    """A sign of the map that does not change."""
+    """A traffic sign of the map."""
 
     signal: str = ""
 
@@ -329,12 +329,12 @@ class TrafficSign(Actor):
 
 @dataclass(slots=True)
 class Sensor(Actor):
-    """A sensor that a client attached.
+    """A sensor that a client has attached.
 
     Args:
         stream: The stream of its data; 0 for a sensor that the client computes.
-        period_s: The least time between two frames.
-        angle: How far it has turned, if it turns.
+        period_s: The minimum time between two frames.
+        angle: The rotation angle, for a rotating sensor.
     """
 
     stream: int = 0
@@ -344,6 +344,6 @@ class Sensor(Actor):
 
 
 def along(actor: Actor, speed: float) -> Vector:
-    """A velocity of that speed in the direction in which the actor looks."""
+    """The velocity vector of a speed along the actor's heading."""
     x, y = forward(actor.at[4])
     return speed * x, speed * y, 0.0

@@ -32,7 +32,7 @@ BOOL, INT, FLOAT, STRING, COLOUR = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute of a blueprint, all values as text."""
+    """An attribute of a blueprint, with values as text."""
 
     name: str
     kind: int
@@ -42,7 +42,7 @@ class Attribute:
     restricted: bool = False
 
     def check(self, text: str) -> None:
-        """Rejects a text that is not a value of this attribute's kind."""
+        """Rejects a text that is not a valid value of this attribute."""
         try:
             if self.kind == INT:
                 actors.number(int(text))
@@ -60,7 +60,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """Something that can be spawned; `half` is half its length, width and height."""
+    """A blueprint of an actor; `half` is half its length, width and height."""
 
     number: int
     name: str
@@ -71,10 +71,11 @@ class Blueprint:
     wheels: int = 0
 
     def given(self, values: Mapping[str, str]) -> list[list[Any]]:
-        """The attributes of an actor, encoded, some with values of their own.
+        """The encoded attributes of an actor, with the given values in place of
+        defaults.
 
         Raises:
-            Refusal: A number is none.
+            Refusal: A value is not valid for its attribute.
         """
         for attribute in self.attributes:
             if attribute.name in values:
@@ -100,9 +101,9 @@ _CHILDREN = range(9, 15)
 def library() -> Mapping[str, Blueprint]:
     """All blueprints by name.
 
-    In the file, a vehicle has its base type, wheels, generation, special type, length,
-    width, height and mass; a prop has half of its length, width and height; an
-    attribute has its type and value; a sensor has groups of attributes.
+    The file lists for a vehicle the base type, wheels, generation, special type,
+    length, width, height and mass; for a prop half its length, width and height; for an
+    attribute its type and value; and for a sensor groups of attributes.
     """
     kinds = json.loads(Path(__file__).with_name("blueprints.json").read_bytes())
     every = (
@@ -118,7 +119,7 @@ def find(name: str) -> Blueprint:
     """A blueprint by name.
 
     Raises:
-        Refusal: There is none.
+        Refusal: There is no such blueprint.
     """
     found = library().get(name)
     if found is None:
@@ -129,7 +130,7 @@ def find(name: str) -> Blueprint:
 def actor_of(
     name: str, at: Pose, given: Mapping[str, str], half: Vector | None = None
 ) -> Actor:
-    """An actor of a blueprint, as large as its kind unless another size is given."""
+    """Makes an actor from a blueprint, with its size unless `half` is given."""
     blueprint = find(name)
     half = half or blueprint.half
     make: type[Actor] = Vehicle if blueprint.wheels else Actor

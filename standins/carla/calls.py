@@ -1,6 +1,6 @@
 """The calls that clients can make, by name.
 
-`answers` marks one that returns something, `does` one that returns nothing.
+`answers` registers a call that returns a value, `does` one that returns nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Manner = Literal["answers", "does"]
 
 
 class Host(Protocol):
-    """The server, as calls see it."""
+    """The server, as far as calls need it."""
 
     world: World
     managers: dict[int, list[Any]]
@@ -34,16 +34,16 @@ class Host(Protocol):
         """The address of a stream."""
 
     def load(self, name: str, *, keep_settings: bool) -> None:
-        """Makes another world, of a map by name; empty for the same map."""
+        """Replaces the world by one with a map; an empty name keeps the map."""
 
     def load_text(self, text: str) -> None:
-        """Keeps an OpenDRIVE text for the next `load` of its name."""
+        """Stores an OpenDRIVE text for the next `load`."""
 
     def maps(self) -> Iterable[str]:
         """The maps that can be loaded."""
 
     def restart(self, seed: int) -> None:
-        """Makes the same world again, from another seed."""
+        """Restarts the world with another seed."""
 
 
 Handler = Callable[..., Any]
@@ -51,14 +51,14 @@ Handler = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: what it does with the server and its arguments."""
+    """A call's handler."""
 
     name: str
     kind: Manner
     handler: Handler
 
     def answer(self, host: Host, arguments: list[Any]) -> Any:
-        """Carries out the call; a failure is an error in the call's own form."""
+        """Carries out the call; a failure becomes an error in the form of this call."""
         error = actors.refused if self.kind == "answers" else actors.failed
         try:
             value = self.handler(host, *arguments)
@@ -176,7 +176,7 @@ def load_text(host: Host, text: str, parameters: list[Any]) -> None:
 
 @answers("get_required_files")
 def required_files(host: Host, folder: str, *_: Any) -> list[str]:
-    return []  # of meshes and textures, which are not simulated
+    return []  # meshes and textures are not simulated
 
 
 # -- weather and blueprints -----------------------------------------------------------
@@ -199,7 +199,8 @@ def definitions(host: Host) -> list[Any]:
     return [blueprint.encoded() for blueprint in blueprints.library().values()]
 
 
-# -- traffic managers: they run in clients, and meet here -----------------------------
+# -- traffic managers: they run in clients and are registered here
+# -----------------------------
 
 
 @answers("is_traffic_manager_running")
@@ -258,7 +259,7 @@ def _missing(host: Host, name: str) -> str:
 
 @answers("show_recorder_file_info")
 def info(host: Host, name: str, everything: bool = False) -> str:
-    """CARLA's summary of a log, without the events in it."""
+    """CARLA's summary of a log, without its events."""
     try:
         with host.recordings.open(name) as log:
             return (

@@ -1,4 +1,4 @@
-"""Traffic on SUMO's roads if no scenario defines it."""
+"""Random traffic on SUMO's roads, and clients' actors within the traffic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CARS: Final = (
 )  # fmt: skip
 TRUCK: Final = "vehicle.carlamotors.european_hgv"
 GUEST, STRANGER = "guest", "stranger"
-"""SUMO's types of what clients spawn, and of who walks."""
+"""SUMO's types for clients' vehicles and for pedestrians."""
 
 _ONWARD: Final = 4
 _WAITING: Final = 4
@@ -28,14 +28,14 @@ _TRUCKS: Final = 0.08
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """How much traffic there is on roads that no scenario fills."""
+    """The amount of random traffic."""
 
     vehicles_per_hour: float = 900.0
     walkers_per_hour: float = 200.0
 
 
 class Comers:
-    """The other traffic on the roads, and its routes."""
+    """The random traffic, and its routes."""
 
     def __init__(self, sumo: Any, luck: Random, busy: Busy) -> None:
         self._sumo, self._luck = sumo, luck
@@ -69,14 +69,14 @@ class Comers:
         }
         self._busy = busy
         self._count = 0
-        self._from: dict[str, str] = {}  # where those who wait come in
+        self._from: dict[str, str] = {}  # the entry edge of each waiting vehicle
 
     def _for_cars(self, lane: str) -> bool:
         allowed = self._sumo.lane.getAllowed(lane)
         return not allowed or "passenger" in allowed
 
     def onward(self, edge: str) -> list[str]:
-        """The way straight on from an edge."""
+        """The route straight on from an edge."""
         way = [edge]
         while len(way) < _ONWARD and way[-1] in self._straight:
             way.append(self._straight[way[-1]])
@@ -93,11 +93,11 @@ class Comers:
 
     @property
     def can_walk(self) -> bool:
-        """Whether there is any way for pedestrians."""
+        """Whether there are any footways."""
         return bool(self._walkable)
 
     def enter(self, name: str) -> None:
-        """Places a client's walker; it is moved at once."""
+        """Adds a client's walker; its position is set right afterwards."""
         person = self._sumo.person
         person.add(name, self._walkable[0], 1.0, typeID=STRANGER)
         person.appendWaitingStage(name, 1e6)
@@ -131,7 +131,7 @@ class Comers:
         }
         self._from = waiting
         if list(waiting.values()).count(route[0]) >= _WAITING:
-            return  # this way in is full
+            return  # no space on this entry edge
         self._count += 1
         way = f"way{self._routes.index(route)}"
         if way not in sumo.route.getIDList():
@@ -158,7 +158,7 @@ class Comers:
         name = f"npc{self._count}"
         length = sumo.lane.getLength(f"{start}_0")
         low, high = _BEGINS_M
-        # Not the whole way from the edge of the map: people live near junctions.
+        # Pedestrians start near junctions, not at the edge of the map.
         back = low + (high - low) * share
         to_end = length - back if len(edges) > 1 else back
         sumo.person.add(name, start, max(1.0, min(length - 1.0, to_end)),
@@ -186,7 +186,7 @@ def kinds() -> str:
     return f"<routes>{''.join(rows)}</routes>"
 
 
-_FREE: Final = 2  # moveToXY: exactly there, on a road or not
+_FREE: Final = 2  # moveToXY: exactly at the position, on a road or not
 _ENTERS_M: Final = 2.0
 _LEAVES_M: Final = 8.0
 _CHECKED_FOR_M: Final = 2.0
@@ -196,17 +196,17 @@ Point = tuple[float, float]
 
 
 Guest = Vehicle | Walker
-"""One that a client has spawned, and moves; the traffic sees it."""
+"""An actor that a client has spawned and moves, and that the traffic reacts to."""
 
 
 @dataclass(slots=True)
 class SumoGuest:
-    """One guest in SUMO.
+    """The representation of a guest in SUMO.
 
     Args:
-        name: SUMO's name of it, a new one each time that it enters.
-        leads: Whether it is given a way straight on.
-        edge: The edge that this way begins on.
+        name: The name in SUMO, a new one each time that the guest enters.
+        leads: Whether the guest is given a route straight on.
+        edge: The edge on which this route begins.
     """
 
     name: str
@@ -215,13 +215,13 @@ class SumoGuest:
 
 
 class Guests:
-    """All of them.
+    """The guests within SUMO's traffic.
 
     Args:
         sumo: libsumo, with an episode loaded.
-        comers: Who knows the ways.
-        hero: SUMO's name of a scenario's own car, which already exists.
-        give_up_checks: Tells SUMO not to move a vehicle that a client drives.
+        comers: The random traffic, for its routes.
+        hero: The name in SUMO of the scenario's own car, which already exists.
+        give_up_checks: Turns off SUMO's checks for a vehicle that a client drives.
     """
 
     def __init__(
@@ -237,13 +237,13 @@ class Guests:
         self._checked: dict[str, tuple[Point, float]] = {}
         self._entered = 0
         self.names: set[str] = set()
-        """What SUMO calls those that are in it."""
+        """The names in SUMO of the guests."""
         if hero:
             self._in[hero] = SumoGuest(hero, leads=False)
             self.names.add(hero)
 
     def put(self, guests: Sequence[Guest]) -> None:
-        """Tells SUMO where they are now."""
+        """Moves the guests in SUMO to their present positions."""
         for guest in guests:
             try:
                 if isinstance(guest, Vehicle):
@@ -254,7 +254,7 @@ class Guests:
                 self.remove(guest.name)
 
     def after(self) -> None:
-        """The actions to take after SUMO's step."""
+        """Updates the guests after a SUMO step."""
         vehicle = self._sumo.vehicle
         for name in self._sumo.simulation.getArrivedIDList():
             self._gone(name)
@@ -264,7 +264,7 @@ class Guests:
                 self._lead_on(place)
 
     def remove(self, name: str) -> None:
-        """Takes a guest out of SUMO, if it is in it."""
+        """Removes a guest from SUMO if present."""
         self._checked.pop(name, None)
         place = self._in.pop(name, None)
         if place is None:
@@ -287,7 +287,7 @@ class Guests:
                 self.remove(car.name)
             return
         if place is None:
-            # Exactly now: SUMO must find a lane for it, and this one it keeps.
+            # Measure exactly here: SUMO must find a lane for it, and keeps that lane.
             if self._measured(front) > _ENTERS_M:
                 return
             place = self._enter(car)
@@ -295,7 +295,7 @@ class Guests:
         self._sumo.vehicle.moveToXY(place.name, "", -1, *front, angle, _FREE)
 
     def _off_m(self, name: str, at: Point) -> float:
-        """How far a place is from SUMO's lanes, measured every few metres."""
+        """The distance of a position from SUMO's lanes, measured every few metres."""
         known = self._checked.get(name)
         if known is None or math.dist(known[0], at) > _CHECKED_FOR_M:
             known = self._checked[name] = at, self._measured(at)
@@ -322,15 +322,15 @@ class Guests:
         return place
 
     def _lead_on(self, place: SumoGuest) -> None:
-        """Gives a guest a way straight on, so that others know to yield to it."""
-        # Not getRoadID, which a vehicle that is off every lane brings down.
+        """Gives a guest a route straight on, so that others yield to it."""
+        # Not getRoadID, which crashes for a vehicle that is on no lane.
         edge: str = self._sumo.vehicle.getLaneID(place.name).rpartition("_")[0]
         if edge and edge != place.edge and not edge.startswith(":"):
             place.edge = edge
             try:
                 self._sumo.vehicle.setRoute(place.name, self._comers.onward(edge))
             except self._sumo.TraCIException:
-                pass  # It stays on the way that it has.
+                pass  # It keeps its route.
 
     def _gone(self, name: str) -> None:
         for guest, place in list(self._in.items()):

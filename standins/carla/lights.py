@@ -1,8 +1,8 @@
-"""Traffic lights: their groups, programmes, and changes by clients.
+"""Traffic lights: their groups, programs, and changes by clients.
 
-A group's programme is that of the SUMO net, if the map has one; else each road into the
-junction is green in turn. If SUMO runs the lights, they follow it until a client
-interferes; from then on the programme runs here.
+A group's program comes from the SUMO net, if the map has one; otherwise each road into
+the junction is green in turn. If SUMO runs the lights, they follow SUMO until a client
+changes them; from then on their program runs here.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _GREEN_S, _YELLOW_S, _RED_S = 10.0, 3.0, 2.0
 
 
 def colour(letter: str) -> int:
-    """The colour of one of SUMO's letters."""
+    """The colour for a letter of SUMO's light states."""
     return _COLOURS.get(letter, GREEN)
 
 
 @dataclass(slots=True)
 class Phase:
-    """For how long which of SUMO's letters each link shows."""
+    """A phase of a program: its duration, and SUMO's letter for each link."""
 
     duration_s: float
     letters: str
@@ -49,13 +49,13 @@ class Phase:
 
 @dataclass(slots=True)
 class Group:
-    """The lights that one programme runs.
+    """The lights that a program controls.
 
     Args:
-        name: The net's name for it; empty if the net has none.
-        lights: Its lights by their index in the letters.
-        own: Whether the programme runs here and not in SUMO.
-        forced: Colours that clients gave single lights, until the next phase.
+        name: The name in the net; empty if there is none.
+        lights: The lights by index in the letters.
+        own: Whether the program runs here rather than in SUMO.
+        forced: The colours that clients have set on single lights until the next phase.
     """
 
     name: str
@@ -89,12 +89,12 @@ class Group:
             self._show()
 
     def follow(self, letters: str, dt: float) -> None:
-        """Shows what SUMO shows."""
+        """Follows SUMO's light states."""
         for index, light in self.lights.items():
             show(light, colour(letters[index]), dt)
 
     def take_over(self, phase: int, left_s: float) -> None:
-        """From here on the programme runs here."""
+        """Runs the program here from now on, starting in a phase."""
         self.own = True
         self.at, self.left_s = phase % len(self.phases), left_s
         self.changed = True
@@ -112,7 +112,7 @@ class Group:
             light.frozen = frozen
 
     def letters(self) -> str:
-        """What the links show now, in SUMO's letters."""
+        """The present light states of the links, in SUMO's letters."""
         letters = list(self.phases[self.at].letters)
         for index, wanted in self.forced.items():
             letters[index] = _LETTERS.get(wanted, "O")
@@ -135,7 +135,7 @@ def show(light: TrafficLight, wanted: int, dt: float = 0.0) -> None:
 def groups(
     lights: Mapping[str, TrafficLight], signals: Sequence[Signal], net: Path | None
 ) -> list[Group]:
-    """The groups of a map's lights, each at its programme's start."""
+    """The groups of a map's lights, each at the start of its program."""
     known = {} if net is None else _programmes(net)
     members: dict[str, dict[int, TrafficLight]] = {}
     others: dict[int, list[Signal]] = {}
@@ -161,7 +161,7 @@ def _fits(phases: Sequence[Phase], index: int) -> bool:
 
 
 def _in_turn(lights: Mapping[str, TrafficLight], signals: Sequence[Signal]) -> Group:
-    """Each road is green in turn."""
+    """A group with a program in which each road is green in turn."""
     members = {index: lights[signal.name] for index, signal in enumerate(signals)}
     phases: list[Phase] = []
     for road in sorted({signal.road for signal in signals}):
@@ -172,7 +172,7 @@ def _in_turn(lights: Mapping[str, TrafficLight], signals: Sequence[Signal]) -> G
 
 
 def _times(group: Group, index: int, light: TrafficLight) -> None:
-    """Sets for how long a light shows each colour in a round of its programme."""
+    """Sets how long a light shows each colour in a cycle of its program."""
     shown = dict.fromkeys((GREEN, YELLOW, RED, OFF), 0.0)
     for phase in group.phases:
         shown[colour(phase.letters[index])] += phase.duration_s
@@ -203,7 +203,7 @@ _LEAST_M = 8.0
 
 
 def hang(signal: Signal) -> TrafficLight:
-    """The light of a signal. It looks across the road, as CARLA's do."""
+    """The light actor of a signal. It faces across the road, as in CARLA."""
     at, half, centre = _stands(signal)
     return TrafficLight(
         0, "traffic.traffic_light", at, tags=bytes([LAMP]), ours=True, half=half,
@@ -212,7 +212,7 @@ def hang(signal: Signal) -> TrafficLight:
 
 
 def put_up(sign: Signal) -> TrafficSign:
-    """The actor of a sign, which looks and is found as a light is."""
+    """The actor of a sign, with its pose and trigger volume like a light's."""
     at, half, centre = _stands(sign)
     return TrafficSign(
         0, SIGNS[sign.kind], at, tags=bytes([BOARD]), ours=True, half=half,
@@ -221,7 +221,7 @@ def put_up(sign: Signal) -> TrafficSign:
 
 
 def _stands(signal: Signal) -> tuple[Pose, Vector, Vector]:
-    """Where a signal is, and its trigger volume from there: half of it, its middle."""
+    """A signal's pose, and half the size and the centre of its trigger volume."""
     first, last = signal.lines[0], signal.lines[-1]
     across = math.dist(first[:2], last[:2]) / 2.0
     x, y, z, pitch, yaw, roll = signal.at
@@ -234,11 +234,11 @@ def _stands(signal: Signal) -> tuple[Pose, Vector, Vector]:
 
 
 class StopLines:
-    """The stop lines of a map, and whose they are.
+    """The stop lines of a map, with their lights.
 
     Args:
         roads: The map.
-        lights: The light of each of its signals.
+        lights: The light of each signal.
     """
 
     def __init__(self, roads: Roads, lights: Sequence[TrafficLight]) -> None:
@@ -278,7 +278,7 @@ class StopLines:
 
 
 def _before(car: Vehicle, line: Pose, reach: float) -> bool:
-    """Whether the car's front is before the line, on its lane, and near."""
+    """Whether the car's front is near the line, before it and in its lane."""
     if abs(turned(car.at[4] - line[4])) > _FACING_DEG:
         return False
     heading = math.radians(line[4])
@@ -289,7 +289,7 @@ def _before(car: Vehicle, line: Pose, reach: float) -> bool:
 
 
 def _seen_from(frame: Pose, point: Pose, ahead: float) -> Vector:
-    """A point moved along its own heading, in another's frame."""
+    """A pose moved ahead along its heading, in another pose's frame."""
     heading = math.radians(point[4])
     x = point[0] + ahead * math.cos(heading) - frame[0]
     y = point[1] + ahead * math.sin(heading) - frame[1]

@@ -1,8 +1,8 @@
-"""CARLA's recorder logs: a head, and then frames of packets, little endian.
+"""CARLA's recorder logs: a header, then frames of packets, little endian.
 
-In a log places are centimetres, rotations roll, pitch and yaw in degrees, and actors
-have the numbers that they had when it was recorded. A log is untrusted: it is checked
-before it is used, and errors are reported with their place.
+In a log, positions are in centimetres, rotations are roll, pitch and yaw in degrees,
+and actors have the ids of the recorded run. A log is untrusted: it is checked before
+use, and errors are reported with their position.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final
 from forewarn.standins.carla.actors import Pose, Refusal, number
 
 LARGEST: Final = 512 << 20
-"""Bytes of a log: some hours of a busy town."""
+"""Maximum size of a log in bytes: some hours of a busy town."""
 
 START, END, ADDED, REMOVED, POSITIONS, LIGHTS, PEDALS, LAMPS = 0, 1, 2, 3, 6, 7, 8, 10
 
@@ -29,7 +29,7 @@ OTHER, VEHICLE, WALKER, TRAFFIC_LIGHT, TRAFFIC_SIGN, SENSOR = range(6)
 _MAGIC = "CARLA_RECORDER"
 _VERSION = 1
 _MOST_PACKETS = 4_000_000
-_MOST_BYTES = 16 << 20  # of a packet
+_MOST_BYTES = 16 << 20  # per packet
 _HEAD, _PACKET, _FRAME = (
     struct.Struct("<q"),
     struct.Struct("<BI"),
@@ -42,7 +42,7 @@ _RECORDS: Final[Mapping[int, struct.Struct]] = {
     for kind, shape in {
         REMOVED: "<I",  # actor
         POSITIONS: "<I6f",  # actor, place, rotation
-        LIGHTS: "<I?fB",  # actor, frozen, how long it has shown, colour
+        LIGHTS: "<I?fB",  # actor, frozen, time in this colour, colour
         PEDALS: "<I3f?i",  # actor, steer, throttle, brake, hand brake, gear
         LAMPS: "<II",  # actor, bits
     }.items()
@@ -50,12 +50,12 @@ _RECORDS: Final[Mapping[int, struct.Struct]] = {
 
 
 class BadLog(Refusal):
-    """A file is no recorder log, or not a whole one."""
+    """A file is not a recorder log, or is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """An actor that comes into the world."""
+    """An actor that is added to the world."""
 
     number: int
     kind: int
@@ -75,7 +75,7 @@ class Frame:
     packets: dict[int, bytes] = field(default_factory=dict)
 
     def records(self, kind: int) -> list[tuple[Any, ...]]:
-        """The records of one of the packets; none where it is missing."""
+        """The records of a packet; empty if the packet is missing."""
         body = self.packets.get(kind)
         if body is None:
             return []
@@ -106,7 +106,7 @@ _BYTE, _TIME = struct.Struct("<B"), struct.Struct("<d")
 
 
 class _Parts:
-    """Takes a packet apart from its front."""
+    """Reads a packet field by field."""
 
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
@@ -135,7 +135,7 @@ def _count(body: bytes) -> int:
 
 
 def pose(place: Iterable[float]) -> Pose:
-    """A place in metres of one in a log."""
+    """Converts a pose in a log to metres."""
     x, y, z, roll, pitch, yaw = (number(value) for value in place)
     return x / 100.0, y / 100.0, z / 100.0, pitch, yaw, roll
 
@@ -144,14 +144,14 @@ def pose(place: Iterable[float]) -> Pose:
 
 
 class Log:
-    """A log that was checked and is complete. Use it with `with`, or close it.
+    """A checked, complete log. Use with `with`, or call `close`.
 
     Args:
         path: A regular file; links are not followed.
 
     Raises:
-        FileNotFoundError: There is none.
-        BadLog: It is no log, or torn.
+        FileNotFoundError: The file does not exist.
+        BadLog: The file is not a log, or is incomplete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -235,7 +235,7 @@ class Log:
         return self._bad(f"the log is torn at byte {self._file.tell()}: {problem}")
 
     def _look_through(self) -> None:
-        """Checks that packets and frames fit together, and how long it takes."""
+        """Checks the structure of packets and frames, and determines the duration."""
         inside, count = False, 0
         for kind, size in self._packets():
             count += 1
@@ -262,7 +262,7 @@ class Log:
 
 
 def part_of(log: Log, begin_s: float, lasts_s: float) -> tuple[float, float]:
-    """From when to when to play: a negative beginning counts from the log's end."""
+    """The time span to play; a negative beginning counts from the end of the log."""
     if begin_s < 0.0:
         begin_s = max(0.0, log.duration_s + begin_s)
     return begin_s, begin_s + lasts_s if lasts_s > 0.0 else log.duration_s
@@ -272,7 +272,7 @@ def part_of(log: Log, begin_s: float, lasts_s: float) -> tuple[float, float]:
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file begins as a log does."""
+    """Whether a file begins like a log."""
     magic = _string(_MAGIC)
     with path.open("rb") as file:
         return file.read(_COUNT.size + len(magic))[_COUNT.size :] == magic
@@ -286,12 +286,12 @@ def head(map_name: str, date_s: int) -> bytes:
 
 
 def frame_start(which: int, elapsed_s: float) -> bytearray:
-    """The header of a frame; its duration is not known yet."""
+    """The header of a frame whose duration is not yet known."""
     return bytearray(_packet(START, _FRAME.pack(which, -1.0, elapsed_s)))
 
 
 def lasts(frame: bytearray, seconds: float) -> None:
-    """Writes a frame's duration into it."""
+    """Writes a frame's duration into its header."""
     _TIME.pack_into(frame, _PACKET.size + 8, seconds)
 
 
@@ -318,7 +318,7 @@ def added_packet(actors: Iterable[Added]) -> bytes:
 
 
 def place(at: Pose) -> tuple[float, ...]:
-    """A position in a log's units."""
+    """Converts a pose to a log's units."""
     x, y, z, pitch, yaw, roll = at
     return 100.0 * x, 100.0 * y, 100.0 * z, roll, pitch, yaw
 

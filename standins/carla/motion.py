@@ -1,10 +1,10 @@
 """How vehicles and walkers move.
 
-A vehicle is a bicycle on level ground, its acceleration from the pedals. Full throttle
-gives 4 m/s², the full brake 9 m/s², and a car without a driver coasts; speed is
-integrated as the embedded SUMO world does it, so that the same accelerations give the
-same distance. There are no tyres, gears, slopes or suspension: what keeps a car from
-turning on the spot is a limit to its sideways acceleration.
+A vehicle is a bicycle model on level ground. Its acceleration follows from the pedals:
+4 m/s² at full throttle and -9 m/s² at full brake; a car without a driver coasts. Speed
+is integrated as in the embedded SUMO world, so that the same accelerations lead to the
+same distance. There are no tyres, gears, slopes or suspension; instead, a limit on
+lateral acceleration keeps a car from turning too sharply.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SIDEWAYS = 8.0  # m/s²
 MAX_STEER_DEG = 70.0
 
 _STEERING = ((0.0, 1.0), (5.6, 0.9), (16.7, 0.8), (33.3, 0.7))
-"""How much of the steering wheel's turn reaches the wheels, by speed in m/s."""
+"""The fraction of the steering that reaches the wheels, by speed in m/s."""
 
 
 def move(car: Vehicle, dt: float) -> None:
@@ -74,7 +74,7 @@ def walk(walker: Walker, dt: float) -> bool:
 
 
 def rests(car: Vehicle) -> bool:
-    """Whether nothing about the car changes in a step."""
+    """Whether a step changes nothing about the car."""
     control = car.control
     return (
         car.speed == 0.0
@@ -88,7 +88,7 @@ def rests(car: Vehicle) -> bool:
 
 
 def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
-    """The speed at the end of the step, and the way made in it."""
+    """The speed at the end of a step, and the distance covered."""
     if car.ackermann is not None:
         return _ackermann(car, speed, dt)
     throttle, _, brake, hand_brake, reverse, manual, gear = car.control
@@ -102,7 +102,7 @@ def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
         held = ROLLING
     after = speed + thrust * dt
     if held:
-        # Brakes stop; they do not turn round.
+        # Braking stops the car but does not reverse its motion.
         slower = held * dt
         if speed > 0.0 or (speed == 0.0 and after > 0.0):
             after = max(0.0, after - slower)
@@ -113,7 +113,7 @@ def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
 
 
 def _ackermann(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
-    """To the wanted speed at the wanted acceleration, and then no further."""
+    """Accelerates to the target speed at the target acceleration."""
     assert car.ackermann is not None  # noqa: S101
     wanted, rate = car.ackermann[2], abs(car.ackermann[3]) or COMFORT
     wanted = min(TOP_SPEED, max(-TOP_REVERSE, wanted))
@@ -126,7 +126,7 @@ def _ackermann(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
 
 
 def _steer(car: Vehicle, speed: float, dt: float) -> float:
-    """The wheels' angle in radians."""
+    """The angle of the front wheels in radians."""
     if car.ackermann is not None:
         wanted = math.degrees(car.ackermann[0])
         rate = math.degrees(car.ackermann[1])
@@ -156,7 +156,7 @@ def _share(speed: float) -> float:
 
 
 def _roll(car: Vehicle, after: float, way: float, steer: float, dt: float) -> None:
-    """Rolls the rear axle along the heading, as the front one is steered."""
+    """Moves the car by the bicycle model."""
     x, y, z, pitch, yaw, roll = car.at
     curvature = math.tan(steer) / car.wheelbase if steer else 0.0
     if curvature:
@@ -212,7 +212,7 @@ _LONGEST = 14.0
 
 
 def overlapping(actor: Actor, others: Iterable[Actor]) -> Iterator[Actor]:
-    """The actors whose bodies overlap with the actor's."""
+    """The actors whose bodies overlap an actor's."""
     x, y, z = actor.at[:3]
     for other in others:
         ox, oy, oz = other.at[:3]
@@ -228,7 +228,7 @@ def overlapping(actor: Actor, others: Iterable[Actor]) -> Iterator[Actor]:
 
 
 def _attached(one: Actor, other: Actor) -> bool:
-    """Whether one of them is mounted on the other."""
+    """Whether one actor is attached to the other."""
     if one.parent and one.parent == other.number:
         return True
     return bool(other.parent) and other.parent == one.number
@@ -237,8 +237,8 @@ def _attached(one: Actor, other: Actor) -> bool:
 def touching(
     actors: Sequence[Actor], others: Iterable[Actor]
 ) -> Iterator[tuple[Actor, frozenset[int]]]:
-    """For each actor the numbers of those that it overlaps."""
-    # Along one axis, sorted: only neighbours can touch.
+    """Each actor with the ids of the actors that it overlaps."""
+    # Sorted along an axis, so that only neighbours need to be tested.
     bodies = sorted(
         (
             (other.at[0], other.at[1], other.half[0], other.number, other)
@@ -271,7 +271,7 @@ def _along(body: tuple[float, float, float, int, Actor]) -> float:
 
 
 def hold_back(car: Vehicle, other: Actor) -> bool:
-    """Slows a car that hits something to that object's speed, if it is slower."""
+    """Slows a car that hits an actor down to that actor's speed."""
     ahead = along(car, 1.0)
     way = sum((b - a) * u for a, b, u in zip(car.at, other.at, ahead[:2], strict=False))
     its = other.velocity[0] * ahead[0] + other.velocity[1] * ahead[1]
@@ -289,7 +289,7 @@ def solid(actor: Actor) -> bool:
 
 
 def _overlap(a: Actor, b: Actor) -> bool:
-    """Whether two rectangles overlap: no axis separates them."""
+    """Whether two rectangles overlap, which means that no axis separates them."""
     dx, dy = b.at[0] - a.at[0], b.at[1] - a.at[1]
     one, other = math.radians(a.at[4]), math.radians(b.at[4])
     turn = other - one

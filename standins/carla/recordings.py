@@ -1,7 +1,7 @@
-"""A server's recordings: their folder, the active recording, and the active replay.
+"""A server's recordings: the folder, the active recording, and the active replay.
 
-Clients name a log by its bare name, or by the whole path that the recorder told them:
-there is no way out of the folder. A file that is no log is never written over.
+Clients refer to a log by its file name or by the full path that the recorder returned;
+paths outside the folder are rejected. A file that is not a log is never overwritten.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 MOST_BYTES: Final = 2 << 30
-"""Of all files in the folder, before a recording begins."""
+"""Maximum total size of the folder in bytes for a recording to begin."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,119}")
 
@@ -45,8 +45,8 @@ class Recordings:
     """The recordings of one server.
 
     Args:
-        folder: Where they are kept; none for a folder that goes when the server ends.
-        say: Notifies the observer of the server.
+        folder: The folder; None for a temporary one, which is deleted with the server.
+        say: Reports messages to the server's observer.
     """
 
     def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
@@ -66,10 +66,10 @@ class Recordings:
         return Path(self._own.name)
 
     def path(self, name: str) -> Path:
-        """Where a log is.
+        """The path of a log.
 
         Raises:
-            Refusal: It would be somewhere else than in the folder.
+            Refusal: The path would be outside the folder.
         """
         folder = self.folder
         bare = str(name).removeprefix(f"{folder}{os.sep}")
@@ -82,11 +82,11 @@ class Recordings:
         return folder / bare
 
     def open(self, name: str) -> Log:
-        """A log to read.
+        """Opens a log for reading.
 
         Raises:
-            FileNotFoundError: There is none of that name.
-            Refusal: It cannot be read.
+            FileNotFoundError: There is no log of this name.
+            Refusal: The log cannot be read.
         """
         if self._recorder is not None:
             self._recorder.flush()
@@ -95,7 +95,7 @@ class Recordings:
     # -- recording --------------------------------------------------------------------
 
     def record(self, world: World, name: str) -> Path:
-        """Begins a recording; an active recording or replay ends."""
+        """Begins a recording, and ends an active recording or replay."""
         path = self.path(name)
         self.leave(world)
         used = sum(file.stat().st_size for file in self.folder.iterdir())
@@ -120,7 +120,7 @@ class Recordings:
         return path
 
     def stop(self, world: World) -> None:
-        """Ends the recording, if one runs."""
+        """Ends the active recording, if any."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             world.noted = None
@@ -129,13 +129,13 @@ class Recordings:
     # -- replaying --------------------------------------------------------------------
 
     def play(self, world: World, log: Log, begin_s: float, end_s: float) -> None:
-        """Begins to play a log, which is closed in the end."""
+        """Begins to replay a log, which is closed at the end."""
         self.leave(world)
         self._replay = Replay(world, log, begin_s, end_s, self._say)
         world.moved = self._replay.step
 
     def end_replay(self, world: World, keep: bool) -> None:
-        """Ends the replay, if there is one."""
+        """Ends the active replay, if any."""
         replay, self._replay = self._replay, None
         if replay is not None:
             world.moved = None
@@ -149,7 +149,7 @@ class Recordings:
         self.end_replay(world, keep=True)
 
     def close(self, world: World) -> None:
-        """With the server."""
+        """Deletes a temporary folder; called when the server ends."""
         self.leave(world)
         if self._own is not None:
             self._own.cleanup()
@@ -162,12 +162,12 @@ _KINDS: tuple[tuple[type[Actor], int], ...] = (
 
 
 class Recorder:
-    """A recording that runs.
+    """An active recording.
 
     Args:
-        world: What is recorded.
-        file: Open for writing, and empty; it is closed in the end.
-        full: Called once the log has reached its size limit; nothing more is written.
+        world: The world to record.
+        file: An empty file, open for writing; closed at the end.
+        full: Called when the log has reached its size limit; nothing more is written.
     """
 
     def __init__(self, world: World, file: BinaryIO, full: Callable[[], None]) -> None:
@@ -179,10 +179,10 @@ class Recorder:
         self._write(logs.head(f"Carla/Maps/{world.roads.name}", int(time.time())))
 
     def take(self, dt: float) -> None:
-        """Writes a frame: the world as it is after a tick."""
+        """Writes a frame with the state of the world after a tick."""
         if self._frames:
             self._elapsed_s += dt
-            # How long a frame lasted is known when the next one comes.
+            # A frame's duration is known only when the next one begins.
             logs.lasts(self._last, dt)
             self._write(self._last)
         self._frames += 1
@@ -197,7 +197,7 @@ class Recorder:
             self._full()
 
     def flush(self) -> None:
-        """Flushes the written data, in complete frames."""
+        """Flushes the complete frames."""
         self._file.flush()
 
     def close(self) -> None:
@@ -257,12 +257,12 @@ _UNPLAYED = ("spectator", "sensor.", "controller.")
 
 
 class Replay:
-    """A log that plays.
+    """An active replay.
 
     Args:
-        world: Where it plays.
-        log: What; it is closed in the end.
-        say: Receives the parts that could not be played.
+        world: The world in which the log is replayed.
+        log: The log; closed at the end.
+        say: Receives messages about what could not be replayed.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class Replay:
             self.stop(keep=True)
 
     def stop(self, keep: bool) -> None:
-        """Ends the replay; its actors stay where they are, or are removed."""
+        """Ends the replay, and keeps or removes its actors."""
         if not self.runs:
             return
         self.runs = False
@@ -320,7 +320,7 @@ class Replay:
             self._world.destroy(which)
 
     def _guarded(self, show: Callable[[], None]) -> None:
-        """Some errors of a log show only when it is played."""
+        """Ends the replay at an error in the log; some errors appear only now."""
         try:
             show()
         except ForewarnError as problem:
@@ -330,7 +330,7 @@ class Replay:
     # -- frames -----------------------------------------------------------------------
 
     def _show(self) -> None:
-        """Puts all actors where they were at this time."""
+        """Moves all actors to their positions at the current time."""
         before = self._now
         while self._next is not self._now and self._next.elapsed_s <= self._time_s:
             self._now = self._next
@@ -374,7 +374,8 @@ class Replay:
             if isinstance(car, Vehicle):
                 car.lamps = lamps
 
-    # -- who comes and goes -----------------------------------------------------------
+    # -- added and removed actors
+    # -----------------------------------------------------------
 
     def _events(self, frame: Frame) -> None:
         for added in frame.added():
@@ -404,7 +405,7 @@ class Replay:
             actor.physical = False
 
     def _light_at(self, at: Pose) -> TrafficLight | None:
-        """The light that hangs where one hung; several may share a pole."""
+        """The light at a recorded pose; several may share a pole."""
         taken = set(self._numbers.values())
         for light in self._world.lights:
             if light.number in taken:

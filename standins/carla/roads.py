@@ -1,7 +1,7 @@
-"""The map as the server needs it: its text, spawn points, limits and signals.
+"""The map as the server needs it: text, spawn points, speed limits and signals.
 
-The client's own map library reads the OpenDRIVE text, so that server and client agree
-about lanes.
+The OpenDRIVE text is read with the client's own map library, so that server and client
+agree on lanes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ except ImportError as error:
     raise MissingDependency("the stand-in for CARLA", "carla") from error
 
 LARGEST: Final = 12 << 20
-"""Bytes of an OpenDRIVE text."""
+"""Maximum size of an OpenDRIVE text in bytes."""
 
 _SPACING_M = 24
 _MARGIN_M = 12
 
 
 SIGNS = {"206": "traffic.stop", "205": "traffic.yield"}
-"""What CARLA calls the signs that have an actor, by their types in OpenDRIVE."""
+"""CARLA's names of the signs that are actors, by OpenDRIVE type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Signal:
     """A light or a sign of the map.
 
     Args:
-        name: The map's own.
-        kind: Its type in OpenDRIVE.
-        at: Its position, facing oncoming traffic.
-        lines: Where the stop line crosses each lane that it is for.
+        name: The name in the map.
+        kind: The type in OpenDRIVE.
+        at: The pose, facing the traffic that it applies to.
+        lines: The pose of the stop line in each lane that the signal applies to.
     """
 
     name: str
@@ -57,15 +57,15 @@ TOWNS: Final = {
     "Town01": "tee", "Town02": "crossing", "Town03": "roundabout", "Town04": "highway",
     "Town05": "boulevard",
 }  # fmt: skip
-"""Which map answers to the name of one of CARLA's towns: one of the same kind."""
+"""The map used for each of CARLA's towns, of a similar kind."""
 
 
 class Roads:
     """One map.
 
     Args:
-        name: What clients see.
-        text: OpenDRIVE.
+        name: The name that clients see.
+        text: The OpenDRIVE text.
         net: The SUMO net of the same roads, if there is one.
     """
 
@@ -85,7 +85,7 @@ class Roads:
         self.signs = tuple(_signals(self.map, *SIGNS))
 
     def waypoint(self, x: float, y: float) -> Any:
-        """The nearest place on a lane for cars, as the client's library has it."""
+        """The nearest waypoint on a lane for cars, from the client's library."""
         return self.map.get_waypoint(carla.Location(x, y, 0.0))
 
     def limit_kmh(self, road: int, lane: int) -> float:
@@ -106,7 +106,8 @@ class Maps:
     """The maps that can be loaded.
 
     Args:
-        shipped: OpenDRIVE files by name; a `NAME.net.xml` beside one is its SUMO net.
+        shipped: OpenDRIVE files by name; a `NAME.net.xml` in the same folder is the
+            SUMO net.
     """
 
     def __init__(self, shipped: Mapping[str, Path]) -> None:
@@ -114,9 +115,10 @@ class Maps:
         self.names = (*shipped, *TOWNS)
 
     def load(self, name: str) -> Roads:
-        """A map that ships, by name, or a file, by path.
+        """Loads a shipped map by name, or a file by path.
 
-        A file `NAME.xodr` with `NAME.net.xml` beside it has SUMO's traffic too.
+        A file `NAME.xodr` with a `NAME.net.xml` in the same folder supports SUMO's
+        traffic.
         """
         bare = name.rpartition("/")[2]
         path = self._shipped.get(TOWNS.get(bare, bare))
@@ -135,10 +137,10 @@ class Maps:
 
 
 def text_of(path: Path, limit: int) -> str:
-    """A file's text.
+    """Reads a text file.
 
     Raises:
-        InvalidInput: It cannot be read, or is longer than the limit.
+        InvalidInput: The file cannot be read, or is longer than the limit.
     """
     try:
         with path.open("rb") as file:
@@ -189,14 +191,14 @@ def _pose(transform: Any) -> Pose:
 
 
 def _loops(text: str) -> frozenset[int]:
-    """The roads that lead back at the map's edge."""
+    """The roads that are turning loops at the map's edge."""
     root = ET.fromstring(text)  # noqa: S314
     found = (road for road in root.iter("road") if road.get("name") == LOOP)
     return frozenset(_integer(road.get("id")) for road in found)
 
 
 def _spawn_points(road_map: Any, loops: frozenset[int]) -> tuple[Pose, ...]:
-    """A place every so often on each lane, away from junctions and the map's edge."""
+    """Evenly spaced poses on each lane, away from junctions and the map's edge."""
     lanes: dict[tuple[int, int, int], list[Any]] = {}
     for point in road_map.generate_waypoints(1.0):
         if not point.is_junction and point.road_id not in loops:
@@ -212,7 +214,7 @@ def _spawn_points(road_map: Any, loops: frozenset[int]) -> tuple[Pose, ...]:
 
 
 def _signals(road_map: Any, *kinds: str) -> list[Signal]:
-    """Every signal of these kinds once, with its stop lines."""
+    """The distinct signals of these kinds, with their stop lines."""
     found: dict[str, Signal] = {}
     marks = (
         each for kind in kinds for each in road_map.get_all_landmarks_of_type(kind)
@@ -265,7 +267,7 @@ def _lines(road_map: Any, mark: Any) -> list[Pose]:
 
 TRAFFIC_LIGHT: Final = "1000001"
 LOOP: Final = "turning loop"
-"""The name of the roads that are put in."""
+"""The name of the roads added as turning loops."""
 
 _ARROWS: Final = frozenset({"1000002", "1000009", "1000010", "1000011"})
 _REFERENCE: Final = (
@@ -278,7 +280,7 @@ _HALF = math.pi
 
 
 class End(NamedTuple):
-    """Where a road ends, or begins, and in which direction it runs there."""
+    """The end or the beginning of a road, with its direction there."""
 
     road: ET.Element
     x: float
@@ -287,10 +289,10 @@ class End(NamedTuple):
 
 
 def prepared(text: str) -> str:
-    """The text as the stand-in serves it.
+    """The OpenDRIVE text as the stand-in serves it.
 
     Raises:
-        InvalidInput: It is not OpenDRIVE.
+        InvalidInput: The text is not OpenDRIVE.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InvalidInput("an OpenDRIVE map must not declare document types")
@@ -331,10 +333,10 @@ def _name_controllers(root: ET.Element) -> None:
 
 
 def _shorten(road: ET.Element) -> None:
-    """Makes a road end slightly before its lanes.
+    """Makes a road end slightly before its lanes do.
 
-    The client's `next_until_lane_end` fails where its steps end on the road's very end,
-    as they do on roads whose length is a whole number.
+    The client's `next_until_lane_end` fails if a step ends exactly at the end of the
+    road, as on roads whose length is a whole number.
     """
     length = float(road.get("length", "0"))
     road.set("length", f"{max(_HAIR_M, length - _HAIR_M):.6f}")
@@ -344,7 +346,7 @@ def _shorten(road: ET.Element) -> None:
 
 
 def _close(root: ET.Element) -> None:
-    """Leads each road that ends at the map's edge into the one that begins there."""
+    """Connects each road that ends at the map's edge to the road that begins there."""
     roads = root.findall("road")
     _forget_empty_junctions(root, roads)
     ends = [end for road in roads if (end := _end(road)) is not None]
@@ -361,7 +363,7 @@ def _close(root: ET.Element) -> None:
 
 
 def _forget_empty_junctions(root: ET.Element, roads: list[ET.Element]) -> None:
-    """Some maps have roads begin at junctions that lead nowhere."""
+    """Removes links to junctions without connections, which some maps have."""
     real = {
         junction.get("id")
         for junction in root.findall("junction")
@@ -399,7 +401,7 @@ def _end(road: ET.Element) -> End | None:
 
 
 def _right_lanes(road: ET.Element, index: int) -> ET.Element | None:
-    """The lane section at one end, if all its lanes run on the right side."""
+    """The lane section at one end, if all its lanes are on the right side."""
     sections = road.findall("lanes/laneSection")
     if not sections or sections[index].find("left/lane") is not None:
         return None
@@ -424,7 +426,7 @@ def _widths(road: ET.Element, index: int) -> list[tuple[str, str, float]]:
 
 
 def _loop(end: End, start: End, number: int) -> ET.Element:
-    """A drop: to the right, round to the left, and to the right again."""
+    """A drop-shaped road: to the right, round to the left, and to the right again."""
     widths = _widths(end.road, -1)
     radius = sum(width for _, _, width in widths) + _ROOM_M
     bend = math.acos(0.5)

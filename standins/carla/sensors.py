@@ -1,4 +1,4 @@
-"""What sensors see, each in the frame of its kind."""
+"""Sensor data, in the frame format of each kind of sensor."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ GRAVITY = 9.81
 
 
 class Sight(Protocol):
-    """Computes one sensor's data: the body of a frame."""
+    """Computes a sensor's data, the body of a frame."""
 
     def __call__(self, sensor: Sensor) -> bytes: ...
 
 
 class Sensors:
-    """The sensors of one world."""
+    """The sensors of a world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -51,7 +51,7 @@ class Sensors:
             check(sensor)
         self._all[sensor.number] = sensor
         if sensor.kind != "sensor.other.lane_invasion":
-            # That one the client works out by itself.
+            # Clients compute this kind of sensor themselves.
             sensor.stream = FIRST_STREAM + sensor.number
             self._by_stream[sensor.stream] = sensor
         period = sensor.attribute("sensor_tick", "0")
@@ -70,7 +70,7 @@ class Sensors:
         return iter(self._all.values())
 
     def see(self, dt: float, hurried: bool) -> None:
-        """Sends the present data of all sensors with listeners."""
+        """Sends the current data of all sensors that have readers."""
         world = self._world
         rests = hurried and time.monotonic() < self._rests_until_s
         casting: list[Sensor] = []
@@ -96,7 +96,7 @@ class Sensors:
             self._rests_until_s = now_s + 2.0 * (now_s - began_s)
 
     def collided(self, actor: Vehicle, other: Actor) -> None:
-        """Tells an actor's collision sensors what it hit."""
+        """Sends a collision to an actor's collision sensors."""
         mass = 1500.0
         impulse = [
             mass * (b - a) for a, b in zip(actor.velocity, other.velocity, strict=True)
@@ -117,8 +117,8 @@ class Sensors:
     def _cast(
         self, sensors: list[Sensor], dt: float
     ) -> Iterator[tuple[Sensor, int, bytes]]:
-        """Sensor data from rays. All share the scene, and numpy releases the
-        interpreter lock.
+        """Computes the data of ray-casting sensors, in parallel: they share the scene,
+        and NumPy releases the interpreter lock.
         """
         from forewarn.standins.carla.sights import SIGHTS
         from forewarn.standins.carla.surroundings import Ground, Surroundings

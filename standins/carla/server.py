@@ -36,15 +36,14 @@ class Server:
     Args:
         maps: The maps that clients can load.
         first: The name or file of the map to begin with.
-        make_traffic: The traffic besides the clients' actors.
-        seed: Where chance begins.
-        host: The address to listen at.
-        port: For calls; streams have the next one. 0 takes two that are free.
-        rate_hz: Ticks a second while no client ticks.
-        waits: Whether worlds begin in synchronous mode, with ticks at the given rate.
-        folder: The folder of clients' recordings; without one they are deleted with the
-            server.
-        say: Receives messages about what the server cannot do.
+        make_traffic: Makes the traffic other than clients' actors.
+        seed: The seed of all random choices.
+        host: The address to listen on.
+        port: The port for calls; streams use the next one. 0 for any two free ones.
+        rate_hz: The number of ticks per second while no client ticks.
+        waits: Whether worlds begin in synchronous mode, with ticks at this rate.
+        folder: The folder for clients' recordings; by default a temporary one.
+        say: Receives messages about problems.
     """
 
     def __init__(
@@ -77,7 +76,8 @@ class Server:
         self._said: set[str] = set()
         self.world = self._make(self._first_map, seed, 1)
 
-    # -- as calls see it --------------------------------------------------------------
+    # -- the interface for calls
+    # --------------------------------------------------------------
 
     def token(self, stream: int) -> bytes:
         host = LOOPBACK if self.host == "0.0.0.0" else self.host  # noqa: S104
@@ -123,7 +123,7 @@ class Server:
     # -- serving ----------------------------------------------------------------------
 
     async def serve(self, ready: Callable[[], None], stop: asyncio.Event) -> None:
-        """Listens, says so, and serves until `stop` is set."""
+        """Listens, calls `ready`, and serves until `stop` is set."""
         loop = asyncio.get_running_loop()
         calls, streams = await self._listen(loop)
         clock = loop.create_task(self._tick_by_itself())
@@ -159,7 +159,7 @@ class Server:
                 calls.close()
                 if wanted:
                     raise
-                continue  # the one after a free port was not free
+                continue  # the port after the free one was taken
             return calls, streams
         raise InvalidInput("there are no two free ports next to each other")
 
@@ -175,7 +175,7 @@ class Server:
         return None, call.answer(self, arguments)
 
     def _say(self, problem: str) -> None:
-        """Reports once to the server's observer."""
+        """Reports a problem to the server's observer, once."""
         if problem not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(problem)
             self._say_it(problem)
@@ -186,18 +186,18 @@ class Server:
         return b"" if self.world.sensors.has(stream) else None
 
     async def _tick_by_itself(self) -> None:
-        """Ticks while no client does; while nobody looks, time stands still."""
+        """Ticks while no client does; without readers, time stands still."""
         loop = asyncio.get_running_loop()
         due_s = loop.time()
         while True:
-            # In step with the clock, and never in a hurry to make up for lost time.
+            # Keeps pace with the clock, without catching up on lost time.
             due_s = max(due_s + 1.0 / self._rate_hz, loop.time() - 0.5)
             await asyncio.sleep(max(0.0, due_s - loop.time()))
             world = self.world
             if not world.synchronous and self.streams.read(actors.WORLD_STREAM):
                 try:
                     world.tick(hurried=True)
-                except Exception as problem:  # of a sensor's, say: the others go on
+                except Exception as problem:  # others continue
                     self._say(f"a tick failed: {type(problem).__name__}: {problem}")
 
     # -- worlds -----------------------------------------------------------------------
@@ -234,18 +234,18 @@ class Server:
             on, seed, old.episode + 1, old.settings if keep_settings else None,
             old.frame + 1, old.unused,
         )  # fmt: skip
-        # After the answer, as a client expects it.
+        # This happens after the answer, as a client expects.
         asyncio.get_running_loop().call_later(_LOADS_S, self._announce, self.world)
 
     def _announce(self, world: World) -> None:
-        """Shows clients the new world, even if no client ticks."""
+        """Announces the new world to clients, even if no client ticks."""
         if world is self.world:
             body = world.snapshot(actors.MAP_CHANGES)
             self.streams.send(actors.WORLD_STREAM, body)
 
 
 def _standard_settings() -> list[Any]:
-    """An episode's settings as a client first finds them."""
+    """The initial settings of an episode."""
     return [False, False, [False], True, 0.01, 10, 0.0, True, 3000.0, 2000.0, True]
 
 

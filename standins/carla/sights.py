@@ -1,4 +1,4 @@
-"""Cameras: one picture of ground and boxes, in each camera kind's format."""
+"""Cameras and lidars: pictures and points of ground and boxes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHADES = np.repeat([0.8, 1.0, 1.15], 2)
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """How a camera looks."""
+    """A camera's image size and field of view."""
 
     width: int
     height: int
@@ -54,7 +54,7 @@ class Lens:
 
     @property
     def focal(self) -> float:
-        """In pixels."""
+        """The focal length in pixels."""
         half = math.radians(min(170.0, max(1.0, self.fov))) / 2.0
         return self.width / (2.0 * math.tan(half))
 
@@ -67,10 +67,11 @@ class Level:
     """The part of a camera's rays that does not depend on its direction.
 
     Args:
-        ways: The rays in a frame that stands upright; each goes one unit ahead.
-        far: How many units until each meets the ground.
-        first: The rays from here on meet it.
-        there: Where those meet it.
+        ways: The rays in an upright frame, each of length one along the camera's axis.
+        far: The distance to the ground of each ray, in ray lengths.
+        first: The index of the first ray that meets the ground; later ones count as
+            meeting it.
+        there: The points where these rays meet the ground.
     """
 
     ways: tuple[Floats, Floats, Floats]
@@ -101,15 +102,15 @@ def _level(lens: Lens, pitch: float, roll: float, z: float) -> Level:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What each pixel shows.
+    """The content of each pixel.
 
     Args:
-        lens: How the camera looks.
-        level: Its rays.
-        far: The distance, in units of the ray.
-        code: Below 256 a label of the ground or the sky; then six for each body, one
-            for each of its faces.
-        bodies: Those bodies.
+        lens: The camera's lens.
+        level: The camera's rays.
+        far: The distance in each pixel, in ray lengths.
+        code: What each pixel shows: codes below 256 are labels of the ground or the
+            sky, followed by six codes per body, one for each face.
+        bodies: The bodies in the order of their codes.
     """
 
     lens: Lens
@@ -119,14 +120,14 @@ class Picture:
     bodies: list[Body]
 
     def table(self, of: Callable[[Body], int]) -> NDArray[np.uint32]:
-        """For each code: a label's own number, or a body's value."""
+        """The value for each code: a label's own number, or a body's value."""
         values = [of(body) for body in self.bodies]
         rows = np.repeat(np.array(values, np.uint32), _FACES)
         return np.concatenate([np.arange(_LABELS, dtype=np.uint32), rows])
 
 
 def look(sensor: Sensor, around: Surroundings) -> Picture:
-    """What a camera sees now."""
+    """Computes a camera's current picture."""
     lens = Lens.of(sensor)
     x, y, z, pitch, yaw, roll = sensor.at
     level = _level(lens, pitch, roll, z)
@@ -140,7 +141,7 @@ def look(sensor: Sensor, around: Surroundings) -> Picture:
     )
     flat[level.first :] = ground
     if roll or pitch:
-        # Then rays that meet nothing lie among those that meet the ground.
+        # Rays that meet nothing can then occur among those that meet the ground.
         flat[level.far.ravel() >= FURTHEST_M] = SKY
     code = flat.reshape(lens.height, lens.width)
     picture = Picture(lens, level, level.far.copy(), code, [])
@@ -150,7 +151,7 @@ def look(sensor: Sensor, around: Surroundings) -> Picture:
 
 
 def _draw(picture: Picture, at: Pose, body: Body) -> None:
-    """Draws a box over what is farther away."""
+    """Draws a box over everything farther away."""
     window = _window(picture.lens, at, body)
     if window is None:
         return
@@ -192,14 +193,14 @@ _EDGES: Final = np.array(
 
 
 def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
-    """The rows and columns of pixels that a box can be in."""
+    """The rows and columns of pixels that a box can occupy."""
     corners = _CORNERS * body.half @ rotation(0.0, body.yaw, 0.0).T
     seen = (corners + np.subtract(body.middle, at[:3])) @ rotation(*at[3:])
     hidden = seen[:, 0] <= _NEAR_M
     if hidden.all():
         return None
     if hidden.any():
-        # Of what reaches past the camera the edges are cut where they pass it.
+        # Edges of a box that extend behind the camera are clipped.
         one, other = seen[_EDGES]
         cut = hidden[_EDGES[0]] != hidden[_EDGES[1]]
         one, other = one[cut], other[cut]
@@ -216,7 +217,7 @@ def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
 
 
 def camera(draw: Draw) -> Sight:
-    """A kind of camera, which here means any sensor that casts rays."""
+    """Makes a sight from a function that converts pictures to a camera's format."""
 
     def sight(sensor: Sensor, around: Surroundings, dt: float) -> bytes:
         picture = look(sensor, around)
@@ -235,7 +236,7 @@ def rgb(picture: Picture) -> bytes:
 def depth(picture: Picture) -> bytes:
     far = np.minimum(picture.far.astype(np.float64) / _DEEPEST_M, 1.0)
     code = (far * (2**24 - 1)).astype(np.uint32)
-    # The lowest eight bits are red's, which comes last but one.
+    # The lowest eight bits become red, the third byte.
     swapped = (code & 255) << 16 | (code & 0xFF00) | code >> 16
     return (swapped | 255 << 24).astype("<u4").tobytes()
 
@@ -246,7 +247,7 @@ def semantic(picture: Picture) -> bytes:
 
 
 def _colours(picture: Picture) -> NDArray[np.uint32]:
-    """Blue, green, red and opaque for each code, as one number."""
+    """The colour of each code (blue, green, red, opaque) as a number."""
     rows = np.zeros((_LABELS + _FACES * len(picture.bodies), 4), np.uint8)
     rows[:_LABELS, :3], rows[:, 3] = PALETTE[:, ::-1], 255
     for index, body in enumerate(picture.bodies):
@@ -272,7 +273,7 @@ _MOST_CHANNELS = 256
 
 
 def check(sensor: Sensor) -> None:
-    """Rejects a sensor with more rays than this server computes."""
+    """Rejects a sensor with more rays than the server supports."""
     if sensor.kind.startswith("sensor.camera."):
         width, height = Lens.of(sensor).size
         if not 0 < width * height <= MOST_PIXELS:
@@ -320,7 +321,7 @@ def _directions(azimuth: Floats, altitude: Floats) -> Floats:
 def _sweep(
     sensor: Sensor, around: Surroundings, dt: float
 ) -> tuple[Floats, Hits, list[int], float]:
-    """One step of a lidar that turns: channel by channel, what came back."""
+    """A step of a rotating lidar: the hits by channel."""
     channels = int(sensor.attribute("channels", "32"))
     reach = float(sensor.attribute("range", "10"))
     rate = float(sensor.attribute("points_per_second", "56000"))

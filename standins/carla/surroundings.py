@@ -1,7 +1,7 @@
-"""What rays hit: flat ground painted from the map, and actors' boxes.
+"""What rays can hit: flat ground with labels from the map, and actors' boxes.
 
-It is no picture of a town: no buildings, no trees, no shadows. It is enough to test
-that images and points arrive, and that what stands ahead is seen ahead.
+There are no buildings, trees or shadows. This is enough to test that images and points
+arrive, and that objects ahead appear ahead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Bytes = NDArray[np.uint8]
 
 TERRAIN, SKY, SIDEWALK, MARKING = 10, 11, 2, 24
 PALETTE: Final[Bytes] = np.zeros((256, 3), np.uint8)
-"""The colour of each label: red, green, blue."""
+"""The colour of each label, as red, green and blue."""
 for _label, _colour in {
     ROAD: (92, 92, 96), SIDEWALK: (150, 146, 140), TERRAIN: (86, 120, 70),
     SKY: (150, 190, 230), MARKING: (235, 235, 235),
@@ -68,9 +68,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """For each ray: the distance in units of its direction, and what it hits.
+    """The distance of each ray's first hit, in ray lengths, and what it hits.
 
-    The cosine is of its angle to the ground.
+    `cosine` is that of the angle of incidence.
     """
 
     far: Floats
@@ -80,7 +80,7 @@ class Hits:
 
 
 class Ground:
-    """The labels of the ground, painted once per map."""
+    """The labels of the ground, computed once per map."""
 
     def __init__(self, roads: Roads) -> None:
         rows: list[tuple[float, float, float, float, bool]] = []
@@ -120,12 +120,12 @@ class Ground:
         self._labels[row[fits], column[fits]] = label
 
     def labels(self, x: Floats, y: Floats) -> Bytes:
-        """The ground's labels at these places."""
+        """The ground's labels at these points."""
         high, wide = self._labels.shape
         share = np.float32(1.0 / self._grain)
         column = ((x - np.float32(self._low[0])) * share).astype(np.int32)
         row = ((y - np.float32(self._low[1])) * share).astype(np.int32)
-        # The rim is terrain, so whatever lies beyond it can be read there.
+        # The rim is terrain, so points beyond it can be clipped to it.
         np.clip(column, 0, wide - 1, out=column)
         np.clip(row, 0, high - 1, out=row)
         row *= wide
@@ -135,26 +135,26 @@ class Ground:
 
 
 class Surroundings:
-    """The ground and the boxes of one moment."""
+    """The ground and the boxes at one moment."""
 
     def __init__(self, ground: Ground, actors: Iterable[Actor]) -> None:
         self.ground = ground
         self._bodies = [body for actor in actors for body in _bodies(actor)]
 
     def near(self, x: float, y: float, carrier: int) -> Iterator[tuple[Body, float]]:
-        """The boxes that can be seen from a place, and how far away they are."""
+        """The boxes within sight of a point, with their distances."""
         for body in self._bodies:
             apart = math.dist(body.middle[:2], (x, y))
             if apart <= SEEN_M and body.number != carrier:
                 yield body, apart
 
     def cast(self, origin: Pose, rays: Floats, carrier: int) -> Hits:
-        """The first hits of rays from one place.
+        """The first hits of rays from a point.
 
         Args:
-            origin: The place, and the frame that the rays are given in.
-            rays: Their directions, the last axis x, y, z; of any length.
-            carrier: An actor that they pass through.
+            origin: The origin and the frame of the rays.
+            rays: The directions, of any length; x, y and z are along the last axis.
+            carrier: The actor that carries the sensor, which rays pass through.
         """
         x, y, z, pitch, yaw, roll = origin
         shape = rays.shape[:-1]
@@ -190,7 +190,7 @@ class Surroundings:
 
 
 def rotation(pitch: float, yaw: float, roll: float) -> Floats:
-    """The matrix from a frame so turned to the world, as CARLA has it."""
+    """The matrix from a rotated frame to the world, in CARLA's convention."""
     cp, cy, cr = (math.cos(math.radians(a)) for a in (pitch, yaw, roll))
     sp, sy, sr = (math.sin(math.radians(a)) for a in (pitch, yaw, roll))
     return np.array(
@@ -233,7 +233,7 @@ def _toward(
     lengths: Floats,
     apart: float,
 ) -> NDArray[np.int64]:
-    """The rays that run near enough to a body's middle to meet it."""
+    """The rays that pass near enough to a body's centre to hit it."""
     reach = math.hypot(*body.half)
     if apart <= 2.0 * reach:
         return np.arange(len(rays))
@@ -246,7 +246,7 @@ def _toward(
 def _meets(
     body: Body, origin: tuple[float, float, float], rays: Floats
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Whether rays meet a box, and how far away."""
+    """Whether rays hit a box, and at which distance."""
     turn = rotation(0.0, body.yaw, 0.0)
     start = (np.array(origin, np.float32) - np.array(body.middle, np.float32)) @ turn
     inside = rays @ turn

@@ -1,8 +1,8 @@
-"""Traffic besides the clients' actors: none, or SUMO's behind CARLA's protocol.
+"""Traffic other than clients' actors: none, or SUMO's behind CARLA's protocol.
 
-SUMO moves its own vehicles and pedestrians and runs the lights; what clients spawn is
-put into it at every step, so that its traffic follows them, yields to them and stops
-behind them. SUMO's y points left and its angles are a compass's.
+SUMO moves its own vehicles and pedestrians and runs the lights. Clients' actors are
+copied into SUMO at every step, so that its traffic follows them, yields to them and
+stops behind them. SUMO's y axis points left and its angles are compass bearings.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from forewarn.standins.carla.roads import Roads
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """One of the traffic's own.
+    """A vehicle or pedestrian of the traffic.
 
     Args:
-        name: The traffic's name of it.
-        kind: The blueprint that it looks like.
-        at: Where its middle is.
-        speed: In m/s, along its heading.
-        half: Half its length, width and height.
-        lamps: CARLA's bits of its lights.
+        name: The name in the traffic simulation.
+        kind: The name of the blueprint.
+        at: The pose of the centre.
+        speed: The speed along the heading, in m/s.
+        half: Half the length, width and height.
+        lamps: The lights, as CARLA's bits.
     """
 
     name: str
@@ -51,37 +51,39 @@ class Mover:
 
 
 class Traffic(Protocol):
-    """The traffic besides the clients' actors."""
+    """The traffic other than clients' actors."""
 
     def hero(self) -> Mover | None:
-        """The car that a scenario has ready for a client, where it begins."""
+        """The car that a scenario provides for a client, at its start."""
 
     def weather(self) -> list[float] | None:
-        """The weather that a scenario asks for, in CARLA's order."""
+        """The weather that a scenario defines, in CARLA's order."""
 
     def step(self, dt: float, guests: Sequence[Guest]) -> None:
-        """Moves on by `dt` seconds, with the guests where they are now."""
+        """Advances by `dt` seconds, with the guests at their present positions."""
 
     def movers(self) -> Iterable[Mover]:
-        """Everyone who is on the road now."""
+        """The vehicles and pedestrians on the road now."""
 
     def lights(self, group: str) -> str | None:
-        """The letters that a group of lights shows; none if it does not run them."""
+        """The letters that a group of lights shows; None if the traffic does not run
+        it.
+        """
 
     def phase(self, group: str) -> tuple[int, float]:
-        """At which phase a group's programme is, and how long that still lasts."""
+        """The current phase of a group's program, and its remaining time."""
 
     def show(self, group: str, letters: str) -> None:
-        """Makes a group of lights show these letters from now on."""
+        """Makes a group of lights show these letters permanently."""
 
     def remove(self, name: str) -> None:
-        """Takes one of its own, or a guest, off the road."""
+        """Removes one of the traffic's own actors, or a guest, from the road."""
 
     def close(self) -> None: ...
 
 
 class NoTraffic:
-    """Empty roads: what moves is what clients spawn."""
+    """No traffic: only clients' actors are on the roads."""
 
     def hero(self) -> Mover | None:
         return None
@@ -112,7 +114,7 @@ class NoTraffic:
 
 
 class MakesTraffic(Protocol):
-    """Makes the traffic of a world, from its map, a seed and a step."""
+    """Makes the traffic of a world from its map, a seed and a step length."""
 
     def __call__(self, on: Roads, seed: int, step_s: float) -> Traffic: ...
 
@@ -121,17 +123,17 @@ class Sumo(Protocol):
     """SUMO as a library that can load one net at a time."""
 
     def connect(self, owner: object, arguments: Sequence[str], routes: str) -> Any:
-        """Loads a net and a route file for an owner; gives libsumo."""
+        """Loads a net and a route file for an owner; returns libsumo."""
 
     def release(self, owner: object) -> None:
-        """Gives the simulation back, if it is that owner's."""
+        """Releases the simulation if the owner still has it."""
 
     def give_up_checks(self, sumo: Any, name: str) -> None:
-        """Tells SUMO not to move a vehicle that a client drives."""
+        """Turns off SUMO's checks for a vehicle that a client drives."""
 
 
 class Beginning(Protocol):
-    """A scenario's episode, all but its seed."""
+    """The start of a scenario's episode, except for the seed."""
 
     @property
     def map(self) -> Path:
@@ -139,17 +141,17 @@ class Beginning(Protocol):
 
     @property
     def period_s(self) -> float:
-        """The time of a step."""
+        """The duration of a step."""
 
     @property
     def ego_name(self) -> str:
-        """SUMO's name of the scenario's own car."""
+        """The name in SUMO of the scenario's own car."""
 
     def load(self, owner: object, seed: int) -> Any:
-        """Loads the episode of a seed; gives libsumo."""
+        """Loads the episode with a seed; returns libsumo."""
 
     def manoeuvres(self) -> Any:
-        """Timed commands of single cars: `due(now_s, sumo)` gives SUMO's commands."""
+        """The scripted commands for cars; `due(now_s, sumo)` returns those due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ class Stage:
     """A scenario's traffic.
 
     Args:
-        beginning: Its episode.
+        beginning: The start of the scenario's episode.
         weather: `time_of_day`, `rain`, `snow`, `fog` and `visibility`.
     """
 
@@ -170,12 +172,12 @@ def makes_traffic(
     sumo: Sumo | None = None,
     stage: Callable[[int], Stage] | None = None,
 ) -> MakesTraffic:
-    """How the traffic of each world is made.
+    """Returns a function that makes the traffic of each world.
 
     Args:
-        busy: How much there is; none for none at all.
-        sumo: The engine of the traffic, if SUMO knows the map.
-        stage: A scenario's episode of a seed, on the scenario's own map.
+        busy: The amount of random traffic; None for no traffic.
+        sumo: SUMO, which runs the traffic on maps that have a net.
+        stage: Returns a scenario's traffic for a seed, on the scenario's own map.
     """
 
     def make(on: Roads, seed: int, step_s: float) -> Traffic:
@@ -192,7 +194,7 @@ def makes_traffic(
 _HERO: Final = "vehicle.lincoln.mkz_2020"
 _LONG_M: Final = 7.0
 _LAMPS: Final = ((1, 16), (2, 32), (4, 48), (8, 8), (16, 2), (64, 4), (128, 64))
-"""SUMO's bits of a vehicle's lights, and CARLA's."""
+"""SUMO's bits of a vehicle's lights, with CARLA's."""
 
 
 class SumoTraffic:
@@ -200,11 +202,11 @@ class SumoTraffic:
 
     Args:
         sumo: SUMO as a library.
-        net: The roads, if no scenario defines the traffic.
-        seed: Where chance begins.
-        step_s: SUMO's own step.
-        busy: How much traffic there is.
-        stage: A scenario's episode, with its ego, instead.
+        net: The SUMO net, if no scenario defines the traffic.
+        seed: The seed of all random choices.
+        step_s: SUMO's step length.
+        busy: The amount of random traffic.
+        stage: A scenario's traffic and ego, instead of random traffic.
     """
 
     def __init__(
@@ -243,7 +245,7 @@ class SumoTraffic:
         self._look()
 
     def hero(self) -> Mover | None:
-        """The scenario's ego, where it is now."""
+        """The scenario's ego at its present position."""
         return self._vehicle(self._hero) if self._hero else None
 
     def weather(self) -> list[float] | None:
@@ -359,7 +361,9 @@ class SumoTraffic:
 
 
 def _middle(x: float, y: float, angle: float, half: float) -> Pose:
-    """From SUMO's front bumper and compass to CARLA's middle and yaw."""
+    """Converts SUMO's front-bumper position and compass angle to CARLA's centre and
+    yaw.
+    """
     yaw = turned(angle - 90.0)
     heading = math.radians(yaw)
     return (
@@ -373,7 +377,7 @@ def _middle(x: float, y: float, angle: float, half: float) -> Pose:
 
 
 def _onward(mover: Mover, ahead_s: float) -> Mover:
-    """Where a mover is a little later, between two of SUMO's steps."""
+    """Extrapolates a mover's position between two SUMO steps."""
     x, y, z, pitch, yaw, roll = mover.at
     heading, way = math.radians(yaw), mover.speed * ahead_s
     at = x + way * math.cos(heading), y + way * math.sin(heading), z, pitch, yaw, roll
@@ -381,7 +385,7 @@ def _onward(mover: Mover, ahead_s: float) -> Mover:
 
 
 def _weather(of: Mapping[str, float]) -> list[float]:
-    """A scenario's weather in CARLA's terms, the sun where it is at that time."""
+    """Converts a scenario's weather and time of day to CARLA's weather parameters."""
     altitude = 60.0 * math.sin((of["time_of_day"] - 6.0) / 12.0 * math.pi)
     falls = max(of["rain"], of["snow"])
     return [

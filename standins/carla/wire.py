@@ -1,8 +1,8 @@
 """CARLA's two ports: calls by msgpack-RPC, and streams of frames.
 
-A request is `[0, id, name, [metadata, argument, ...]]`, a notification
-`[2, name, [...]]`, a response `[1, id, error, result]`. A client of the other port
-names a stream and is sent its frames.
+A request is `[0, id, name, [metadata, argument, ...]]`, a notification `[2, name,
+[...]]`, a response `[1, id, error, result]`. On the other port, a client names a stream
+and receives its frames.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ except ImportError as error:
     raise MissingDependency("CARLA's protocol", "carla") from error
 
 LONGEST: Final = 16 << 20
-"""Bytes of one message, and of answers that a client has not fetched yet."""
+"""Maximum size in bytes of a message, and of the answers that a client has not yet
+read.
+"""
 
 CONNECTIONS: Final = 256
 
 Answer = Callable[[str, list[Any]], tuple[str | None, Any]]
-"""Does a call: its name and arguments to an error, or none and the result."""
+"""Carries out a call by name and arguments; returns an error, or None and the result.
+"""
 
 _LIMITS = {
     "max_buffer_size": LONGEST,
@@ -46,10 +49,10 @@ def packed(value: object) -> bytes:
 
 
 class Guests:
-    """Who is connected. If there is no room, connections that have sent nothing are
+    """The open connections. If there are too many, those that have sent nothing are
     closed, the oldest first.
 
-    An unknown peer has sent nothing yet; a client sends at once.
+    A genuine client sends data immediately; an unknown peer may send nothing.
     """
 
     def __init__(self) -> None:
@@ -59,7 +62,7 @@ class Guests:
         return iter(tuple(self._strange))
 
     def come(self, guest: Guest) -> bool:
-        """Whether there is room for another one."""
+        """Adds a connection; returns whether there was room."""
         if len(self._strange) >= CONNECTIONS:
             oldest = next((g for g, strange in self._strange.items() if strange), None)
             if oldest is None:
@@ -70,7 +73,7 @@ class Guests:
         return True
 
     def speaks(self, guest: Guest) -> None:
-        """The connection has proved to be a client."""
+        """Marks a connection as a client, because it has sent valid data."""
         if guest in self._strange:
             self._strange[guest] = False
 
@@ -85,7 +88,7 @@ class Guest(Protocol):
 
 
 class Caller(asyncio.Protocol):
-    """One client's connection. Anything that is not a call ends the connection."""
+    """A client's connection for calls; closed if the client sends anything else."""
 
     def __init__(self, answer: Answer, callers: Guests) -> None:
         self._answer = answer
@@ -137,7 +140,7 @@ class Caller(asyncio.Protocol):
 
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Makes the system end a connection whose peer vanished."""
+    """Makes the system close a connection whose peer has vanished."""
     line = transport.get_extra_info("socket")
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("KEEPIDLE", 20), ("KEEPINTVL", 5), ("KEEPCNT", 4)):
@@ -146,18 +149,18 @@ def keep_alive(transport: asyncio.BaseTransport) -> None:
 
 
 UNREAD: Final = 8 << 20
-"""Bytes that wait for a reader; one who lets more wait misses frames."""
+"""Maximum number of unread bytes per reader; beyond it a reader misses frames."""
 
 _COMES_S: Final = 2.0
 _SIZE = struct.Struct("<I")
 
 
 class Streams:
-    """All streams and who reads them.
+    """All streams and their readers.
 
     Args:
-        first: The data that a new reader of a stream gets at once; empty for nothing,
-            none if there is no such stream.
+        first: Returns the data that a new reader receives first; may be empty, or None
+            if there is no such stream.
     """
 
     def __init__(self, first: Callable[[int], bytes | None]) -> None:
@@ -167,16 +170,16 @@ class Streams:
         self._awaited: dict[int, tuple[float, list[bytes]]] = {}
 
     def expect(self, stream: int) -> None:
-        """A client has asked for a stream's address, and is about to read it.
+        """Keeps a stream's frames, because a client has asked for its address.
 
-        Until then its frames are kept: otherwise a client that listens and ticks at
-        once would miss the first ones.
+        Without this, a client that ticks right after it begins to listen would miss the
+        first frames.
         """
         if not self._of.get(stream):
             self._awaited[stream] = time.monotonic() + _COMES_S, []
 
     def read(self, stream: int) -> bool:
-        """Whether anybody reads the stream, or is about to."""
+        """Whether a stream has a reader or expects one."""
         if self._of.get(stream):
             return True
         awaited = self._awaited.get(stream)
@@ -223,7 +226,7 @@ class Streams:
 
 
 class Reader(asyncio.Protocol):
-    """One reader of one stream."""
+    """The connection of a stream's reader."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
@@ -245,7 +248,7 @@ class Reader(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._stream is not None:
-            return  # There is nothing more for a reader to say.
+            return  # A reader has nothing more to send.
         self._data += data
         if len(self._data) >= _SIZE.size:
             (stream,) = _SIZE.unpack_from(self._data)

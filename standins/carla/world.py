@@ -39,7 +39,7 @@ CLEAR_NOON = (
     5.0, 0.0, 0.0, 10.0, -1.0, 45.0, 2.0, 0.75, 0.1, 0.0, 1.0, 0.03, 0.0331, 0.0,
 )  # fmt: skip
 HERO = "hero"
-"""The role of the car that a scenario has ready."""
+"""The role of the car that a scenario provides."""
 
 _CLIENTS_FIRST = 100
 _NUMBERS = 1000
@@ -48,22 +48,23 @@ _SINKS_M = 1.0  # spawn points lie a little above the road
 
 
 class World:
-    """One episode.
+    """One episode: its actors, traffic, lights and sensors.
 
     Args:
-        episode: Its number; clients notice by it that the world is another one.
-        roads: Its map.
-        make_traffic: Makes what moves besides the clients' actors, given its step.
+        episode: The episode's number, from which clients recognise a new world.
+        roads: The map.
+        make_traffic: Makes the traffic other than clients' actors, given the step
+            length.
         streams: The streams of snapshots and sensor data.
-        seed: Where chance begins.
-        step_s: A tick's time where clients name none.
+        seed: The seed of all random choices.
+        step_s: The default duration of a tick.
         settings: The clients' settings.
-        frame: The number of its first frame. Clients overlook a frame 0.
-        first: The number of its first actor. Ids are never reused, in any world,
+        frame: The number of the first frame. Clients ignore frame 0.
+        first: The id of the first actor. Ids are never reused, even by other worlds,
             because clients cache data by id.
 
-    A replay moves actors by `moved` and a recording takes them down by `noted`: each is
-    called at every tick, with its time.
+    `moved` and `noted` are called at every tick with its duration: a replay moves
+    actors with the former, and a recording writes them with the latter.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class World:
         self.weather = self.traffic.weather() or list(CLEAR_NOON)
 
     def _begin(self, step_s: float) -> None:
-        """Puts the traffic where it begins."""
+        """Makes the traffic in its initial state."""
         self.traffic = self._make_traffic(step_s)
         self._pristine = True
         self.hero: Vehicle | None = None
@@ -122,24 +123,24 @@ class World:
         self._step_lights(0.0)
 
     def rewind(self) -> None:
-        """Restarts the episode if no client has changed anything in it yet."""
+        """Restarts the episode if no client has changed anything."""
         if not self._pristine or not self.time_s:
             return
         self.empty_roads()
         for number in list(self.guests):
             self._forget(number)
         self.time_s = 0.0
-        # Numbers do not depend on how long nobody gave the pace.
+        # The frame number must not depend on how long the server ticked alone.
         self._next = self.unused
         self._begin(self.delta_s)
 
     @property
     def unused(self) -> int:
-        """The first of numbers that no actor has had, a round one."""
+        """The first of a range of unused ids, rounded up."""
         return self._next + _NUMBERS - self._next % _NUMBERS
 
     def empty_roads(self) -> None:
-        """Takes the traffic off the roads for good; its lights' programmes run here."""
+        """Permanently removes the traffic; the programs of its lights then run here."""
         self.traffic.close()
         self.traffic, self._pristine = NoTraffic(), False
         for number in self.movers.values():
@@ -157,7 +158,7 @@ class World:
     # -- actors -----------------------------------------------------------------------
 
     def add(self, actor: Actor, wanted: int = 0) -> Actor:
-        """Puts an actor into the world, under a wanted number if that is free."""
+        """Adds an actor to the world, with the requested id if that is free."""
         if len(self.actors) >= MOST_ACTORS:
             raise Refusal(f"the world is full: {MOST_ACTORS} actors")
         free = 0 < wanted < _WANTED and wanted not in self.actors
@@ -171,7 +172,7 @@ class World:
         return actor
 
     def spawn(self, actor: Actor, wanted: int = 0) -> Actor:
-        """Puts a client's actor into the world."""
+        """Adds a client's actor to the world."""
         self._pristine = False
         return self.add(actor, wanted)
 
@@ -203,7 +204,7 @@ class World:
         return True
 
     def place(self, actor: Actor, at: Pose) -> None:
-        """Puts an actor somewhere, as a client's transform says."""
+        """Moves an actor to a pose that a client has set."""
         x, y, z, pitch, yaw, roll = at
         if isinstance(actor, Vehicle | Walker):
             z = 0.0 if actor.physical and abs(z) < _SINKS_M else z
@@ -219,12 +220,12 @@ class World:
         self.mark(actor)
 
     def make_room(self, actor: Actor) -> None:
-        """Clears the place where a client's actor is to be.
+        """Clears the position for a client's actor.
 
         Traffic there is removed from the road.
 
         Raises:
-            Refusal: The place is taken by a client's actor.
+            Refusal: Another client's actor occupies the position.
         """
         if not any(actor.half):
             return
@@ -242,15 +243,15 @@ class World:
 
     @property
     def delta_s(self) -> float:
-        """The time of a tick."""
+        """The duration of a tick in seconds."""
         fixed = self.settings[2]
         return float(fixed[1]) if len(fixed) == 2 and fixed[1] else self._step_s
 
     def tick(self, hurried: bool = False) -> int:
-        """Moves everything on, and tells everyone; gives the frame's number.
+        """Advances the world, and sends its state; returns the frame number.
 
         Args:
-            hurried: Whether cameras may miss this frame, so that time keeps its pace.
+            hurried: Whether cameras may skip this frame, to keep pace with real time.
         """
         dt = self.delta_s
         self.frame += 1
@@ -278,7 +279,7 @@ class World:
         return self.frame
 
     def snapshot(self, change: int = 0) -> bytes:
-        """What the world's stream says of this moment."""
+        """The current frame of the world's stream."""
         for number in self._changed:
             self._states[number] = self.actors[number].state()
         self._changed.clear()
@@ -291,7 +292,7 @@ class World:
     # -- what a tick does -------------------------------------------------------------
 
     def _meet_traffic(self) -> None:
-        """Takes over the traffic's arrivals, departures and positions."""
+        """Updates actors from the traffic's arrivals, departures and positions."""
         gone = dict(self.movers)
         for mover in self.traffic.movers():
             number = gone.pop(mover.name, None)
@@ -337,7 +338,7 @@ class World:
             self._changed.add(light.number)
 
     def take_lights(self, group: lights.Group) -> None:
-        """A client interferes with these lights: their programme runs here now."""
+        """Runs the program of these lights here, because a client has changed them."""
         self._pristine = False
         if not group.own:
             group.take_over(*self.traffic.phase(group.name))
@@ -346,13 +347,13 @@ class World:
         return next(g for g in self.groups if light in g.lights.values())
 
     def _look_for_lines(self) -> None:
-        """Which vehicle is before which light, and how fast it may go."""
+        """Updates the traffic light and speed limit of each vehicle."""
         for guest in self.guests.values():
             if isinstance(guest, Vehicle) and self._stop_lines.look(guest):
                 self._changed.add(guest.number)
 
     def _mount(self, actor: Actor) -> None:
-        """Keeps what is attached where it is attached."""
+        """Moves an attached actor with its parent."""
         parent = self.actors.get(actor.parent)
         if parent is None or actor.mount is None:
             return
@@ -361,7 +362,7 @@ class World:
         self._changed.add(actor.number)
 
     def _meet(self) -> None:
-        """Records which actors touch, and tells collision sensors."""
+        """Records which actors touch, and reports new contacts to collision sensors."""
         movable = [g for g in self.guests.values() if g.solid]
         if not movable:
             return
@@ -378,7 +379,7 @@ class World:
     # -- the beginning ----------------------------------------------------------------
 
     def _put_hero(self, mover: Mover) -> Vehicle:
-        """The car that a scenario has ready for a client to drive."""
+        """Adds the car that a scenario provides for a client to drive."""
         car = blueprints.actor_of(mover.kind, mover.at, {"role_name": HERO}, mover.half)
         assert isinstance(car, Vehicle)  # noqa: S101
         car.speed, car.name = mover.speed, mover.name

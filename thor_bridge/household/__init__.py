@@ -1,1 +1,1 @@
-"""The embedded household: our own symbolic simulator in AI2-THOR's terms."""
+"""The embedded household: our own symbolic simulator with AI2-THOR's interface."""

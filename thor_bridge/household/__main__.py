@@ -1,4 +1,4 @@
-"""The household as a process of its own, in the place of AI2-THOR's Unity player.
+"""The household as a separate process, in place of AI2-THOR's Unity player.
 
 ai2thor's own `Controller` starts it: `local_executable_path` may be a whole command
 line, such as `python -m forewarn.thor_bridge.household --seed 7`.
@@ -31,7 +31,7 @@ from forewarn.thor_bridge.household.world import PROFILES, World
 
 PATCHED = ("lastAction", "errorMessage", "errorCode", "lastActionSuccess", "agentId",
            "actionReturn")  # fmt: skip
-"""What a patch says again after an action that changed nothing."""
+"""The entries of a patch, which is sent after an action that changed nothing."""
 
 _SETUP = frozenset(("Reset", "Initialize", "ChangeResolution"))
 
@@ -40,12 +40,12 @@ Frames = Literal["none", "asked", "always"]
 
 
 def serve(world: World, channel: Channel, *, frames: Frames, patches: bool) -> None:
-    """Answers actions until the other side has had enough.
+    """Answers actions until the other side ends the connection.
 
     Args:
         world: The household.
-        channel: Where actions come from.
-        frames: When frames are sent: unless an action asks for none, if `asked`.
+        channel: The channel on which actions arrive.
+        frames: When to send frames; with `asked`, unless an action asks for none.
         patches: Whether the channel can carry patches.
     """
     message = _told(world, 0, frames != "none")
@@ -56,7 +56,7 @@ def serve(world: World, channel: Channel, *, frames: Frames, patches: bool) -> N
 def answer(
     world: World, action: Mapping[str, Any], *, frames: Frames, patches: bool
 ) -> Message:
-    """Carries an action out and says what came of it."""
+    """Carries out an action and returns the message about its result."""
     outcome = perform(world, action)
     sequence = action.get("sequenceId", 0)
     if patches and not outcome.changed and outcome.action not in _SETUP:
@@ -68,7 +68,7 @@ def answer(
 
 
 def _told(world: World, sequence: int, shown: bool) -> Message:
-    """All that there is to say and, if wanted, what all cameras see."""
+    """The complete message, with the cameras' images if requested."""
     metadata = world.metadata()
     if not shown:
         return Message(sequence, metadata)
@@ -94,13 +94,13 @@ def _told(world: World, sequence: int, shown: bool) -> Message:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The process: `python -m forewarn.thor_bridge.household`."""
+    """Runs the process: `python -m forewarn.thor_bridge.household`."""
     parser = argparse.ArgumentParser(prog="forewarn household", description=__doc__)
     parser.add_argument("--scenes", type=Path, help="a scene file; our own if missing")
     parser.add_argument("--scene", default="", help="the scene to begin with")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--failures", choices=sorted(PROFILES), default="off")
-    # What the controller adds for Unity; only the size of the picture means something.
+    # The controller adds Unity's options, of which only the image size is used.
     parser.add_argument("-screen-width", type=int, default=300, dest="width")
     parser.add_argument("-screen-height", type=int, default=300, dest="height")
     parser.add_argument("-batchmode", action="store_true", dest="batch")

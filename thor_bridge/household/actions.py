@@ -1,4 +1,4 @@
-"""AI2-THOR's low-level actions on the household, and what follows from them."""
+"""AI2-THOR's low-level actions in the household, and their effects."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from forewarn.thor_bridge.household.world import (
 )
 
 COOLING_S = 10.0
-"""How long a thing stays hot or cold away from the source."""
+"""How long an object stays hot or cold away from the source."""
 
 FAUCET_REACH_M = 1.2
 
 
 def settle(world: World) -> None:
-    """Lets every source act once on everything in its reach."""
+    """Applies every source once to all objects in its reach."""
     for identity in world.sources:
         source = world.objects.get(identity)
         if source is not None:
@@ -71,7 +71,7 @@ def _fridge(world: World, fridge: Object) -> None:
 
 
 def _faucet(world: World, faucet: Object) -> None:
-    """Running water fills, cleans and puts out what stands in the basin."""
+    """Fills, cleans or extinguishes the objects in the basin under running water."""
     if not faucet["isToggled"]:
         return
     place = faucet["position"]
@@ -85,7 +85,7 @@ def _faucet(world: World, faucet: Object) -> None:
 
 
 def wet(world: World, identity: str) -> None:
-    """What water does to a thing."""
+    """Applies water to an object."""
     thing = world.objects[identity]
     if thing["canFillWithLiquid"] and not thing["isBroken"]:
         if not thing["isFilledWithLiquid"]:
@@ -97,7 +97,7 @@ def wet(world: World, identity: str) -> None:
 
 
 def _candle(world: World, candle: Object) -> None:
-    """A candle on a burning stove catches fire."""
+    """Lights a candle on a burner that is on."""
     if candle["isToggled"] or candle["isPickedUp"]:
         return
     for parent in candle["parentReceptacles"] or ():
@@ -138,11 +138,11 @@ def _distance(one: dict[str, float], other: dict[str, float]) -> float:
 
 
 ACTION_S = 0.25
-"""What every action takes of the simulated time."""
+"""The simulated duration of an action."""
 
 
 def perform(world: World, action: Arguments) -> Outcome:
-    """Carries out an action; what AI2-THOR would refuse ends up in the outcome."""
+    """Carries out an action; one that AI2-THOR would reject has a failed outcome."""
     name = str(action.get("action"))
     carry_out = ACTIONS.get(name)
     before, pose = world.version, replace(world.pose)
@@ -208,7 +208,7 @@ ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
     "UpdateThirdPartyCamera": staging.update,
     "UseUpObject": handling.use_up,
 }
-"""What the household knows how to do, by AI2-THOR's names."""
+"""The actions that the household supports, by AI2-THOR's names."""
 
 _SETUP = frozenset(("ChangeResolution", "Initialize", "Reset"))
 _TIMELESS = _SETUP | {"ChangeQuality", "Done", "GetReachablePositions"}
@@ -219,19 +219,19 @@ _TIMELESS |= {"GetMapViewCameraProperties", "UpdateThirdPartyCamera"}
 
 @dataclass(frozen=True, slots=True)
 class LocalEvent:
-    """What came of an action: the metadata, as an ai2thor event has it."""
+    """The result of an action: the metadata, as in an ai2thor event."""
 
     metadata: dict[str, Any]
 
 
 class LocalController:
-    """A household to step, without a process, pipes or ai2thor.
+    """A controller for a household in this process, without pipes or ai2thor.
 
     Args:
-        scene: The scene to begin with.
-        scenes: The scenes there are; our own if not given.
-        seed: What chance follows from.
-        failures: How often which action fails for physical reasons.
+        scene: The first scene.
+        scenes: The available scenes; by default our own.
+        seed: The seed of all random choices.
+        failures: The probabilities of physical failures.
     """
 
     def __init__(
@@ -258,10 +258,10 @@ class LocalController:
         return self.last_event
 
     def stop(self) -> None:
-        """Nothing is held that needs giving back."""
+        """Does nothing: there are no resources to release."""
 
     def copy(self) -> LocalController:
-        """The same household, to try an action in."""
+        """A copy of the household for trying an action."""
         other = object.__new__(LocalController)
         other.world, other.last_event = self.world.copy(), self.last_event
         return other
@@ -270,11 +270,11 @@ class LocalController:
     def shadow(
         cls, metadata: Mapping[str, Any], reachable: Sequence[tuple[float, float]]
     ) -> LocalController:
-        """A household that is as some AI2-THOR reports that it is now.
+        """Makes a household with the state that an AI2-THOR reports.
 
         Args:
-            metadata: What it reports.
-            reachable: Where the robot can stand, as x and z.
+            metadata: The reported metadata.
+            reachable: The positions where the robot can stand, as x and z.
         """
         name = str(metadata["sceneName"])
         objects = tuple(complete(thing) for thing in metadata["objects"])
@@ -287,7 +287,7 @@ class LocalController:
 
 
 def _resume(world: World, metadata: Mapping[str, Any]) -> None:
-    """Puts the robot where metadata has it, with what it holds and what is warm."""
+    """Restores the robot's pose, the held object and temperatures from metadata."""
     agent = metadata["agent"]
     place, turned = agent["position"], agent["rotation"]["y"]
     world.pose = Pose(

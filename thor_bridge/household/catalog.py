@@ -1,7 +1,7 @@
-"""What the types of household objects are like and can do, in AI2-THOR's terms.
+"""The types of household objects with their sizes and abilities, in AI2-THOR's terms.
 
-The abilities are those that AI2-THOR 5.0.0 reports for its own objects, so that a
-plan that works on a type here works on it there; sizes and masses are typical.
+The abilities are those that AI2-THOR 5.0.0 reports for its own objects, so a plan that
+works for a type here also works there. Sizes and masses are typical values.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ ABILITIES = {
 """The words of `catalog.txt` and the metadata keys that they set."""
 
 ENCLOSING = frozenset("Box Cabinet Drawer Fridge LaundryHamper Microwave Safe".split())
-"""Closed, they hide what is in them and take nothing more."""
+"""Receptacles that, when closed, hide their content and accept nothing more."""
 
 SURFACES = frozenset(
     "ArmChair Bed Chair CoffeeTable CounterTop Desk DiningTable DogBed Dresser Floor"
     " Footstool Ottoman Plate Shelf ShelvingUnit SideTable Sofa Stool StoveBurner"
     " TVStand Toilet".split()
 )
-"""Things lie on them rather than in them."""
+"""Receptacles on which, rather than in which, objects lie."""
 
 SOFT = frozenset("ArmChair Bed DogBed Ottoman Sofa".split())
-"""What falls onto them does not break."""
+"""Objects that fall onto these do not break."""
 
 ONLY_FOR: dict[str, tuple[str, ...]] = {
     "CoffeeMachine": ("Mug",),
@@ -48,7 +48,7 @@ ONLY_FOR: dict[str, tuple[str, ...]] = {
     "ToiletPaperHanger": ("ToiletPaper",),
     "TowelHolder": ("Towel",),
 }
-"""Receptacles with one place, made for certain types."""
+"""Receptacles for a single object of certain types."""
 
 LIQUIDS = ("coffee", "water", "wine")
 
@@ -59,17 +59,17 @@ SLICED = {
     "Potato": "PotatoSliced",
     "Tomato": "TomatoSliced",
 }
-"""What slicing makes of a type; an egg cracks instead."""
+"""The type of the slices of each type; an egg cracks instead."""
 
 SLICES = {"AppleSliced": 5, "BreadSliced": 10, "LettuceSliced": 7}
-"""How many pieces, where not six."""
+"""The number of slices, if not six."""
 
 _TABLE = Path(__file__).with_name("catalog.txt")
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectType:
-    """One type: its size in m (across, up, deep), mass in kg, what it can do."""
+    """A type: its size in m (width, height, depth), mass in kg, and abilities."""
 
     name: str
     size: tuple[float, float, float]
@@ -78,13 +78,13 @@ class ObjectType:
     abilities: frozenset[str]
 
     def can(self, ability: str) -> bool:
-        """Whether it has an ability, by the table's word."""
+        """Whether the type has an ability, as named in the table."""
         return ability in self.abilities
 
 
 @cache
 def catalog() -> dict[str, ObjectType]:
-    """Every type that our scenes are made of, by name."""
+    """The types of objects in our scenes, by name."""
     found: dict[str, ObjectType] = {}
     for line in _TABLE.read_text(encoding="utf-8").splitlines()[1:]:
         name, width, height, depth, mass, materials, *abilities = line.split()

@@ -1,7 +1,7 @@
-"""The two ways in which AI2-THOR 5.0.0's player talks to its Python side.
+"""The two protocols between AI2-THOR 5.0.0's player and its Python controller.
 
-FIFO: two named pipes with framed messages. WSGI: the player posts what it sees and
-is answered with the next action. Both are spoken here from the player's end.
+FIFO: two named pipes with framed messages. WSGI: the player posts its state, and the
+answer is the next action. This module implements the player's side of both.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from forewarn.abstractions.errors import ForewarnError, MissingDependency
 
 METADATA, ACTION, PATCH, END = 1, 2, 11, 255
 RGB, DEPTH, NORMALS, CLASSES, INSTANCES = 4, 5, 6, 8, 9
-"""The images of the robot's camera."""
+"""The numbers of the images from the robot's camera."""
 
 BESIDE = {RGB: 10, DEPTH: 12, NORMALS: 13, INSTANCES: 14, CLASSES: 15}
-"""The same of cameras beside it."""
+"""The numbers of the same images from third-party cameras."""
 
 _PARTS = {
     RGB: "image", DEPTH: "image_depth", NORMALS: "image_normals",
@@ -31,25 +31,25 @@ _PARTS = {
     BESIDE[INSTANCES]: "image_thirdParty_image_ids",
     BESIDE[CLASSES]: "image_thirdParty_classes",
 }  # fmt: skip
-"""What HTTP calls them."""
+"""The names of the images over HTTP."""
 
 HEADER = struct.Struct("!BI")
 MAX_ACTION_BYTES = 16 * 2**20
 
 
 class Disconnected(ForewarnError):
-    """The other side broke off in the middle of a message."""
+    """The other side disconnected in the middle of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What the player says after an action.
+    """The player's message after an action.
 
     Args:
-        sequence: The number of the action that it answers.
+        sequence: The number of the answered action.
         metadata: The agent's metadata.
-        images: What cameras see, each by its number, the bottom row first.
-        patch: The few entries that differ from the last message, if that is all.
+        images: The cameras' images by number, with the bottom row first.
+        patch: The entries that differ from the last message, if they suffice.
     """
 
     sequence: int
@@ -58,7 +58,7 @@ class Message:
     patch: Mapping[str, Any] | None = None
 
     def envelope(self) -> dict[str, Any]:
-        """The message around the metadata, as both channels have it."""
+        """The message with the metadata, as sent over both channels."""
         return {
             "agents": [self.metadata],
             "thirdPartyCameras": self.metadata["thirdPartyCameras"],
@@ -68,14 +68,14 @@ class Message:
 
 
 class Channel(Protocol):
-    """Carries messages out and actions in."""
+    """Sends messages and receives actions."""
 
     def exchange(self, message: Message) -> dict[str, Any] | None:
-        """Sends a message and waits for the next action; None: it is all over."""
+        """Sends a message and waits for the next action; returns None at the end."""
 
 
 def channel_from(environment: Mapping[str, str]) -> Channel:
-    """The channel that AI2-THOR's controller asks for in its child's environment."""
+    """The channel that AI2-THOR's controller requests in its child's environment."""
     kind = environment.get("AI2THOR_SERVER_TYPE", "WSGI")
     try:
         if kind == "FIFO":
@@ -96,7 +96,7 @@ def channel_from(environment: Mapping[str, str]) -> Channel:
 
 
 class FifoChannel:
-    """Two named pipes. The order in which they are opened avoids a deadlock."""
+    """A channel over two named pipes; the order of opening avoids a deadlock."""
 
     def __init__(self, server_pipe: str, client_pipe: str) -> None:
         try:
@@ -134,7 +134,7 @@ class FifoChannel:
         return bytes(pack.bytes())
 
     def _full(self, message: Message) -> bytes:
-        """The envelope packed; objects that did not change are packed once."""
+        """The packed envelope; unchanged objects are packed only once."""
         envelope = message.envelope()
         objects = message.metadata["objects"]
         bodies, before, now = [], self._packed, {}
@@ -187,7 +187,9 @@ class FifoChannel:
 
 
 class WsgiChannel:
-    """Posts over HTTP. Today's Werkzeug closes after every answer: we connect anew."""
+    """A channel over HTTP; reconnects each time, because Werkzeug closes after every
+    answer.
+    """
 
     _BOUNDARY = "forewarn-household"
 
@@ -219,7 +221,7 @@ class WsgiChannel:
         self._in = self._socket.makefile("rb")
 
     def _body(self, message: Message) -> bytes:
-        """The parts in the spelling that the controller's own parser wants."""
+        """The multipart body in the exact form that the controller's parser expects."""
         text = 'Content-Type: text/plain; charset="utf-8"\r\n'
         parts = [
             (text, "metadata", "", json.dumps(message.envelope()).encode()),

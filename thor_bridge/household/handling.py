@@ -1,4 +1,4 @@
-"""Actions on things, and of the hand: opened, cut, filled, taken, put down, thrown."""
+"""Actions on objects: open, slice, fill, pick up, put down, throw."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def shatter(world: World, identity: str) -> None:
 def turn_into(
     world: World, source: Object, kind: str, identity: str, name: str, aside: int = 0
 ) -> None:
-    """Puts what a thing turned into where the thing was."""
+    """Adds the object that another turns into, at its position."""
     center = source["axisAlignedBoundingBox"]["center"]
     sliced = kind != "EggCracked"
     piece = new_object(
@@ -194,10 +194,10 @@ def use_up(world: World, action: Arguments) -> None:
 
 
 PLAIN = SURFACES - {"Chair", "Floor", "Plate", "Stool", "StoveBurner", "Toilet"}
-"""Surfaces that people leave things on."""
+"""Surfaces on which people leave objects."""
 
 OFF_CENTRE = 0.35
-"""How far from a surface's middle a thing may be left, as a share of its size."""
+"""Maximum distance of an object from a surface's centre, as a fraction of its size."""
 
 
 def _size(thing: Object) -> tuple[float, float, float]:
@@ -206,7 +206,7 @@ def _size(thing: Object) -> tuple[float, float, float]:
 
 
 def has_room(world: World, thing: Object, place: Object) -> bool:
-    """Whether a thing fits in or on a receptacle beside what is there already."""
+    """Whether an object fits in or on a receptacle in addition to its content."""
     if place["objectType"] in ONLY_FOR or place["pickupable"]:
         return True
     wide, high, deep = _size(place)
@@ -224,7 +224,7 @@ def has_room(world: World, thing: Object, place: Object) -> bool:
 
 
 def resting_place(place: Object) -> tuple[float, float, float]:
-    """Where a thing stands that was put in or on a receptacle."""
+    """The position of an object that is put in or on a receptacle."""
     box = place["axisAlignedBoundingBox"]
     center, size = box["center"], box["size"]
     kind = place["objectType"]
@@ -240,13 +240,13 @@ def resting_place(place: Object) -> tuple[float, float, float]:
 def scatter(
     world: World, seed: int, stay: Collection[str], spared: Collection[str]
 ) -> None:
-    """Puts loose things onto surfaces in plain sight, wherever they fit.
+    """Moves loose objects onto visible surfaces where they fit.
 
     Args:
-        world: Whose things they are.
-        seed: What chance follows from.
-        stay: The ids of what stays where it is.
-        spared: The types of receptacles that take nothing.
+        world: The household.
+        seed: The seed of all random choices.
+        stay: The ids of the objects that stay in place.
+        spared: The types of receptacles that receive nothing.
     """
     luck = Random(seed)  # noqa: S311
     places = [
@@ -259,7 +259,8 @@ def scatter(
         free = thing["pickupable"] and not thing["receptacleObjectIds"]
         if not free or identity in stay or identity == world.held:
             continue
-        # Chance is drawn for each, so that what stays does not change the others.
+        # A number is drawn for each object, so that those that stay do not affect
+        # others.
         order, aside = luck.sample(places, len(places)), (luck.random(), luck.random())
         chosen = next((p for p in order if _takes(world, thing, p["objectId"])), None)
         if chosen is not None:
@@ -366,7 +367,7 @@ def throw(world: World, _: Arguments) -> None:
 def fall(
     world: World, identity: str, x: float, z: float, *, hard: bool = False
 ) -> None:
-    """Lets a thing come down there; what falls far, or hard, breaks."""
+    """Drops an object at a position; a long or hard fall breaks a breakable one."""
     top = world.hand()[1]
     under = world.surface_under(x, z, top) or world.floor()
     height, soft = 0.0, False

@@ -1,4 +1,4 @@
-"""Actions of the scene and the robot, and what an action is given."""
+"""Actions of the scene and the robot, and the arguments of actions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arguments = Mapping[str, Any]
 
 
 def thrown(exception: str, message: str) -> Refused:
-    """A refusal that AI2-THOR reports as an exception: with one more full stop."""
+    """A rejection that AI2-THOR reports as an exception, with an extra full stop."""
     return Refused(f"{exception}: {message}.")
 
 
@@ -36,7 +36,7 @@ def number(action: Arguments, key: str, default: float | None = None) -> float:
 
 
 def point(action: Arguments, key: str) -> tuple[float, float, float]:
-    """Three numbers: of a place, or angles about three axes."""
+    """An argument of three numbers: a position, or angles about three axes."""
     value = action.get(key)
     if value is None:
         raise Refused(f"Missing arguments: {key}", "MissingArguments")
@@ -46,7 +46,7 @@ def point(action: Arguments, key: str) -> tuple[float, float, float]:
 
 
 def target(world: World, action: Arguments) -> Object:
-    """The object that the action names, which must be in view unless forced."""
+    """The object of an action, which must be in view unless the action is forced."""
     thing = named(world, action)
     identity = thing["objectId"]
     if action.get("forceAction"):
@@ -78,10 +78,10 @@ RENDERED = (
     "renderDepthImage", "renderInstanceSegmentation", "renderSemanticSegmentation",
     "renderNormalsImage",
 )  # fmt: skip
-"""What `Initialize` can ask to see beside the picture."""
+"""The images that `Initialize` can request in addition to the picture."""
 
 LOWEST, HIGHEST = 60.0, -30.0
-"""How far down and up the robot can look, degrees."""
+"""The lowest and highest pitch of the camera in degrees."""
 
 
 def initialize(world: World, action: Arguments) -> dict[str, float]:
@@ -155,13 +155,13 @@ def teleport(world: World, action: Arguments) -> None:
 
 
 def gap(world: World, x: float, z: float) -> float:
-    """How far from there the robot can stand."""
+    """The distance from a point to the nearest position where the robot can stand."""
     gaps = np.hypot(world.cells[:, 0] - x, world.cells[:, 1] - z)
     return float(gaps.min())
 
 
 def obstacle(world: World, x: float, z: float) -> str:
-    """What is in the way there: the nearest thing that stands on the floor."""
+    """The obstacle at a point: the nearest object on the floor."""
     nearest, best = "Floor", math.inf
     for thing in world.objects.values():
         if thing["pickupable"] or thing["objectType"] == "Floor":
@@ -235,6 +235,6 @@ def ahead(world: World, length: float) -> tuple[float, float]:
 
 
 def carry(world: World) -> None:
-    """What the robot holds goes where it goes."""
+    """Moves the held object with the robot."""
     if world.held is not None:
         world.move(world.held, *world.hand())

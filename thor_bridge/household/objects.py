@@ -1,7 +1,7 @@
-"""Objects as AI2-THOR 5.0.0 reports them: 42 keys, their order, ids and names.
+"""Objects in AI2-THOR 5.0.0's format: 42 keys, their order, ids and names.
 
-An object that was handed out is never changed: whoever changes the world makes a new
-dictionary. Metadata, frames and copies of a world can so share them.
+An object is never modified: a change to the world makes a new dictionary. Metadata,
+frames and copies of a world can therefore share objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS = (
     "parentReceptacles", "controlledObjects", "isMoving",
     "axisAlignedBoundingBox", "objectOrientedBoundingBox",
 )  # fmt: skip
-"""The keys of an object, in the order in which they are sent."""
+"""The keys of an object, in the order of sending."""
 
 _CORNERS = tuple(
     (x, y, z) for x in (0.5, -0.5) for y in (0.5, -0.5) for z in (0.5, -0.5)
@@ -33,17 +33,17 @@ _CORNERS = tuple(
 
 
 def vector(x: float, y: float, z: float) -> dict[str, float]:
-    """A point or a rotation as metadata has it."""
+    """A point or a rotation in the metadata format."""
     return {"x": float(x), "y": float(y), "z": float(z)}
 
 
 def object_id(kind: str, x: float, y: float, z: float) -> str:
-    """The id of an object that stands there when the scene begins."""
+    """The id of an object at this initial position."""
     return "|".join([kind, *(f"{v:+06.2f}" for v in (x, y, z))])
 
 
 def bounds(center: Sequence[float], size: Sequence[float]) -> dict[str, Any]:
-    """An axis-aligned box as metadata has it."""
+    """An axis-aligned box in the metadata format."""
     return {
         "cornerPoints": [
             [center[i] + share * size[i] for i, share in enumerate(corner)]
@@ -55,7 +55,7 @@ def bounds(center: Sequence[float], size: Sequence[float]) -> dict[str, Any]:
 
 
 def with_bounds(thing: Object, center: Sequence[float], size: Sequence[float]) -> None:
-    """Gives a new object its boxes; only what can be carried has an oriented one."""
+    """Sets the boxes of a new object; only portable objects have an oriented one."""
     box = bounds(center, size)
     thing["axisAlignedBoundingBox"] = box
     thing["objectOrientedBoundingBox"] = (
@@ -73,15 +73,15 @@ def new_object(
     parents: Sequence[str] | None = None,
     **state: Any,
 ) -> Object:
-    """An object of a type that our catalogue knows.
+    """Makes an object of a type in our catalogue.
 
     Args:
-        kind: Its type.
-        center: The centre of its box.
-        size: Of its box; the type's own if not given.
-        identity: Its id; made from where it stands if not given.
-        turned: Its rotation about the vertical, degrees.
-        parents: The receptacles that it is in, the innermost first.
+        kind: The type.
+        center: The centre of the box.
+        size: The size of the box; by default the type's.
+        identity: The id; by default made from the position.
+        turned: The rotation about the vertical axis in degrees.
+        parents: The receptacles that contain the object, the innermost first.
         state: Any of the 42 keys.
     """
     known = catalog()[kind]
@@ -113,9 +113,9 @@ def new_object(
 
 
 def complete(row: Mapping[str, Any]) -> Object:
-    """An object from a scene file, with every key, in order.
+    """Completes an object from a scene file with all keys in order.
 
-    A file may give the box as `aabb`: its centre and size, six numbers.
+    A file may define the box as `aabb`, six numbers with its centre and size.
     """
     thing: Object = dict.fromkeys(KEYS, False)
     thing.update((key, row[key]) for key in KEYS if key in row)
@@ -137,7 +137,7 @@ def complete(row: Mapping[str, Any]) -> Object:
 
 
 def sources(objects: Iterable[Object]) -> tuple[str, ...]:
-    """What heats, cools, fills or switches other things."""
+    """The ids of objects that heat, cool, fill or switch others."""
     found = [
         thing
         for thing in objects

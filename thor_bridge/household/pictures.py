@@ -1,7 +1,7 @@
-"""Plain pictures of the room: its boxes as a camera sees them.
+"""Plain pictures of the room's boxes, as seen by a camera.
 
-They have AI2-THOR's shapes and types, so that a script that wants frames runs, and
-they agree with the metadata: what is in the picture is there. How things look is not.
+Arrays have AI2-THOR's shapes and types, so scripts that need frames run. Pictures agree
+with the metadata about which objects are where, but are not realistic.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _NAMES: Final = {
 }  # fmt: skip
 _ROBOT_HALF: Final = np.array([0.2, 0.9, 0.2])
 _SHADE: Final = np.array([0.78, 1.0, 0.9], np.float32)
-"""How light the faces across each axis are."""
+"""The brightness of the faces perpendicular to each axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What each pixel shows, the bottom row first.
+    """The content of each pixel, with the bottom row first.
 
     Args:
-        far: How far it is along the camera's axis, metres.
-        row: Of which object, by its place in the world; below 0: of the room itself.
-        axis: Across which axis its face lies.
-        side: On which side of the thing, 1 or -1.
+        far: The distance along the camera's axis in metres.
+        row: The index of the object in the world; negative for the room itself.
+        axis: The axis perpendicular to the visible face.
+        side: The side of the face along that axis, 1 or -1.
     """
 
     far: Floats
@@ -55,14 +55,14 @@ class Seen:
 
 
 def own_camera(world: World) -> Camera:
-    """The robot's."""
+    """The robot's camera."""
     pose = world.pose
     place = (pose.x, pose.y + CAMERA_M, pose.z)
     return Camera(place, (pose.horizon, pose.rotation, 0.0), world.fov)
 
 
 def look(world: World, camera: Camera) -> Seen:
-    """What a camera sees now."""
+    """Computes what a camera sees."""
     width, height = world.width, world.height
     rays = _Rays(camera, width, height)
     low, high = _room(world)
@@ -87,7 +87,7 @@ def look(world: World, camera: Camera) -> Seen:
 
 
 def colours(world: World) -> list[dict[str, Any]]:
-    """The colour of each object and of each type in masks, as metadata has them."""
+    """The colours of objects and types in masks, in the metadata format."""
     named = list(world.objects) + sorted(_types(world))
     return [{"name": name, "color": list(_code(name))} for name in named]
 
@@ -113,7 +113,7 @@ def classes(world: World, seen: Seen) -> bytes:
 
 
 def normals(world: World, seen: Seen) -> bytes:
-    """The directions of faces, each part from -1 to 1 as a byte."""
+    """The normals of faces, with each component from -1 to 1 as a byte."""
     image = np.full((*seen.far.shape, 3), 128, np.uint8)
     parts = np.where(seen.side > 0, 255, 0).astype(np.uint8)
     np.put_along_axis(image, seen.axis[..., None].astype(np.int64), parts[..., None], 2)
@@ -129,7 +129,7 @@ def _mask(seen: Seen, codes: list[tuple[int, int, int]]) -> bytes:
 
 
 def _room_rows(of: Mapping[int, tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """In the order in which negative rows count from the end of a table."""
+    """The room's rows, in the order of negative indices into a table."""
     return [of[number] for number in (_ROBOT, _NOTHING, _CEILING, _WALL, _FLOOR)]
 
 
@@ -138,7 +138,7 @@ def _types(world: World) -> set[str]:
 
 
 def _code(name: str) -> tuple[int, int, int]:
-    """A colour that is a name's own."""
+    """A colour derived from a name."""
     code = zlib.crc32(name.encode())
     return code & 255, code >> 8 & 255, code >> 16 & 255
 
@@ -151,7 +151,7 @@ def _shown(kind: str) -> tuple[int, int, int]:
 
 
 def _room(world: World) -> tuple[Matrix, Matrix]:
-    """The corners of the room, whose walls nobody reports."""
+    """The corners of the room, estimated because walls are not reported."""
     reach = world.shapes.sizes / 2
     low = (world.shapes.centers - reach).min(axis=0)
     high = (world.shapes.centers + reach).max(axis=0)
@@ -161,7 +161,7 @@ def _room(world: World) -> tuple[Matrix, Matrix]:
 
 @lru_cache(maxsize=4)
 def _grid(width: int, height: int) -> tuple[Floats, Floats]:
-    """Where pixels lie, from -1 to 1 of half the height; the bottom row first."""
+    """The positions of pixels in units of half the height; the bottom row is first."""
     aside = (np.arange(width, dtype=np.float32) + 0.5 - width / 2) / (height / 2)
     up = (np.arange(height, dtype=np.float32) + 0.5 - height / 2) / (height / 2)
     return aside[None, :], up[:, None]
@@ -207,7 +207,7 @@ class _Rays:
         return entries, exits
 
     def leave(self, low: Matrix, high: Matrix) -> tuple[Floats, Indices, Indices]:
-        """Where rays leave a box that is open to them: how far, across which face."""
+        """The distances and faces at which rays leave a box from the inside."""
         entries, exits = self._slabs(low, high, (slice(None), slice(None)))
         near = np.maximum(np.maximum(entries[0], entries[1]), entries[2])
         far = np.minimum(np.minimum(exits[0], exits[1]), exits[2])
@@ -217,7 +217,7 @@ class _Rays:
         return far, axis.astype(np.int16), -self._ways(axis)
 
     def _ways(self, axis: Any, window: Any = ...) -> Indices:
-        """Along each chosen axis: which way the rays run."""
+        """The sign of the rays' directions along each chosen axis."""
         parts = [np.sign(self._inverse[i][window]).astype(np.int16) for i in range(3)]
         chosen: Indices = np.choose(axis, parts)
         return chosen
@@ -243,7 +243,7 @@ class _Rays:
         seen.side[window][hit] = -self._ways(axis, window)[hit]
 
     def _window(self, low: Matrix, high: Matrix) -> tuple[slice, slice] | None:
-        """The rows and columns of pixels that a box can be in."""
+        """The rows and columns of pixels that a box can occupy."""
         width, height = self._size
         corners = np.array(list(itertools.product(*zip(low, high, strict=True))))
         aside, up, ahead = self._axes @ (corners - self._place).T

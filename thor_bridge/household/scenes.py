@@ -1,8 +1,8 @@
-"""Scenes: the objects of a room as it begins, and where the robot can stand.
+"""Scenes: a room's initial objects, and the positions where the robot can stand.
 
 A scene file is JSON, gzipped or not: `{NAME: {"objects": [...], "grid": [[x, z],
-...]}}` with AI2-THOR's object metadata, as `harvested` makes it from a real build.
-`scenes.json.gz` beside this module holds our own.
+...]}}` with AI2-THOR's object metadata, as `harvested` makes it from a real build. Our
+own scenes are in `scenes.json.gz` in this folder.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from forewarn.thor_bridge.household.objects import Object, complete
 MAX_OBJECTS = 2_000
 MAX_POSITIONS = 20_000
 FARTHEST = 1e6
-"""No number of a scene is larger."""
+"""The largest allowed number in a scene."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A room as it begins. Nobody changes its objects."""
+    """A room in its initial state, whose objects are never modified."""
 
     name: str
     objects: tuple[Object, ...]
@@ -40,7 +40,7 @@ def own_scenes() -> Mapping[str, Scene]:
 
 
 def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
-    """Our own scenes, or those of a file."""
+    """Loads our own scenes, or those of a file."""
     if path is None:
         return own_scenes()
     facts = path.stat() if path.exists() else None
@@ -49,7 +49,7 @@ def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
 
 @lru_cache(maxsize=3)
 def _loaded(path: Path, version: object) -> Mapping[str, Scene]:
-    """The scenes of one version of a file, which takes seconds to read."""
+    """The scenes in a version of a file, cached because reading takes seconds."""
     data = read_json(path)
     if not isinstance(data, dict) or not data:
         raise InvalidInput("a scene file must map names to scenes", source=str(path))
@@ -57,7 +57,7 @@ def _loaded(path: Path, version: object) -> Mapping[str, Scene]:
 
 
 def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene:
-    """A scene by name; AI2-THOR's suffix `_physics` may be there or not."""
+    """Finds a scene by name, with or without AI2-THOR's suffix `_physics`."""
     for known in (name, name.removesuffix("_physics"), f"{name}_physics"):
         if known in scenes:
             return scenes[known]
@@ -71,7 +71,7 @@ def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene:
 def harvested(
     name: str, metadata: Mapping[str, Any], positions: Iterable[Mapping[str, float]]
 ) -> dict[str, Any]:
-    """A scene file's entry from what a running AI2-THOR reports of its scene."""
+    """Makes a scene file's entry from the metadata of a running AI2-THOR."""
     entry = {
         "objects": [dict(thing) for thing in metadata["objects"]],
         "grid": [[round(p["x"], 4), round(p["z"], 4)] for p in positions],
@@ -116,10 +116,10 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
 
 
 def _checked(thing: Object) -> Object:
-    """The object, if each of its values is of the kind that AI2-THOR reports.
+    """Returns the object after checking that its values are of AI2-THOR's types.
 
     Raises:
-        ValueError: One is not.
+        ValueError: A value is of another type.
     """
     for key, value in thing.items():
         kind = _KINDS.get(key, bool)
@@ -166,14 +166,14 @@ _KINDS: Mapping[str, type | Callable[[object], bool]] = {
     "parentReceptacles": _names,
     "controlledObjects": _names,
 }
-"""What the values of an object must be; all others are truth values."""
+"""The required type of each value; all others are truth values."""
 
 
 def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
-    """With references only to what is there, and nothing inside itself.
+    """Removes references to missing objects, and cycles of containment.
 
-    AI2-THOR reports what overlaps: a counter in the plate that stands on it, or two
-    shelves in each other. Such links are dropped, the later one of a circle.
+    AI2-THOR reports overlaps as containment: a counter in the plate that stands on it,
+    or two shelves in each other. The later link of such a cycle is dropped.
     """
     known = {thing["objectId"]: thing for thing in objects}
     parents: dict[str, list[str]] = {}
@@ -190,7 +190,7 @@ def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
                 parents[identity].append(parent)
     inside: dict[str, list[str]] = {identity: [] for identity in known}
     for identity, above in parents.items():
-        # What is in something that is in this is not listed here again.
+        # Objects that are only indirectly inside are not listed here again.
         for parent in above:
             if not any(parent in _above(p, parents) for p in above if p != parent):
                 inside[parent].append(identity)
@@ -207,7 +207,7 @@ def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
 
 
 def _above(identity: str, parents: Mapping[str, list[str]]) -> set[str]:
-    """All that an object is in or on, at any depth."""
+    """All receptacles that an object is in or on, at any depth."""
     found: set[str] = set()
     front = [identity]
     while front:

@@ -1,4 +1,4 @@
-"""Cameras, and what the robot sees: an object near enough with a point in view."""
+"""Cameras, and which objects are visible: those within reach with a point in view."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Shapes:
 
     @classmethod
     def of(cls, objects: Sequence[dict[str, Any]]) -> Shapes:
-        """The shapes of objects as metadata has them."""
+        """Makes the shapes of objects in the metadata format."""
         boxes = [thing["axisAlignedBoundingBox"] for thing in objects]
         return cls(
             np.array([_triple(box["center"]) for box in boxes], float),
@@ -41,15 +41,15 @@ class Shapes:
         )
 
     def rows(self) -> tuple[Vectors, Vectors, Vectors]:
-        """Centers, sizes and places, as `Shapes` takes them."""
+        """The centres, sizes and positions, as arguments of `Shapes`."""
         return self.centers, self.sizes, self.places
 
     def copy(self) -> Shapes:
-        """The same shapes, free to change."""
+        """A copy that can be modified."""
         return Shapes(self.centers.copy(), self.sizes.copy(), self.places.copy())
 
     def distances(self, x: float, y: float, z: float) -> Vectors:
-        """From a point to where each object stands, as metadata has it."""
+        """The distance from a point to the position of each object."""
         offsets = self.places - (x, y, z)
         lengths: Vectors = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
         return lengths
@@ -65,9 +65,9 @@ class Shapes:
 
         Args:
             pose: x, y, z, rotation and horizon (downwards positive), in degrees.
-            reach_m: How far the robot sees, on the floor plan.
-            tangent: Of half the vertical field of view.
-            aspect: The picture's width over its height.
+            reach_m: The maximum horizontal distance.
+            tangent: The tangent of half the vertical field of view.
+            aspect: The ratio of the picture's width to its height.
         """
         x, y, z, rotation, horizon = pose
         half = self.sizes / 2
@@ -104,13 +104,14 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """Where a camera is and how it looks; angles are Unity's, in degrees.
+    """A camera's pose and lens; angles are in degrees, in Unity's convention.
 
     Args:
         place: x, y, z.
         turn: Pitch (downwards positive), yaw and roll.
         fov: The vertical field of view.
-        half_height_m: Of what a camera without perspective sees; none for one with.
+        half_height_m: Half the height of the view of an orthographic camera; None for a
+            perspective camera.
     """
 
     place: tuple[float, float, float]
@@ -119,7 +120,7 @@ class Camera:
     half_height_m: float | None = None
 
     def axes(self) -> Matrix:
-        """Right, up and ahead, as rows."""
+        """The camera's right, up and forward vectors, as rows."""
         pitch, yaw, roll = (math.radians(angle) for angle in self.turn)
         right = np.array([math.cos(yaw), 0.0, -math.sin(yaw)])
         ahead = np.array(
@@ -134,7 +135,7 @@ class Camera:
         return np.array([right * cosine + up * sine, up * cosine - right * sine, ahead])
 
     def described(self, number: int) -> dict[str, Any]:
-        """The camera as metadata has it."""
+        """The camera in the metadata format."""
         return {
             "thirdPartyCameraId": number,
             "position": vector(*self.place),

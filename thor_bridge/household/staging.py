@@ -101,7 +101,7 @@ def update(world: World, action: Arguments) -> None:
 
 
 def map_view(world: World, _: Arguments) -> dict[str, Any]:
-    """A camera above the middle of the room that has all of it in the picture."""
+    """The properties of a camera above the room that shows all of it."""
     half = world.shapes.sizes / 2
     low = (world.shapes.centers - half).min(axis=0)
     high = (world.shapes.centers + half).max(axis=0)

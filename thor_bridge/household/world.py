@@ -1,7 +1,7 @@
-"""The household: objects, the robot, and what AI2-THOR would report of them.
+"""The household: objects, the robot, and the metadata that AI2-THOR would report.
 
-An object that was handed out stays as it was, so metadata and copies are cheap: they
-share all that did not change.
+Objects are never modified, so metadata and copies are cheap: they share all unchanged
+objects.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Failures:
     """The probabilities of failure of actions, and their messages.
 
     Args:
-        rates: The share of things with which an action fails, by action.
-        by_receptacle: The share of things that find no room, by receptacle type.
+        rates: The fraction of objects for which an action fails, by action.
+        by_receptacle: The fraction of objects that do not fit, by receptacle type.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
     by_receptacle: Mapping[str, float] = field(default_factory=dict)
 
     def strikes(self, world: World, name: str, identity: str) -> bool:
-        """Whether this action is one that fails on this object, in this episode."""
+        """Whether an action fails on an object in this episode."""
         rate = self.rates.get(name, 0.0)
         if name == "PutObject" and self.by_receptacle:
             kind = world.objects[identity]["objectType"]
@@ -59,12 +59,11 @@ REAL = Failures(
     },
     by_receptacle={"CounterTop": 0.045, "Cup": 0.23, "Fridge": 0.24},
 )
-"""What the rules leave unexplained in two thirds of the recorded runs.
+"""The failure rates that the rules do not explain, in two thirds of the recorded runs.
 
-Of steps that the rules let through, so many failed in the real AI2-THOR: 11 of 139
-puts, 4 of 140 fills, 2 of 68 switchings on, 1 of 74 openings, 2 of 360 pickings up.
-Receptacles with rates of their own are drawn towards the rate of all puts, with the
-weight of ten puts.
+Of the steps that the rules allow, these failed in the real AI2-THOR: 11 of 139 puts, 4
+of 140 fills, 2 of 68 toggles on, 1 of 74 opens, and 2 of 360 pickups. Rates for single
+receptacles are shrunk towards the rate of all puts, with the weight of ten puts.
 """
 
 PROFILES = {"off": NO_FAILURES, "real": REAL}
@@ -73,11 +72,11 @@ PROFILES = {"off": NO_FAILURES, "real": REAL}
 AGENT_HEIGHT_M = 0.9009992
 HAND_HEIGHT_M = 1.2
 HAND_M = 0.45
-"""How far ahead of the robot it holds what it carries."""
+"""The distance ahead of the robot at which it holds an object."""
 
 
 class Refused(Exception):
-    """An action that AI2-THOR would refuse, with its error text and code."""
+    """AI2-THOR would reject the action; has its error text and code."""
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -86,7 +85,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an action ended."""
+    """The outcome of an action."""
 
     action: str
     success: bool
@@ -98,7 +97,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Pose:
-    """Where the robot stands and looks."""
+    """The robot's position and viewing direction."""
 
     x: float = 0.0
     y: float = AGENT_HEIGHT_M
@@ -112,10 +111,10 @@ class World:
     """A household in one process.
 
     Args:
-        scenes: The scenes that `Reset` can load; our own if not given.
-        scene: The one to begin with; the first if not given.
-        seed: What chance follows from, where failures are on.
-        failures: How often which action fails for physical reasons.
+        scenes: The scenes that `Reset` can load; by default our own.
+        scene: The initial scene; by default the first.
+        seed: The seed of random failures.
+        failures: The probabilities of physical failures.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class World:
         self.load(scene or next(iter(self.scenes)))
 
     def load(self, name: str, seed: int | None = None) -> None:
-        """Begins a scene afresh."""
+        """Loads a scene in its initial state."""
         scene = find_scene(self.scenes, name)
         if seed is not None:
             self.seed = seed
@@ -159,7 +158,7 @@ class World:
         self.look()
 
     def copy(self) -> World:
-        """The same world, to try an action in."""
+        """A copy of the world for trying an action."""
         other = object.__new__(World)
         other.__dict__.update(self.__dict__)
         other.objects = dict(self.objects)
@@ -172,14 +171,14 @@ class World:
     # -- changing
 
     def edit(self, identity: str, **changes: Any) -> Object:
-        """Replaces an object by one with other values."""
+        """Replaces an object by a copy with changed values."""
         thing = {**self.objects[identity], **changes}
         self.objects[identity] = thing
         self.version += 1
         return thing
 
     def add(self, thing: Object) -> None:
-        """A new object, which something that was there turned into."""
+        """Adds a new object that another has turned into."""
         self._rows[thing["objectId"]] = len(self._rows)
         self.objects[thing["objectId"]] = thing
         new = Shapes.of([thing])
@@ -191,7 +190,7 @@ class World:
         )
 
     def remove(self, identity: str) -> None:
-        """Takes an object out of the world; nothing may be in it."""
+        """Removes an object, which must be empty, from the world."""
         row = self._rows[identity]
         del self.objects[identity]
         self.hot_until.pop(identity, None)
@@ -202,12 +201,12 @@ class World:
         self.version += 1
 
     def see_with(self, cameras: tuple[Camera, ...]) -> None:
-        """Has other cameras beside the robot's own."""
+        """Sets the third-party cameras."""
         self.cameras = cameras
         self.version += 1
 
     def move(self, identity: str, x: float, y: float, z: float) -> None:
-        """Moves an object, with all that is in or on it, so that it stands there."""
+        """Moves an object to a position, with everything in or on it."""
         place = self.objects[identity]["position"]
         step = (x - place["x"], y - place["y"], z - place["z"])
         for each in dict.fromkeys((identity, *self.within(identity))):
@@ -228,7 +227,7 @@ class World:
             yield from self.within(inside)
 
     def take_out(self, identity: str) -> None:
-        """Takes an object out of all that it is in or on."""
+        """Removes an object from everything that it is in or on."""
         for parent in self.objects[identity]["parentReceptacles"] or ():
             inside = self.objects[parent]["receptacleObjectIds"] or []
             if identity in inside:
@@ -257,7 +256,7 @@ class World:
     # -- seeing
 
     def look(self) -> None:
-        """Brings distances and what is visible up to date."""
+        """Updates distances and visibility."""
         pose = self.pose
         view = (pose.x, pose.y, pose.z, pose.rotation, pose.horizon)
         tangent = math.tan(math.radians(self.fov) / 2)
@@ -279,7 +278,7 @@ class World:
                 }
 
     def hidden(self, thing: Object) -> bool:
-        """Whether it cannot be seen: it is enclosed, or was cut to pieces."""
+        """Whether an object is invisible, because it is enclosed or has been sliced."""
         if thing["isSliced"] and thing["sliceable"]:
             return True
         if thing["isBroken"] and thing["objectType"] == "Egg":
@@ -292,14 +291,14 @@ class World:
         return False
 
     def hand(self) -> tuple[float, float, float]:
-        """Where the robot's hand is."""
+        """The position of the robot's hand."""
         pose = self.pose
         turn = math.radians(pose.rotation)
         x, z = HAND_M * math.sin(turn), HAND_M * math.cos(turn)
         return pose.x + x, HAND_HEIGHT_M, pose.z + z
 
     def surface_under(self, x: float, z: float, below: float) -> str | None:
-        """The highest receptacle there whose top is below a height."""
+        """The highest receptacle at a point whose top is below a height."""
         centers, half = self.shapes.centers, self.shapes.sizes / 2
         tops = centers[:, 1] + half[:, 1]
         there = (np.abs(centers[:, 0] - x) <= half[:, 0]) & (tops < below)
@@ -323,19 +322,19 @@ class World:
         return None
 
     def chance(self, *key: object) -> float:
-        """A number from 0 to 1 that follows from the seed and the key alone."""
+        """A number from 0 to 1 that depends only on the seed and the key."""
         text = " ".join(str(part) for part in (self.seed, self.scene_name, *key))
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
         return int.from_bytes(digest) / 2**64
 
-    # -- telling
+    # -- reporting
 
     def positions(self) -> list[dict[str, float]]:
-        """Where the robot can stand."""
+        """The positions where the robot can stand."""
         return [vector(x, AGENT_HEIGHT_M, z) for x, z in self.cells.tolist()]
 
     def agent(self) -> dict[str, Any]:
-        """The robot, as metadata has it."""
+        """The robot in the metadata format."""
         pose = self.pose
         return {
             "cameraHorizon": pose.horizon,
@@ -347,7 +346,7 @@ class World:
         }
 
     def metadata(self) -> dict[str, Any]:
-        """All that AI2-THOR reports after an action."""
+        """The complete metadata that AI2-THOR would report."""
         pose, last = self.pose, self.last
         held = self.objects[self.held] if self.held is not None else None
         camera = vector(pose.x, pose.y + CAMERA_M, pose.z)

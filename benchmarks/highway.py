@@ -6,7 +6,7 @@ logistic regression on the raw signals and their last second, fitted to the runs
 the model was learned from; the time to collision or to the road's edge; and RSS. Each
 threshold is picked on these very runs so that at most one clean run in ten has an
 alarm. The guard also has a row at the threshold that ships. Then some of the seeds are
-run again with the guard stopping by the policy that ships for it.
+run again with the guard stopping, where a policy ships for it.
 
     python benchmarks/highway.py --runs out/runs [--episodes 90] [SCENARIO ...]
 """
@@ -143,7 +143,9 @@ def main() -> None:
         of = fresh(name, options)
         for number, law in enumerate(of.told.scenario.laws):
             _compare(of, number, law.name)
-        print(guarded(of, load_policy(of.files.acting), options.guarded), flush=True)
+        if of.files.acting.exists():
+            acting = load_policy(of.files.acting)
+            print(guarded(of, acting, options.guarded), flush=True)
 
 
 if __name__ == "__main__":

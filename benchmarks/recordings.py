@@ -47,7 +47,6 @@ from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
 from forewarn.scenarios.measuring.pairs import prolonged
 from forewarn.scenarios.measuring.recorded import kept_runs
 from forewarn.scenarios.running.campaign import pool
-from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
@@ -299,13 +298,13 @@ class Fresh:
         files: What ships.
         told: All of them, those learned from first.
         learned: How many those are.
-        before: The episodes of the fresh ones.
+        seeds: Those of the fresh ones.
     """
 
     files: Shipped
     told: Recordings
     learned: int
-    before: list[Episode]
+    seeds: range
 
     def found(self, ways: dict[str, Way], laws: int) -> dict[str, list[Foretold]]:
         """What each way says of the fresh runs, under one of the laws."""
@@ -329,18 +328,20 @@ def fresh(name: str, options: argparse.Namespace) -> Fresh:
     for each in models:
         refuse_trained(each, name, seeds)
     known = [seed for each in models[0].training["files"] for seed in seeds_of(each)]
-    held_out, before = drive(scenario, seeds)
-    stored = collected(scenario, sorted(known), pool(1), options.runs / name)
-    learned = kept_runs(stored, tuple(held_out[0].signals))
+    learned, held_out = (
+        kept_runs(collected(scenario, each, pool(1), options.runs / name))
+        for each in (sorted(known), seeds)
+    )
     runs = (*learned, *held_out)
     told = Recordings(scenario, runs, ("",) * len(runs))
-    return Fresh(files, told, len(learned), before)
+    return Fresh(files, told, len(learned), seeds)
 
 
 def guarded(of: Fresh, policy: Policy, most: int) -> str:
     """Some of the fresh runs again with the guard acting, in words."""
     runner = runner_of(plan(of.told.scenario, of.files.model, policy))
-    pairs = [(each, runner.run(each.seed)) for each in of.before[:most]]
+    _, before = drive(of.told.scenario, of.seeds[:most])
+    pairs = [(each, runner.run(each.seed)) for each in before]
     clean = [(b, a) for b, a in pairs if not (b.violations or a.violations)]
     first = sum(bool(b.violations) for b, _ in pairs)
     then = sum(bool(a.violations) for _, a in pairs)
@@ -359,7 +360,7 @@ def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namesp
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("scenarios", nargs="*", default=names)
     parser.add_argument("--runs", type=Path, required=True,
-                        help="keeps the runs that were learned from")  # fmt: skip
+                        help="keeps the runs without a guard")  # fmt: skip
     parser.add_argument("--trained", type=Path, default=FOLDER, help="another folder")
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--seed", type=int, default=seed)

@@ -7,6 +7,7 @@ steering and accelerator are kept constant.
 
 from __future__ import annotations
 
+import gc
 import logging
 from multiprocessing import parent_process
 from pathlib import Path
@@ -91,6 +92,11 @@ if not Path(AssetLoader.asset_path).exists():
             "MetaDrive's pictures are not installed and are not downloaded: nothing is"
             " drawn; `python -m metadrive.pull_asset` downloads them"
         )
+
+
+# MetaDrive searches for garbage twice whenever an engine ends. What is imported by now
+# stays; without this, searching it would take a fifth of the time of a run.
+gc.freeze()
 
 
 class AnySeed(MetaDriveEnv):

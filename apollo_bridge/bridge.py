@@ -46,7 +46,7 @@ class ApolloWorld(SteppedWorld):
         without: The inputs that this Apollo lacks, such as `prediction`.
         surroundings: Weather, time of day and other values that no channel sends.
         body: The car's size, if not Apollo's default.
-        guardian: Whether a cut may go to Apollo's guardian, which must be enabled.
+        guardian: Whether `cut` may use Apollo's guardian, which must be enabled.
         period_s: The time between two frames.
         wait_s: How long to wait for Apollo's first messages.
     """

@@ -140,7 +140,7 @@ def probe(bus: Bus, messages: Messages, *, guardian: bool = False) -> Paths:
     Args:
         bus: The connection to Apollo, which lists the services.
         messages: The message classes; Apollo 8 and earlier have no command services.
-        guardian: Whether a cut may go to Apollo's guardian, which must be enabled.
+        guardian: Whether `cut` may use Apollo's guardian, which must be enabled.
     """
     offered = bus.services() if messages.edition == 9 else frozenset()
     slow: Literal["speed service", "lane-follow service"] | None = None

@@ -1,13 +1,13 @@
-"""What the shipped stop policies leave, on held-out runs that nothing was made of.
+"""Measures the shipped stop policies on held-out runs that were never used before.
 
-Each scenario runs with the guard stopping the vehicle, and without it where it stepped
-in. The table says what is left, and at what price; with --policies the same runs are
-repeated with the policies of another folder. Then each policy is certified a hundred
-times, on runs drawn from these, and each guarantee is held to 5,000 other draws.
---keep certifies the shipped policies by these runs: they are used for nothing else.
-What a policy then keeps are the least shares that hold together with the confidence,
-also for the better of two policies that were compared.
-Runs that are in --out already are not driven again.
+Each scenario runs with the guard stopping the vehicle, and again without the guard if
+it intervened. The table shows the remaining violations and their price; with --policies
+the runs are repeated with the policies of another folder. Then each policy is certified
+a hundred times, on runs drawn from these, and each guarantee is tested on 5,000 other
+draws. --keep certifies the shipped policies with these runs, which are used for nothing
+else. A policy then stores the smallest rates that hold simultaneously at the confidence
+level, even for the better of two compared policies. Runs already in --out are not
+driven again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ SCENARIOS = ("s4", "s6", "merge", "roundabout", "chain-braking", "highway-lanes"
 FIRST_SEED = 9_100_000
 CONFIDENCE = 0.95
 CERTIFIED, TIMES, HELD_OUT = 0.02, 100, 5_000
-"""What is certified again and again, how often, and on how many runs it is judged."""
+"""The certified rate, the number of certifications, and the number of runs that test
+each.
+"""
 
 HEAD = (
     "scenario", "policy", "violations without", "left", "clean runs stopped",
@@ -52,7 +54,7 @@ Facts = dict[str, Any]
 def measure(
     name: str, folders: dict[str, Path], seeds: range, jobs: int, place: Path
 ) -> Iterator[tuple[str, Facts]]:
-    """What the stop policy of each folder does on these runs."""
+    """Measures the stop policy of each folder on these runs."""
     scenario, model = load_scenario(name), Shipped.in_folder(FOLDER, name).model
     files = {w: Shipped.in_folder(each, name).acting for w, each in folders.items()}
     policies = {w: load_policy(path) for w, path in files.items() if path.exists()}
@@ -69,7 +71,7 @@ def measure(
 
 
 def least(found: Guarantee, policies: int) -> Guarantee:
-    """The least shares that the runs bear out, all of so many policies together."""
+    """The smallest rates that the runs support for all policies simultaneously."""
     error = (1 - CONFIDENCE) / (2 * policies)
 
     def bound(part: int) -> float:
@@ -84,7 +86,7 @@ def lowest(policy: Policy) -> float:
 
 
 def steps_in_first(one: Policy, other: Policy) -> bool:
-    """Whether the one steps in in every run in which the other does."""
+    """Whether one policy intervenes in every run in which the other does."""
     at, then = thresholds_of(one), thresholds_of(other)
     same = one.horizon_s == other.horizon_s and one.calibration == other.calibration
     return same and at.keys() == then.keys() and all(at[k] <= then[k] for k in at)
@@ -106,7 +108,7 @@ def _facts(
 
 
 def keep(name: str, found: Facts) -> None:
-    """Writes the guarantee of these runs into the policy that ships."""
+    """Writes the guarantee from these runs into the shipped policy."""
     path = Shipped.in_folder(FOLDER, name).acting
     kept = Guarantee(**{**found["kept"], "seeds": tuple(found["kept"]["seeds"])})
     write_policy(path, replace(load_policy(path), kept=kept))
@@ -145,7 +147,7 @@ def _arrive(guarded: Facts, alone: Facts) -> str:
 
 
 def table(found: dict[str, dict[str, Facts]]) -> Iterator[str]:
-    """The table in Markdown, and what is left in all."""
+    """The table in Markdown, and the remaining violations in total."""
     yield "| " + " | ".join(HEAD) + " |"
     yield "|" + "---|" * len(HEAD)
     for name, ways in found.items():

@@ -1,4 +1,4 @@
-"""What docs/apollo.md prints: the bridge at 100 frames/s, 50 obstacles each."""
+"""Figures of docs/apollo.md: the bridge at 100 frames/s with 50 obstacles each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OBSTACLES = 50
 PERIOD_S = 0.01
 BEGAN_S = 1_700_000_000.0
 LINE_M = 200.0
-"""How far the ego is from the line at first; the drive is repeated."""
+"""The ego's initial distance from the line; the drive is repeated."""
 
 _KNOWN = messages()
 _MODEL = Path(forewarn.scenarios.__file__).parent / "trained" / "s2.model.json.gz"
@@ -89,7 +89,7 @@ def said(number: int) -> dict[str, Any]:
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """The two times, of as many frames as a minute and a half at least has."""
+    """The two times, over the frames of at least a minute and a half."""
     signals, whole = measured(1000 if quick else 9000)
     what = f"Apollo: {len(INPUTS)} channels, {OBSTACLES} obstacles"
     yield Row(f"{what}: messages to signals", float(np.median(signals)), 1e-3)
@@ -100,7 +100,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def replayed(count: int) -> float:
-    """How many seconds of a record with so many frames are read in one."""
+    """How many seconds of a record with this many frames are read per second."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "drive.record"
         write_record(
@@ -121,7 +121,7 @@ def replayed(count: int) -> float:
 
 
 def measured(count: int) -> tuple[list[float], list[float]]:
-    """The seconds from messages to signals, and from bytes to the decision."""
+    """The times in seconds from messages to signals, and from bytes to the decision."""
     told = Surroundings().model_dump()
     road_map = read_map(draw_map("crossing"))
     provides = provided(road_map, INPUTS, told)

@@ -1,9 +1,9 @@
-"""What docs/carla.md and docs/carla-guard.md print, by CARLA's own client.
+"""Figures of docs/carla.md and docs/carla-guard.md, measured with CARLA's own client.
 
     python benchmarks/run.py carla_client
     python benchmarks/carla_client.py [--runs 100] [--seed 700000] [SCENARIO ...]
 
-The first prints ticks per second of the stand-in, bare, with sensors and with a guard.
+The first prints the stand-in's ticks per second: bare, with sensors and with a guard.
 The second runs each driving scenario unguarded in two worlds, on embedded SUMO and
 through CARLA's client against the stand-in, and compares which runs violate each law.
 """
@@ -67,7 +67,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 @contextmanager
 def served(*options: str) -> Iterator[Any]:
-    """The world of a stand-in in a process of its own, in synchronous mode."""
+    """The world of a stand-in in its own process, in synchronous mode."""
     import carla
 
     with serving("carla", "serve", "--port", "0", *options) as said:
@@ -82,7 +82,7 @@ def served(*options: str) -> Iterator[Any]:
 
 
 def spawned(world: Any, count: int) -> list[Any]:
-    """Put cars on the road that drive round at 29 km/h."""
+    """Spawns cars that drive in circles at 29 km/h."""
     import carla
 
     points = world.get_map().get_spawn_points()
@@ -97,9 +97,9 @@ def spawned(world: Any, count: int) -> list[Any]:
 
 
 def tick_rate(world: Any, ticks: int) -> float:
-    """The median rate of some rounds, with every snapshot read."""
+    """The median tick rate of several rounds, with every snapshot read."""
     for _ in range(400):
-        world.tick()  # until the traffic has come
+        world.tick()  # until the traffic has appeared
     rates = []
     for _ in range(ROUNDS):
         began_s = time.perf_counter()
@@ -113,7 +113,7 @@ def tick_rate(world: Any, ticks: int) -> float:
 
 
 def sensor_rates(world: Any, car: Any, ticks: int) -> tuple[float, float]:
-    """Bare ticks per second, and with sensors; a tick counts with all its frames."""
+    """Ticks per second, bare and with sensors; a tick includes all its frames."""
     import carla
 
     library = world.get_blueprint_library()
@@ -146,7 +146,7 @@ def sensor_rates(world: Any, car: Any, ticks: int) -> tuple[float, float]:
 
 
 def guarded(ticks: int) -> tuple[float, float, int]:
-    """The median time to sense, the rate of guarded ticks, and the vehicles."""
+    """The median time to sense, the rate of guarded ticks, the number of vehicles."""
     import carla
 
     from forewarn.monitors.guarding.policy import load_policy
@@ -203,7 +203,7 @@ def main() -> None:
 def compare(
     name: str, first: int, runs: int
 ) -> list[tuple[str, tuple[float, float], float]]:
-    """For each law: the violation rates in both worlds, and the share of equal runs."""
+    """The violation rates in both worlds and the fraction of equal runs, by law."""
     here = load_scenario(name)
     worlds = [runner_of(plan(scenario)) for scenario in (here, here.on("carla"))]
     broken: list[list[frozenset[str]]] = [[], []]

@@ -1,10 +1,10 @@
-"""What docs/columns.md prints: the cost of traces in columns, beside bare parts.
+"""Figures of docs/columns.md: the cost of traces in columns, compared with bare parts.
 
     python benchmarks/columns.py RUNS [FRAMES]
 
-RUNS is a folder of JSON Lines, as `forewarn collect --format jsonl` writes them; FRAMES
-is how many frames are made of them for what is to be large (default: ten million, which
-take about 300 MB and some minutes). Figures are of processor time.
+RUNS is a folder of JSON Lines written by `forewarn collect --format jsonl`. FRAMES is
+the number of frames made from them for the large tests (default: ten million, which
+take about 300 MB and some minutes). Figures are processor times.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MIB = 1024
 
 
 def spent(what: Callable[[], Any]) -> float:
-    """The processor time of one call."""
+    """The processor time of a call."""
     begun = time.process_time()
     what()
     return time.process_time() - begun
@@ -72,7 +72,7 @@ def main() -> None:
     names = list(traces[0].header.provides)
     print(f"{'what':<44} {'':>11} {'':<9} {'bar':>11}")
 
-    # What a campaign holds is one run; here all of them are none of the collector's.
+    # A campaign holds one run at a time, so these runs are hidden from the collector.
     gc.freeze()
     texts = [gzip.open(run.path).readlines() for run in runs]
     bare = spent(lambda: [orjson.loads(line) for text in texts for line in text])
@@ -138,7 +138,7 @@ def tables(traces: Sequence[Trace], paths: Sequence[Path]) -> list[RunTable]:
 
 
 def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
-    """The frames of a campaign, the time without what it writes, and that."""
+    """A campaign's frames, its time without writing, and the time for writing."""
     writing = 0.0
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,7 +159,7 @@ def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
         ):  # fmt: skip
             replaced = timed(getattr(where, name))
             stack.enter_context(mock.patch.object(where, name, replaced))
-        # Imports come once, whatever is written.
+        # Imports happen once, whatever is written.
         list(campaigns.campaign(todo[:1], Here()))
         writing = 0.0
         begun = time.process_time()
@@ -169,7 +169,7 @@ def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
 
 
 def repeat(part: Path, number: int) -> None:
-    """The same runs once more, under other names."""
+    """Copies the runs under other names."""
     facts = part_of(part).facts
     runs = tuple(replace(run, name=f"{number}-{run.name}") for run in facts.runs)
     table = pq.read_table(part)
@@ -195,12 +195,12 @@ def bare_read(part: Path, columns: Sequence[str]) -> None:
 
 
 def forewarn(*arguments: object) -> tuple[float, float]:
-    """The processor time in seconds and the most memory in MiB of a command."""
+    """The processor time in seconds and the peak memory in MiB of a command."""
     command = [sys.executable, "-m", "forewarn.cli", *map(str, arguments), "--json"]
     most = 0.0
     with tempfile.TemporaryFile() as out:
         running = subprocess.Popen(command, stdout=out)
-        # What the system counts for a child begins with what its parent has.
+        # The system's figure for a child starts at its parent's memory.
         while (told := _high_water(running.pid)) or not most:
             most = max(most, told)
             time.sleep(0.05)
@@ -213,7 +213,7 @@ def forewarn(*arguments: object) -> tuple[float, float]:
 
 
 def _high_water(pid: int) -> float:
-    """The most memory that a process had so far, in MiB; 0 when it is over."""
+    """The peak memory of a process so far in MiB; 0 after its end."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     return int(found[1]) / MIB if found else 0.0

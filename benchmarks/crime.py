@@ -1,8 +1,8 @@
-"""What docs/own-world.md prints: our criticality signals beside CommonRoad-CriMe's.
+"""Figures of docs/own-world.md: our criticality signals and CommonRoad-CriMe's.
 
-CriMe measures a pair of vehicles, and our signals the worst of all: what is compared
-is the smallest of CriMe's times and distances, and its hardest braking. CriMe has an
-environment of its own, since its protobuf contradicts ours:
+CriMe measures pairs of vehicles, and our signals the worst case over all, so we compare
+the smallest of CriMe's times and distances, and its hardest braking. CriMe needs its
+own environment, because its version of protobuf conflicts with ours:
 
     python -m venv crime && crime/bin/pip install commonroad-crime
     python benchmarks/crime.py SCENES --python crime/bin/python
@@ -32,11 +32,13 @@ PAIRS: dict[str, tuple[str, Callable[[Sequence[float]], float]]] = {
     "deceleration_to_avoid_crash": ("ALongReq", lambda v: -min(v)),
 }
 CLOSE = 0.1
-"""So much apart, of the larger, is equal; a step of time always is."""
+"""Tolerated difference as a fraction of the larger value; a time step is always
+tolerated.
+"""
 
 
 def asked(path: Path, every: int, egos: int) -> list[tuple[dict[str, Any], Any]]:
-    """Some drives of a scene: what CriMe is asked, and what our frames say."""
+    """Some drives of a scene: the queries for CriMe, and our values."""
     told = read_scene(path)
     found = []
     for each in told.obstacles.values():

@@ -1,4 +1,4 @@
-"""CriMe's measures, for `crime.py`; runs in the environment that has commonroad-crime.
+"""Computes CriMe's measures for `crime.py`, in an environment with commonroad-crime.
 
 python crime_there.py < asked.json > told.json
 """
@@ -18,7 +18,7 @@ PAIRWISE = {"HW": HW, "THW": THW, "TTC": TTC, "ALongReq": ALongReq}
 
 
 def value(measure, other, step):
-    """A measure towards another at a step; None where CriMe has none."""
+    """A measure towards another vehicle at a step; None if CriMe has no value."""
     try:
         found = float(measure.compute(other, step, verbose=False))
     except Exception:

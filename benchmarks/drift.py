@@ -1,15 +1,15 @@
-"""What docs/evidence.md prints of drift: how often it is reported, rightly and wrongly.
+"""Figures of docs/evidence.md on drift: how often it is reported, rightly and wrongly.
 
-First rates alone: outcomes are drawn, with seeds from 1 on, against a rate that is
-guaranteed or was counted in training. Then shipped models: ordinary runs that nothing
-was made of are driven once, and some with reckless drivers, while the shipped guard
-only watches. Deployments are drawn from them with replacement: ordinary ones, ones in
-which violating runs come twice as often, and ones of reckless drivers.
+First, rates alone: outcomes are drawn, with seeds from 1 on, and tested against a rate
+that is guaranteed or was counted in training. Then shipped models: new ordinary runs
+and runs with reckless drivers are driven once, while the shipped guard only watches.
+Deployments are drawn from them with replacement: ordinary ones, ones with twice as many
+violating runs, and ones with reckless drivers.
 
     python benchmarks/drift.py [--out out/drift --runs 600 SCENARIO ...]
 
-Runs that are in --out already are not driven again; without scenarios only the first
-part is printed.
+Runs already in --out are not driven again; without scenarios only the first part is
+printed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from forewarn.scenarios.shipped import FOLDER, Shipped
 
 FIRST_SEED = 6_100_000
 DRAWN, DEPLOYMENTS = 400, 100
-"""How many deployments are drawn of rates alone, and of each shipped model."""
+"""The number of deployments drawn for rates alone, and for each shipped model."""
 LONG, SHORT = 1000, 200
 TRAINING = (None, 4000, 1000, 250)
-"""How many training runs the rate was counted in; None: it is guaranteed."""
+"""The number of training runs behind the rate; None for a guaranteed rate."""
 
 Draw = Callable[[np.random.Generator], Outcomes]
 
 
 def rates() -> Iterator[str]:
-    """How often a rate is reported that is kept, and one that has doubled."""
+    """How often a correct rate and a doubled rate are reported."""
     yield f"of {DRAWN}:  rate  known from   kept: in 1,000   doubled: in 200   in 500"
     for rate in (0.1, 0.05):
         for training in TRAINING:
@@ -53,7 +53,7 @@ def rates() -> Iterator[str]:
 
 
 def _reported(rate: float, share: float, training: int | None, most: int) -> list[int]:
-    """After how many runs it was reported, where it was."""
+    """The number of runs until each report."""
     found: list[int] = []
     for seed in range(1, DRAWN + 1):
         rng = np.random.default_rng(seed)
@@ -71,7 +71,7 @@ def _reported(rate: float, share: float, training: int | None, most: int) -> lis
 
 
 def shipped(name: str, runs: int, out: Path) -> str:
-    """The same for a shipped model, on runs that were driven."""
+    """The same for a shipped model, on simulated runs."""
     scenario = load_scenario(name)
     policy = load_policy(Shipped.in_folder(FOLDER, name).policy)
     policy = replace(policy, shadow=True)
@@ -98,7 +98,7 @@ def shipped(name: str, runs: int, out: Path) -> str:
 
 
 def _driven(scenario: Scenario, policy: Policy, runs: int, out: Path) -> list[Outcomes]:
-    """What came of runs that the shipped guard watched."""
+    """The outcomes of runs that the shipped guard watched."""
     planned = plan(scenario, Shipped.in_folder(FOLDER, scenario.name).model, policy)
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
     todo = jobs(planned, scenario, seeds, out / scenario.name)
@@ -106,7 +106,7 @@ def _driven(scenario: Scenario, policy: Policy, runs: int, out: Path) -> list[Ou
 
 
 def _drifted(policy: Policy, draw: Draw, most: int) -> int:
-    """How many deployments are reported."""
+    """The number of reported deployments."""
     found = 0
     for seed in range(1, DEPLOYMENTS + 1):
         rng = np.random.default_rng(seed)

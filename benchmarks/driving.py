@@ -1,10 +1,11 @@
-"""What docs/driving.md prints: the worth of the warnings that ship, and a step's time.
+"""Figures of docs/driving.md: the quality of the shipped warnings, and the time of a
+step.
 
 Each scenario is run on held-out seeds without a guard, and the risk of the trained
-model is looked up along every run. Beside it stands a chain over the law's own
-predicates alone, at the threshold that gives it as many false alarms. Some of the seeds
-are run again with the guard stopping the car, at the thresholds that warn and at those
-tuned to stop. Then it prints the table and every bar that is missed.
+model is looked up along every run. For comparison there is a chain over the law's own
+predicates alone, at the threshold with the same number of false alarms. Some of the
+seeds are run again with the guard stopping the car, at the thresholds for warnings and
+at those tuned for stopping. Then the table and all missed targets are printed.
 
     python benchmarks/driving.py --out out/driving [SCENARIO ...]
     python benchmarks/run.py driving       what a guarded step costs
@@ -57,7 +58,7 @@ from forewarn.scenarios.shipped import FOLDER, Shipped
 FIRST_SEED = 5_010_000
 MIN_BIN_RUNS = 30
 GUARDED = ("guarded", "guarded_to_stop")
-"""Stopping at the thresholds that warn, and at those that were tuned to stop."""
+"""Stopping at the thresholds for warnings, and at those tuned for stopping."""
 DRIVING = [
     name for name, path in shipped_scenarios().items() if path.parent.name == "driving"
 ]
@@ -69,7 +70,7 @@ BARS = {
 
 @dataclass
 class Keeper(Listener):
-    """Keeps the frames of a run."""
+    """A listener that stores the frames of a run."""
 
     frames: list[Frame] = field(default_factory=list)
     source: Source | None = None
@@ -113,7 +114,7 @@ def drive(
 def guarded(
     scenario: Scenario, model: Path, policy: Policy, before: Sequence[Episode]
 ) -> dict[str, Any]:
-    """The same seeds with the guard acting by this policy."""
+    """Runs the same seeds with the guard acting by this policy."""
     runner = runner_of(plan(scenario, model, policy))
     after = [runner.run(each.seed) for each in before]
     return compare(before, after, scenario)
@@ -205,7 +206,7 @@ def _row(
         return Warned(tuple(each.warned(at) for each in climbs))
 
     ours = warned(told, step.threshold)
-    # The blind chain may have as many false alarms, at the best threshold for it.
+    # The blind chain gets its best threshold with as many false alarms.
     tried = (warned(blind, at) for at in np.linspace(0.005, 1.0, 200).tolist())
     allowed = ours.false_alarms
     fair = [each for each in tried if each.false_alarms <= allowed]
@@ -250,7 +251,7 @@ HEAD = (
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The table in Markdown, then the bars that are missed."""
+    """The table in Markdown, then the missed targets."""
     rows = [(each, row) for each in found for row in each["laws"]]
     yield "| " + " | ".join(HEAD) + " |"
     yield "|" + "---|" * len(HEAD)
@@ -314,7 +315,7 @@ def _guarded(
 def misses(
     each: Mapping[str, Any], row: Mapping[str, Any], all_bars: bool = True
 ) -> Iterator[str]:
-    """The bars that a row misses, in words."""
+    """Describes the targets that a row misses."""
     detected, false = row["detection_rate"] or 0.0, row["false_alarm_rate"] or 0.0
     by_deadline = row["warned_3_s_before_deadline"] / max(row["violating"], 1)
     spared = row["harmless_trigger"] and by_deadline >= BARS["detected"]
@@ -348,9 +349,10 @@ FRAMES = 350  # of a run of 35 s
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """A step of whole guarded runs, beside libsumo loading and stepping alone.
+    """The time of a step in complete guarded runs, compared with libsumo alone.
 
-    Of several turns the least processor time counts, because other work only adds.
+    The least processor time of several rounds counts, because other work only adds
+    time.
     """
     if not installed("libsumo"):
         yield Row("guarded step in SUMO", 0.0, peer="libsumo is not installed")
@@ -374,7 +376,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def _step(name: str, runs: int = 10) -> tuple[float, float]:
-    """The processor time of a step, and of libsumo's part in it."""
+    """The processor time of a step, and libsumo's part of it."""
     import libsumo
 
     spent_s = 0.0

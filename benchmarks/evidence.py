@@ -1,11 +1,11 @@
-"""What docs/evidence.md prints: thresholds on fresh runs, and widths of intervals.
+"""Figures of docs/evidence.md: thresholds on new runs, and widths of intervals.
 
-For each scenario, runs are driven and divided as `forewarn train` divides them, with
-the abstraction that ships; more runs are driven that nothing was made of. It prints
+For each scenario, runs are driven and divided as in `forewarn train`, with the shipped
+abstraction; further runs are held out. It prints
 
-- of 100 tunings on 150 runs each, drawn from fresh runs of s1 and s3, how many kept the
-  guaranteed false-alarm rate on all runs that they did not take;
-- how wide the likely interval is, beside the safe one.
+- of 100 tunings on 150 runs each, drawn from held-out runs of s1 and s3, how many kept
+  the guaranteed false-alarm rate on all other held-out runs;
+- how wide the likely interval is, compared with the safe one.
 
     python benchmarks/evidence.py --out out/evidence [SCENARIO ...]
 
@@ -108,7 +108,7 @@ def _learned(
 
 
 def _widths(law: LawWatch, model: Model, told: Sequence[Foretold]) -> dict[str, float]:
-    """How wide the intervals are, over states and over the frames of fresh runs."""
+    """The widths of intervals, over states and over the frames of held-out runs."""
     visits, n = model.visits, model.chain.n
     assert visits is not None
     figures = [law._risks[law.automaton.step[0, letter]][state]
@@ -139,7 +139,7 @@ def _tunings(
     runs: Sequence[Kept],
     told: Mapping[str, Sequence[Foretold]],
 ) -> list[dict[str, Any]]:
-    """What came of each tuning on runs that it did not take, law by law."""
+    """The result of each tuning on the runs that it did not use, by law."""
     random = np.random.default_rng(0)
     horizon_s = scenario.horizon_s
     tops = {
@@ -175,7 +175,7 @@ def _tunings(
 
 
 def lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The tables in Markdown, then what falls short."""
+    """The tables in Markdown, then the missed targets."""
     short: list[str] = []
     yield f"Of {TUNINGS} tunings on {RUNS} runs, promised {FALSE_ALARMS:g}:"
     yield ""

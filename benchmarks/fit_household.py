@@ -1,12 +1,12 @@
-"""Fits the embedded robot's habits to published figures, and freezes them.
+"""Fits the embedded robot's habits to published figures and stores them.
 
-Four of its habits are fitted. Of the steps of recorded agents in the real AI2-THOR
-81.5 % of 1,663 succeeded. ProbGuard's authors report of their agent 78 of 192
-runs unsafe without a guard and, when it is made to reflect at a risk of 0.1, 28 of 199
-unsafe and 95 complete; so it shall be with our robot under a guard made after their
-recipe. Their completions without a guard are just the runs that were not unsafe, so
-complete means safely complete here. How often it refuses is not fitted: nothing is
-published of that. The seeds are none of those that comparisons are made with.
+Four habits are fitted. Of 1,663 steps of recorded agents in the real AI2-THOR, 81.5 %
+succeeded. ProbGuard's authors report that 78 of 192 runs of their agent were unsafe
+without a guard; with reflection at a risk of 0.1, 28 of 199 were unsafe and 95
+complete. Our robot is fitted to these figures with a guard that follows their method.
+Their completed runs without a guard are exactly the runs that were not unsafe, so
+"complete" means safely complete here. The probability of refusal is not fitted, because
+no figure is published. The seeds differ from those used in comparisons.
 
     python benchmarks/fit_household.py [--jobs N] [--write]
 """
@@ -106,7 +106,7 @@ def _successes(runs: Sequence[TaskRun]) -> float:
 
 
 def _halved(falls: Callable[[float], float], wanted: float) -> float:
-    """Where a share that falls is as wanted, by halving."""
+    """Finds by bisection where a decreasing rate has a given value."""
     low, high = 0.0, 1.0
     for _ in range(5):
         middle = (low + high) / 2
@@ -115,7 +115,7 @@ def _halved(falls: Callable[[float], float], wanted: float) -> float:
 
 
 def _solve(at_zero: float, at_one: float, wanted: float) -> float:
-    """Where a share that goes straight from one figure to another is as wanted."""
+    """Finds where a linear rate has a given value."""
     return min(max((wanted - at_zero) / (at_one - at_zero), 0.0), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""What docs/fleet.md prints: the cost to count, send and merge.
+"""Figures of docs/fleet.md: the cost of counting, sending and merging.
 
 python benchmarks/run.py fleet
 python benchmarks/fleet.py         the plan for a million vehicles, from figures
@@ -39,13 +39,15 @@ from forewarn.scenarios.running.pools import Pool, Processes
 from forewarn.scenarios.schema import load_scenario
 
 STATES, SUCCESSORS, PREDICATES = 300, 6, 48
-"""As the models of the driving scenarios: 180 to 520 states of up to 49 predicates."""
+"""Similar to the models of the driving scenarios: 180 to 520 states of up to 49
+predicates.
+"""
 
 STEPS = 36_000
-"""An hour of a vehicle at 10 Hz."""
+"""The steps of a vehicle in an hour at 10 Hz."""
 
 FRAME_BYTES = 24
-"""In columns, as benchmarks/columns.py has it."""
+"""The size of a frame in columns, from benchmarks/columns.py."""
 
 LOOPS = 20_000_000
 VEHICLES, HOURS_A_DAY = 1_000_000, 1.0
@@ -78,14 +80,15 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 class Fleet:
-    """Vehicles in one world, each of which drove for an hour."""
+    """Vehicles in the same world, each of which has driven for an hour."""
 
     def __init__(self, folder: Path, vehicles: int) -> None:
         rng = np.random.default_rng(1)
         self.abstraction = _abstraction()
         codes = rng.choice(1 << 40, STATES, replace=False).tolist()
         self.names = [self.abstraction.state_name(code) for code in codes]
-        # As many come to each state as leave it, or a tally would contradict itself.
+        # Each state has as many arrivals as departures; otherwise the tally is
+        # inconsistent.
         moves = [rng.permutation(STATES) for _ in range(SUCCESSORS - 1)]
         self.targets = [np.arange(STATES), *moves]
         self.shares = rng.dirichlet([20.0, *[0.5] * (SUCCESSORS - 1)])
@@ -132,7 +135,7 @@ def _abstraction() -> Abstraction:
 
 
 def counting_s() -> float:
-    """What a tally adds to a guard's frame."""
+    """The time that a tally adds to a guard's frame."""
     codes = np.random.default_rng(2).choice(1 << 40, 2_000).tolist()
     live, rounds = LiveTally(), 100
     began_s = time.process_time()
@@ -143,10 +146,10 @@ def counting_s() -> float:
 
 
 def worked_s(pool: Pool, workers: int, episodes: int) -> float:
-    """The time that runs take once all workers have begun."""
+    """The time for runs after all workers have started."""
     scenario = load_scenario("s1")
     with tempfile.TemporaryDirectory() as folder:
-        # While the last worker begins, the first does many.
+        # The first worker does many runs before the last one starts.
         before = 20 * workers
         seeds = range(1_500_000, 1_500_000 + before + episodes)
         todo = jobs(scenario_plan(scenario), scenario, seeds, Path(folder))
@@ -160,7 +163,7 @@ def worked_s(pool: Pool, workers: int, episodes: int) -> float:
 
 
 def bare_s(workers: int) -> float:
-    """How long so many processes take that only count: what there is to win."""
+    """The time of processes that only count, which is the best possible."""
     command = [sys.executable, "-c", f"sum(i * i for i in range({LOOPS}))"]
     began_s = time.perf_counter()
     counting = [subprocess.Popen(command) for _ in range(workers)]
@@ -170,7 +173,7 @@ def bare_s(workers: int) -> float:
 
 
 def plan() -> Iterator[str]:
-    """How a million vehicles at 10 Hz come to a model a day on one machine."""
+    """A plan for a model per day from a million vehicles at 10 Hz on one machine."""
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), 1_000)
         packed = sum(path.stat().st_size for path in fleet.files) / 1_000

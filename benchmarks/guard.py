@@ -1,4 +1,6 @@
-"""What docs/guard.md prints: a law, a review, a record line, a round over a socket."""
+"""Figures of docs/guard.md: the time of a law, a review, a record line, a socket round
+trip.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,10 @@ PREDICATES = (
 SIGNALS = 60
 PERIOD_S, PAUSE_S = 0.1, 0.05
 DRIVING_S = 0.10079
-"""ProbGuard's mean time for a decision in driving, as its paper states it (RQ3)."""
+"""ProbGuard's mean time for a decision in driving, from its paper (RQ3)."""
 EMBODIED_S = 0.005
-"""The same for household robots with its cache, at its best: 5 to 28 ms."""
+"""ProbGuard's best time for household robots with its cache; it ranges from 5 to 28 ms.
+"""
 TOKEN = "a token for the benchmark"  # noqa: S105
 
 Values = dict[str, Any]
@@ -88,7 +91,7 @@ def one_law(frames: Sequence[Values]) -> Iterator[Row]:
         if not installed(module):
             yield Row(what, ours, 0.3e-6, f"{module}: not installed")
             continue
-        # In a Python of its own: rtamt warns at import.
+        # In a separate Python process, because rtamt warns at import.
         done = subprocess.run(
             [sys.executable, __file__, module], input=json.dumps(pairs),
             stdout=subprocess.PIPE, text=True, check=True,
@@ -98,7 +101,7 @@ def one_law(frames: Sequence[Values]) -> Iterator[Row]:
 
 
 def per_call(read: Callable[[Any], object], inputs: Sequence[Any]) -> float:
-    """The median time of a call over batches, loop included."""
+    """The median time of a call over batches, including the loop."""
     size = 1_000
     times = []
     for begin in range(0, len(inputs), size):
@@ -111,7 +114,7 @@ def per_call(read: Callable[[Any], object], inputs: Sequence[Any]) -> float:
 
 
 class Reviewing:
-    """A guard whose clock is the frames' own."""
+    """A guard with the frames' times as its clock."""
 
     def __init__(self, watch: Watch, listeners: Sequence[Any]) -> None:
         policy = Policy(deadline_s=dict.fromkeys(STAGES, 1.0))
@@ -131,10 +134,11 @@ def stream(frames: Sequence[Values]) -> list[Frame]:
 def recorded(
     what: str, watch: Watch, frames: Sequence[Values], changing: int
 ) -> Iterator[Row]:
-    """With a long record line, beside the least that such a line costs.
+    """The time of a review with a long record line, and the minimum cost of such a
+    line.
 
-    One of `changing` added signals has another value in every frame. In frames of the
-    SUMO worlds a fifth has.
+    One in `changing` of the added signals has a new value in every frame. In the SUMO
+    worlds it is a fifth.
     """
     full = stream([padded(i, values, changing) for i, values in enumerate(frames)])
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +157,7 @@ def recorded(
 
 
 def padded(frame: int, values: Values, changing: int) -> Values:
-    """The frame with as many signals as a stack would send."""
+    """A frame padded to the number of signals that a stack would send."""
     more = {
         f"signal_{i}": 0.1 * i + 1 / 3 + (frame / 7 if i % changing == 0 else 0.0)
         for i in range(SIGNALS - len(values))
@@ -165,10 +169,10 @@ def padded(frame: int, values: Values, changing: int) -> Values:
 
 
 def remote(what: str, frames: Sequence[Values], folder: str) -> Iterator[Row]:
-    """A frame to a guard in another process and its decision back, over loopback."""
+    """The time of a round trip to a guard in another process over loopback."""
     peer = "an echo of the frame, from another process"
     asked = [(i, frame) for i, frame in enumerate(frames * 2)][: len(frames) + 200]
-    # In turn, so that both meet the same machine.
+    # Alternating, so that both run under the same load.
     with connected(folder) as client, echo() as line:
         for name, some, pause_s, bar in (
             ("back to back", asked[: len(frames)], 0.0, 200e-6),
@@ -185,7 +189,7 @@ def remote(what: str, frames: Sequence[Values], folder: str) -> Iterator[Row]:
 def rounds(
     ask: Callable[[Any], object], frames: Sequence[tuple[int, Values]], pause_s: float
 ) -> float:
-    """The median time of a round, after a pause before each."""
+    """The median time of a round trip, with a pause before each."""
     times = []
     for each in frames:
         time.sleep(pause_s)
@@ -208,7 +212,7 @@ def echoed(line: socket.socket, frame: Values) -> None:
 
 @contextmanager
 def connected(folder: str, *options: str) -> Iterator[GuardClient]:
-    """A client of a guard in another process, which is ready."""
+    """A client connected to a guard in another process."""
     token = Path(folder) / "token"
     token.write_text(TOKEN)
     with serving(
@@ -224,7 +228,7 @@ def connected(folder: str, *options: str) -> Iterator[GuardClient]:
 
 @contextmanager
 def echo() -> Iterator[socket.socket]:
-    """A connection to a process that sends everything back."""
+    """A connection to an echo process."""
     command = [sys.executable, __file__, "echo"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -263,13 +267,14 @@ def drive(length: int) -> list[Values]:
     return frames
 
 
-# -- peers, each in a Python of its own
+# -- peers, each in a separate Python process
 
 
 def rtamt_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]:
     """rtamt's online monitor.
 
-    In the past form: rtamt 0.4.10 shifts `eventually` under an implication twice.
+    The law is in its past form, because rtamt 0.4.10 shifts `eventually` under an
+    implication twice.
     """
     import rtamt
 
@@ -286,7 +291,7 @@ def rtamt_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]:
 
 
 def reelay_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]:
-    """reelay's online monitor, which has past operators only: verdicts come late."""
+    """reelay's online monitor; it has only past operators, so verdicts come late."""
     import reelay
 
     k = STEPS
@@ -299,7 +304,7 @@ def reelay_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]
 
 
 def echo_peer() -> None:
-    """Send every message back: what a round over loopback takes by itself."""
+    """Sends every message back, to measure a bare round trip over loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(listener.getsockname()[1], flush=True)
         connection, _ = listener.accept()

@@ -1,12 +1,12 @@
-"""What docs/environments.md prints: warnings on simulated roads, on fresh runs.
+"""Figures of docs/environments.md: warnings on simulated roads, on held-out runs.
 
 The roads are highway-env's and MetaDrive's. Each scenario is run on held-out seeds
-without a guard. The table of each law has the model that ships; gradient boosting and
-logistic regression on the raw signals and their last second, fitted to the runs that
-the model was learned from; the time to collision or to the road's edge; and RSS. Each
-threshold is picked on these very runs so that at most one clean run in ten has an
-alarm. The guard also has a row at the threshold that ships. Then some of the seeds are
-run again with the guard stopping, where a policy ships for it.
+without a guard. The table of each law compares the shipped model; gradient boosting and
+logistic regression on the raw signals and their last second, fitted to the model's
+training runs; the time to collision or to the road's edge; and RSS. Each threshold is
+chosen on these same runs for a false-alarm rate of at most 10 %. The guard also has a
+row at the shipped threshold. Then some of the seeds are run again with the guard
+stopping, if there is a shipped policy for that.
 
     python benchmarks/highway.py --runs out/runs [--episodes 90] [SCENARIO ...]
 """
@@ -58,7 +58,7 @@ ROADS = [
 def safe_distances(
     told: Recordings, corpus: Corpus, out: Sequence[int]
 ) -> Iterator[Outcomes]:
-    """By how much RSS's distances are missed."""
+    """Scores runs by how far RSS's distances are violated."""
     (law,) = corpus.laws
 
     def missed(run: Kept) -> NDArray[np.float64]:
@@ -82,7 +82,9 @@ def _frames(run: Kept) -> Iterator[Frame]:
 
 
 def _leads(early_s: Sequence[float] | NDArray[np.float64]) -> tuple[str, ...]:
-    """What is warned of, the mean and median lead, and the share at least 1 s ahead."""
+    """The detection rate, the mean and median lead time, and the fraction at least 1 s
+    ahead.
+    """
     times = np.asarray(early_s)
     share, mean_s = shared(times)
     middle_s = float(np.nanmedian(times)) if share else 0.0
@@ -91,7 +93,7 @@ def _leads(early_s: Sequence[float] | NDArray[np.float64]) -> tuple[str, ...]:
 
 
 def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, ...]:
-    """The same at one threshold, and the false alarms."""
+    """The same at one threshold, and the false-alarm rate."""
     early_s, false, clean = list[float](), 0, 0
     for each in several:
         alarms = np.flatnonzero(each.risks[horizon_s] >= at)
@@ -106,7 +108,7 @@ def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, 
 
 
 def _compare(of: Fresh, number: int, law: str) -> None:
-    """Prints the table of one law."""
+    """Prints the table of a law."""
     horizon_s = of.told.scenario.horizon_s
     soonest = "time_to_edge" if law == "stay_on_road" else "time_to_collision"
     ways: dict[str, Way] = {

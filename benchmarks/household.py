@@ -1,4 +1,4 @@
-"""What docs/household.md prints: steps per second, and the guard there."""
+"""Figures of docs/household.md: steps per second, and the cost of the guard."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from forewarn.thor_bridge.steps import parse_step
 
 SCENE = "Kitchen1"
 CACHED_S = 0.005
-"""ProbGuard's mean time a decision for household robots with its cache, at its best."""
+"""ProbGuard's best mean time per decision for household robots with its cache."""
 
 PREDICATES = (
     "is_inside(Fork, Microwave)",
@@ -43,7 +43,7 @@ PLAN = (
     "put Microwave", "close Microwave", "turn on Microwave", "turn off Microwave",
     "open Microwave", "pick Mug",
 )  # fmt: skip
-"""A plan that changes what the predicates speak of, and breaks no law."""
+"""A plan that changes the predicates' values and breaks no law."""
 
 TURN = {"action": "RotateRight"}
 WALK = ({"action": "MoveAhead"}, {"action": "MoveBack"})
@@ -69,7 +69,7 @@ def rows(quick: bool) -> Iterator[Row]:
 def per_second(
     controller: Any, actions: tuple[dict[str, Any], ...], steps: int
 ) -> float:
-    """The median rate over ten stretches."""
+    """The median rate of ten batches."""
     rates = []
     for _ in range(10):
         start = time.perf_counter()
@@ -80,7 +80,7 @@ def per_second(
 
 
 def through_ai2thor(steps: int) -> Iterator[Row]:
-    """The household as a process behind ai2thor's own controller, without pictures."""
+    """The household in a process behind ai2thor's own controller, without pictures."""
     import forewarn.thor_bridge.watchdog  # noqa: F401 - imports ai2thor
     from forewarn.thor_bridge.wire import connect
 
@@ -110,7 +110,7 @@ def through_ai2thor(steps: int) -> Iterator[Row]:
 
 @contextmanager
 def home() -> Iterator[None]:
-    """ai2thor writes into the home folder."""
+    """Sets a temporary home folder, because ai2thor writes into it."""
     before = os.environ.get("HOME")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HOME"] = folder
@@ -124,7 +124,7 @@ def home() -> Iterator[None]:
 
 
 def guarded(episodes: int) -> Iterator[Row]:
-    """What the guard adds to a decision, and what foreseeing its outcome does."""
+    """The time that the guard adds to a decision, without and with foresight."""
     world = HouseholdWorld(scene=SCENE, watch=list(PREDICATES))
     plan = [parse_step(step) for step in PLAN]
     frames = [world.reset(0), *(world.step(action) for action in plan)]
@@ -167,7 +167,7 @@ def guard_of(model: Model, when: When) -> Guard:
 def reviewed(
     guard: Guard, frames: list[Frame], plan: list[Action], ahead: list[Frame]
 ) -> Iterator[float]:
-    """How long each decision of an episode took."""
+    """The time of each decision in an episode."""
     guard.reset()
     clock: Callable[[], float] = time.perf_counter
     for frame, action, foreseen in zip(frames, plan, ahead, strict=False):

@@ -1,11 +1,11 @@
-"""What docs/agents.md prints of AgentDojo: instructions that strangers hide in results.
+"""Figures of docs/agents.md on AgentDojo: instructions that attackers hide in results.
 
 Every suite is replayed without a model. The agent makes the calls that solve the user's
-task. As soon as a result holds the injected text, it also makes the calls that the text
-asks for: the most obedient agent there can be. Withheld calls are not made.
+task. Once a result contains the injected text, the agent also makes the calls that the
+text requests, so it is as obedient as possible. Withheld calls are not made.
 
-Three guards are compared: none, a stateless list of the tools that only read, and our
-laws (`injections.yaml`), which were written from the suites' tools.
+Three guards are compared: none, a stateless list of read-only tools, and our laws
+(`injections.yaml`), which were written for the suites' tools.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ GUARDS: Mapping[str, Guards] = {
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the replays of one guard.
+    """The results of the replays with a guard.
 
     Args:
-        tasks: The user tasks without attack, and how many were solved.
-        attacked: The pairs of a task and an attack, how many tasks were solved, and how
-            many attacks succeeded.
+        tasks: The number of user tasks without attack, and how many were solved.
+        attacked: The number of pairs of task and attack, how many tasks were solved,
+            and how many attacks succeeded.
     """
 
     tasks: int = 0
@@ -69,7 +69,7 @@ class Tally:
     succeeded: int = 0
 
     def shares(self) -> tuple[float, float, float]:
-        """Utility, utility under attack, attacks that succeed."""
+        """The utility, the utility under attack, and the attack success rate."""
         return (
             self.solved / self.tasks,
             self.solved_attacked / self.attacked,
@@ -78,12 +78,12 @@ class Tally:
 
 
 class Obedient:
-    """An agent that makes the calls of a task, and those that it is told to on the way.
+    """An agent that makes the calls of a task, and those that injected texts request.
 
     Args:
         task: The user's task.
         attack: The injected task, if there is one.
-        guard: Judges every call, if there is one.
+        guard: The guard, if any, which judges every call.
     """
 
     name = "obedient"
@@ -118,7 +118,7 @@ class Obedient:
     def _call(
         self, asked: str, runtime: Any, env: Any, call: Any, done: list[Any]
     ) -> str:
-        """What a call gives; nothing if it is withheld."""
+        """The result of a call; empty if it is withheld."""
         from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
 
         verdict = None
@@ -134,18 +134,18 @@ class Obedient:
 
 
 def plain(result: Any) -> Any:
-    """A result with its fields."""
+    """Converts a result to plain fields."""
     if isinstance(result, list | tuple):
         return [plain(part) for part in result]
     return result.model_dump(mode="json") if hasattr(result, "model_dump") else result
 
 
 def replayed(name: str, suite: Any, guards: Guards, tally: Tally) -> Iterator[str]:
-    """Replays a suite; gives the attacks that succeed and the tasks that fail."""
+    """Replays a suite; yields the attacks that succeed and the tasks that fail."""
     guard = guards(name, [tool.name for tool in suite.tools])
 
     def environment(attack: Any) -> Any:
-        """The suite's data with what the attack has put everywhere."""
+        """The suite's data with the attack's injections."""
         if attack is None:
             return suite.load_and_inject_default_environment({})
         text = INJECTED.format(goal=attack.GOAL)
@@ -187,7 +187,7 @@ def replayed(name: str, suite: Any, guards: Guards, tally: Tally) -> Iterator[st
 
 def compared(names: Sequence[str] = ("banking", "slack", "travel", "workspace"),
              guards: Mapping[str, Guards] = GUARDS) -> dict[str, Tally]:  # fmt: skip
-    """Every guard on every suite."""
+    """Runs every guard on every suite."""
     from agentdojo.task_suite.load_suites import get_suites
 
     suites = get_suites(VERSION)
@@ -207,7 +207,7 @@ VERBOSE = False
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Prints the table; its shares are no times, so none is a row of times."""
+    """Prints the table; returns no rows, because its figures are not times."""
     if not installed("agentdojo"):
         print("AgentDojo is not installed: pip install 'forewarn[dojo]'")
         return

@@ -1,8 +1,8 @@
-"""What docs/guard-programs.md prints: what a guard program costs.
+"""Figures of docs/guard-programs.md: the cost of a guard program.
 
-The role table has the size of the paper's: three roles, ten databases, eight columns
-each. The same decision written by hand in Python is the peer. Percentiles are of
-processor time.
+The role table is as large as the paper's: three roles, and ten databases with eight
+columns each. The peer is the same decision written by hand in Python. Percentiles are
+of processor time.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def access() -> Access:
-    """Who may read what: two thirds of the databases each, most of their columns."""
+    """The access table: each role may read two thirds of the databases, and most of
+    their columns.
+    """
     luck = random.Random(15)
     return {
         role: {
@@ -102,7 +104,7 @@ def house() -> ProgramFile:
 
 
 def needs(count: int) -> Iterator[dict[str, Any]]:
-    """What is asked: two databases, three columns of each."""
+    """Requests for three columns of each of two databases."""
     luck = random.Random(16)
     for _ in range(count):
         needed = {
@@ -113,7 +115,7 @@ def needs(count: int) -> Iterator[dict[str, Any]]:
 
 
 def denied(table: Access, case: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The same decision, written by hand for these very names."""
+    """The same decision, written by hand for these names."""
     may = table[case["user"]["role"]]
     missing = {}
     for database, columns in case["needed"].items():
@@ -125,17 +127,17 @@ def denied(table: Access, case: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def late(call: Callable[[Any], object], given: list[Any]) -> float:
-    """The 99th percentile of one call, in processor time.
+    """The 99th percentile of a call's processor time.
 
-    A call of this length is cut in two by the scheduler about once in a hundred times
-    when others want the processor too: the wall clock would tell of them.
+    On a busy machine the scheduler interrupts about one in a hundred calls of this
+    length, which would distort wall-clock times.
     """
     times = [timed(call, each) for each in given]
     return sorted(times)[len(times) * 99 // 100]
 
 
 def slowest() -> float:
-    """How long the slowest of the corpus of hostile programs goes on."""
+    """The time of the slowest program in the corpus of hostile programs."""
     tools = toolbox()
     big = list(range(5_000))
     frame = {"big": big, "text": "a" * 150_000, "other": "a" * 149_999 + "b"}
@@ -154,7 +156,7 @@ def timed(call: Callable[[Any], object], given: Any) -> float:
 
 
 def scored(program: Program) -> float:
-    """How long it takes from a file of cases to the figures."""
+    """The time from a file of cases to the figures."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cases.jsonl"
         with path.open("w", encoding="utf-8") as out:

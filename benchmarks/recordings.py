@@ -1,17 +1,16 @@
-"""What docs/recordings.md prints: warnings on runs of others, by cross-validation.
+"""Figures of docs/recordings.md: warnings on recorded runs, by cross-validation.
 
-Real drivers of the 100-Car study are left out driver by driver, Apollo in the SVL
-simulator (DeepScenario) road by road. Everything that is chosen or fitted for a share
-that was left out is chosen and fitted on the others. The guard stands in the table with
-the abstraction made by hand and with the one that `learn --abstraction auto` takes,
-beside gradient boosting and logistic regression on the raw signals and their last
-second, and the time to collision. Three further rows say where a score loses what
-boosting knows: its curves alone, which of its bands they lie in, and the chain over
+Folds are by driver for the real drivers of the 100-Car study, and by road for Apollo in
+the SVL simulator (DeepScenario). Everything is chosen and fitted on the other folds.
+The table compares the guard, with the abstraction made by hand and with that of `learn
+--abstraction auto`, with gradient boosting and logistic regression on the raw signals
+and their last second, and with the time to collision. Three further rows show where a
+score loses against boosting: the score's curves alone, its bands, and the chain over
 the bands.
 
-The threshold of every way to warn is picked so that at most the allowed share of the
-left-out clean runs has an alarm: what is compared is what the ways know, not how well
-thresholds are set.
+The threshold of every method is chosen for the allowed false-alarm rate on the held-out
+clean runs, because the comparison is about the methods' information, not about finding
+thresholds.
 
     python benchmarks/recordings.py FOLDER [--only hundred_car] [--way ttc]
 """
@@ -58,14 +57,14 @@ ALLOWED = (0.05, 0.10)
 
 @dataclass(frozen=True, slots=True)
 class Recordings:
-    """Runs of one scenario, and the driver or road of each."""
+    """The runs of a scenario, with the driver or road of each."""
 
     scenario: Scenario
     runs: tuple[Kept, ...]
     group: tuple[str, ...]
 
     def shares(self) -> Iterator[tuple[list[int], list[int]]]:
-        """The runs to learn from and those that are left out, share by share."""
+        """The training runs and the held-out runs of each fold."""
         names = sorted(set(self.group))
         count = min(FOLDS, len(names))
         share = {name: number % count for number, name in enumerate(names)}
@@ -90,7 +89,7 @@ SETS: dict[str, Callable[[dict[str, str]], str]] = {
 
 
 def read(archive: Path, group: Callable[[dict[str, str]], str]) -> Recordings:
-    """The runs of an archive, through the world that plays logs."""
+    """Reads the runs of an archive through the world that replays logs."""
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(archive) as packed:
             packed.extractall(folder, filter="data")
@@ -102,15 +101,15 @@ def read(archive: Path, group: Callable[[dict[str, str]], str]) -> Recordings:
     return Recordings(scenario, tuple(runs), groups)
 
 
-# -- ways to warn
+# -- methods of warning
 
 Outcomes = dict[str, Foretold]
 Way = Callable[[Recordings, Corpus, Sequence[int]], Iterator[Outcomes]]
-"""Scores the runs that were left out; the corpus is of the others."""
+"""Scores the held-out runs; the corpus consists of the others."""
 
 
 def shipped(files: Shipped) -> Way:
-    """The guard as it ships."""
+    """The shipped guard."""
 
     def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
         (law, *_), policy = corpus.laws, load_policy(files.policy)
@@ -140,7 +139,7 @@ def by_choice(
 
 @lru_cache(maxsize=1)
 def _bands_of_score(corpus: Corpus) -> Found:
-    """Whether or not they would be chosen."""
+    """The bands of a score, whether or not they would be selected."""
     family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
     return ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
 
@@ -154,8 +153,7 @@ def by_score(
 def by_curves(
     told: Recordings, corpus: Corpus, out: Sequence[int], bands: bool = False
 ) -> Iterator[Outcomes]:
-    """The score itself, or in which of its bands it lies: what is lost before a chain
-    comes in."""
+    """The score itself, or its band: shows the loss without a chain."""
     abstraction = _bands_of_score(corpus).abstraction
     (score,) = abstraction.scores
     cuts = [
@@ -200,7 +198,7 @@ def boosting(
 
 
 boosting_soon = partial(boosting, look_s=LOOKS_S[0])
-"""As far ahead as bands of a score are fitted to tell."""
+"""Boosting with the short horizon to which the bands of a score are fitted."""
 
 
 def logistic(
@@ -226,7 +224,9 @@ def _fitted(
     model: Any,
     look_s: float | None = None,
 ) -> Iterator[Outcomes]:
-    """A classifier of moments: does a violation follow so soon, or in the horizon?"""
+    """A classifier of frames, for a violation within `look_s`, or else within the
+    horizon.
+    """
     from threadpoolctl import threadpool_limits
 
     terms, rows = corpus.terms(
@@ -243,7 +243,7 @@ def _fitted(
 
 
 def haste(signal: str) -> Way:
-    """The sooner something is reached, the worse."""
+    """Scores frames by the time until something is reached; sooner is worse."""
 
     def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
         def soon(run: Kept) -> NDArray[np.float64]:
@@ -261,7 +261,7 @@ def scored(
     out: Sequence[int],
     risk: Callable[[Kept], NDArray[np.float64]],
 ) -> Iterator[Outcomes]:
-    """A number for each frame, the higher the worse, taken as a risk."""
+    """Treats a number for each frame as a risk; higher is worse."""
     horizon_s = told.scenario.horizon_s
     for i, found in zip(out, by_hand(told, corpus, out), strict=True):
         risks = risk(told.runs[i])
@@ -287,18 +287,18 @@ WAYS: dict[str, Way] = {
 }
 
 
-# -- what ships, on fresh runs
+# -- shipped models on held-out runs
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The runs that a shipped model was learned from, and fresh ones.
+    """The training runs of a shipped model, and held-out runs.
 
     Args:
-        files: What ships.
-        told: All of them, those learned from first.
-        learned: How many those are.
-        seeds: Those of the fresh ones.
+        files: The shipped files.
+        told: All runs, the training runs first.
+        learned: The number of training runs.
+        seeds: The seeds of the held-out runs.
     """
 
     files: Shipped
@@ -307,7 +307,7 @@ class Fresh:
     seeds: range
 
     def found(self, ways: dict[str, Way], laws: int) -> dict[str, list[Foretold]]:
-        """What each way says of the fresh runs, under one of the laws."""
+        """The scores of each method on the held-out runs, for one of the laws."""
         scenario = self.told.scenario
         law = scenario.laws[laws]
         alone = replace(self.told, scenario=replace(scenario, laws=(law,)))
@@ -320,7 +320,7 @@ class Fresh:
 
 
 def fresh(name: str, options: argparse.Namespace) -> Fresh:
-    """What `--episodes` and `--seed` ask for."""
+    """Drives or loads the runs for `--episodes` and `--seed`."""
     scenario = load_scenario(name)
     files = Shipped.in_folder(options.trained, name)
     seeds = range(options.seed, options.seed + options.episodes)
@@ -338,7 +338,7 @@ def fresh(name: str, options: argparse.Namespace) -> Fresh:
 
 
 def guarded(of: Fresh, policy: Policy, most: int) -> str:
-    """Some of the fresh runs again with the guard acting, in words."""
+    """Repeats some of the held-out runs with the guard acting; describes the result."""
     runner = runner_of(plan(of.told.scenario, of.files.model, policy))
     _, before = drive(of.told.scenario, of.seeds[:most])
     pairs = [(each, runner.run(each.seed)) for each in before]
@@ -356,7 +356,7 @@ def guarded(of: Fresh, policy: Policy, most: int) -> str:
 
 
 def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namespace:
-    """The options of what judges shipped models on fresh runs."""
+    """The options of benchmarks of shipped models on held-out runs."""
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("scenarios", nargs="*", default=names)
     parser.add_argument("--runs", type=Path, required=True,
@@ -369,7 +369,7 @@ def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namesp
 
 
 def _said(early_s: NDArray[np.float64]) -> str:
-    """The share warned of, the median lead, and the share at least 1 s ahead."""
+    """The detection rate, the median lead time, and the fraction at least 1 s ahead."""
     share, _ = shared(early_s)
     middle_s = float(np.nanmedian(early_s)) if share else 0.0
     second = float((np.nan_to_num(early_s) >= 1.0 - 1e-9).mean())

@@ -1,17 +1,17 @@
-"""What docs/rules.md and docs/rules-evolve.md print: what rules cost, and their worth.
+"""Figures of docs/rules.md and docs/rules-evolve.md: the cost and the quality of rules.
 
     python benchmarks/run.py rules
     python benchmarks/rules.py [--splits N] [--only SET]
 
-The first reads the same events by twenty rules and by a bare loop that asks twenty
-questions written by hand. Programs are parsed anew at every event, which is told apart.
-The second prints a table for each set of labelled traces: evolved rules, the expert's
-rules as they are, and an L1 logistic regression and a shallow tree, which learn from
-the same bits. F1 is over random 70/30 splits by task; where runs have scenes, over
-held-out scenes, in five parts; and, where there is one, as a reviewer measured version
-1.0 on tasks that were kept from us. The sets are those that ship, and
-those in $FOREWARN_DATA/rules where they are. The splits share the predicates, which
-were written by people who had seen runs of the same kinds.
+The first judges the same events with twenty rules and with a bare loop over twenty
+hand-written conditions. Programs are parsed again at every event, which is reported
+separately. The second prints a table for each set of labelled traces: evolved rules,
+the expert's unchanged rules, and an L1 logistic regression and a shallow tree, which
+learn from the same predicates. F1 is over random 70/30 splits by task; over five folds
+of scenes, if runs have scenes; and, if available, as a reviewer measured it for version
+1.0 on tasks withheld from us. The sets are the shipped ones, and those in
+$FOREWARN_DATA/rules if present. All splits share the predicates, which were written by
+people who had seen similar runs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ SEALED = {
     "embodied": {"evolved": ".843", "expert": ".839", "L1 logistic": ".843"},
     "code": {"evolved": ".762", "tree": ".791"},
 }
-"""F1 of version 1.0 on tasks that a reviewer kept from us; we cannot repeat it."""
+"""F1 of version 1.0 on tasks that a reviewer withheld from us, so we cannot repeat it.
+"""
 CONDITIONS = {
     "driving": (
         "lead_near and lead_slower", "must_brake_hard and not brakes",
@@ -92,7 +93,7 @@ THINGS = ("Fork", "Microwave", "Mug", "Laptop", "Faucet", "Drawer", "Egg", "Book
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Processor times: other work on the machine does not count."""
+    """Processor times, so that other work on the machine does not count."""
     count = 2_000 if quick else 20_000
     peer = f"a bare loop over {RULES} questions"
     domains: dict[Domain, list[Event]] = {
@@ -131,7 +132,7 @@ def engine_of(domain: Domain, texts: Sequence[str], trigger: Trigger) -> Engine:
 
 
 def per_event(read: Callable[[Event], object], events: Sequence[Event]) -> float:
-    """The processor time of an event, in the quickest of five goes."""
+    """The processor time of an event, in the fastest of five rounds."""
 
     def go() -> None:
         for event in events:
@@ -141,7 +142,7 @@ def per_event(read: Callable[[Event], object], events: Sequence[Event]) -> float
 
 
 def by_hand() -> Callable[[Event], object]:
-    """Twenty questions about an event, as one would write them down quickly."""
+    """Twenty simple hand-written conditions on an event."""
     asked = [
         lambda e: (e.values.get("speed") or 0) > 30 and e.action != "open",
         lambda e: e.arguments.get("object") == "Microwave" and e.action == "put",
@@ -183,10 +184,11 @@ def sets() -> Iterator[tuple[str, Domain, list[LabelledTrace]]]:
 
 
 Caller = Callable[[Matrix], int]
-"""Returns the runs of a matrix that it calls unsafe."""
+"""Returns the runs of a matrix that are classified as unsafe."""
 
 Learner = Callable[[Matrix, Sequence[Clause]], Caller]
-"""Learns from the labelled runs of a matrix; it may begin with an expert's rules."""
+"""Learns from the labelled runs of a matrix, possibly starting from an expert's rules.
+"""
 
 
 def evolved(matrix: Matrix, start: Sequence[Clause]) -> Caller:
@@ -202,9 +204,9 @@ def expert(matrix: Matrix, start: Sequence[Clause]) -> Caller:
 
 
 def fitted(made: Callable[[Any], Any], settings: Sequence[Any]) -> Learner:
-    """A classifier of scikit-learn on predicates and their pairs.
+    """A scikit-learn classifier on predicates and their pairs.
 
-    Its setting is the one that holds up on folds of the training runs.
+    Its setting is chosen by cross-validation on the training runs.
     """
 
     def learn(matrix: Matrix, start: Sequence[Clause]) -> Caller:
@@ -267,7 +269,7 @@ def learners() -> Mapping[str, Learner]:
 
 
 def standings(learner: Learner, data: Corpus, splits: int) -> list[Standing]:
-    """How a learner fares on the runs that each split holds out."""
+    """The results of a learner on the held-out runs of each split."""
     found = []
     for seed in range(splits):
         held = held_out(data.matrix, 0.3, seed)
@@ -278,7 +280,7 @@ def standings(learner: Learner, data: Corpus, splits: int) -> list[Standing]:
 
 
 def by_scene(learner: Learner, data: Corpus, scenes: Sequence[str]) -> float:
-    """F1 where each scene is held out once, and no run of its tasks is learned from."""
+    """F1 with each scene held out once, along with all runs of its tasks."""
     matrix = data.matrix
     order = sorted(set(scenes))
     random.Random(0).shuffle(order)
@@ -296,7 +298,7 @@ def by_scene(learner: Learner, data: Corpus, scenes: Sequence[str]) -> float:
 
 
 def scenes_of(name: str) -> list[str]:
-    """The scene of each run of a set; none where they have no scenes."""
+    """The scene of each run of a set; empty if runs have no scenes."""
     path = DATA / f"{name}.jsonl"
     rows = path.read_text().splitlines() if path.exists() else ()
     found = [json.loads(row).get("scene") for row in rows]
@@ -306,7 +308,7 @@ def scenes_of(name: str) -> list[str]:
 def table(
     name: str, domain: Domain, traces: list[LabelledTrace], splits: int
 ) -> Iterator[str]:
-    """Cross-validation, and what a reviewer measured on tasks kept from us."""
+    """The table of cross-validation, and a reviewer's figures on withheld tasks."""
     scenes, sealed = scenes_of(name), SEALED.get(name, {})
     lines: list[tuple[str, ...]] = [
         ("", "F1 by task", "least", "precision", "recall", "by scene", "sealed")

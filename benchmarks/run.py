@@ -1,7 +1,7 @@
-"""Measure the figures that the pages print, beside peers in the same run.
+"""Measures the figures on the pages, and those of peers in the same run.
 
-Prints one table and then every bar that is missed. It never fails for being slow,
-because that depends on the machine. Run it with nothing else going on.
+Prints one table and then all missed targets. Slowness is never a failure, because it
+depends on the machine. Run it on an otherwise idle machine.
 
     python benchmarks/run.py [--quick] [TOPIC ...]
 """
@@ -39,16 +39,16 @@ HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table.
+    """A row of the table.
 
     Args:
-        what: What was done.
-        measured: Seconds; or, with `rate`, a number per second.
-        bar: The most it may be; with `rate`, the least. None for no bar.
-        peer: The peer that did the same in this run, or why there is none.
+        what: What was measured.
+        measured: The time in seconds, or with `rate` a number per second.
+        bar: The target: a maximum, or with `rate` a minimum. None for no target.
+        peer: The peer measured in the same run, or why there is none.
         peer_measured: The peer's figure, in the same unit.
-        least_ratio: How many times better than the peer it must be.
-        rate: Whether more is better.
+        least_ratio: The minimum factor by which the figure must beat the peer.
+        rate: Whether higher is better.
     """
 
     what: str
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How many times better it is than the peer."""
+        """The factor by which the figure beats the peer."""
         if self.peer_measured is None:
             return None
         if self.rate:
@@ -69,7 +69,7 @@ class Row:
         return self.peer_measured / self.measured
 
     def misses(self) -> Iterator[str]:
-        """Each bar that is missed, in words."""
+        """Describes each missed target."""
         if self.bar is not None:
             worse = self.bar / self.measured if self.rate else self.measured / self.bar
             if worse > 1:
@@ -92,7 +92,7 @@ class Row:
         )
 
     def _figure(self, value: float) -> str:
-        """A time or a rate with three digits and a fitting unit."""
+        """A time or a rate with three digits and a suitable unit."""
         units = (
             ((1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s"))
             if self.rate
@@ -116,7 +116,7 @@ def aligned(lines: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def seconds(run: Callable[[], object], *, repeat: int = 15, number: int = 1) -> float:
-    """The median time of one call, over batches of `number` calls."""
+    """The median time of a call, over batches of `number` calls."""
     run()
     times = []
     for _ in range(repeat):
@@ -160,7 +160,7 @@ def learned(
     period_s: float = 0.1,
     alpha: Fraction = Fraction(1),
 ) -> Model:
-    """A model of a single long run, cut into runs of 500 frames."""
+    """Learns a model from a single long run, cut into runs of 500 frames."""
     abstraction = from_expressions(predicates, load_vocabulary(domain))
     names = [abstraction.state_name(abstraction.encode(frame)) for frame in frames]
     tally = Tally()
@@ -174,7 +174,7 @@ def learned(
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[dict[str, Any]]:
-    """A server of the command line in a process of its own; gives its first line."""
+    """Starts a command-line server in its own process; yields its first line."""
     command = [sys.executable, "-m", "forewarn.cli", *arguments, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,12 +1,12 @@
-"""What docs/household.md prints of VirtualHome: warnings of things left on or open.
+"""Figures of docs/household.md on VirtualHome: warnings of things left on or open.
 
-The scenario that ships, on held-out seeds: the model that ships; gradient boosting and
-logistic regression on the raw signals and their last second, fitted to the runs that
-the model was learned from; and the number of things left. Each threshold is picked on
-the held-out runs so that at most one clean run in ten has an alarm.
+On held-out seeds of the shipped scenario, it compares the shipped model; gradient
+boosting and logistic regression on the raw signals and their last second, fitted to the
+model's training runs; and the number of things left. Each threshold is chosen on the
+held-out runs for a false-alarm rate of at most 10 %.
 
-A guard that judges before each action sees one step further: what it would lead to.
-Then some runs are repeated with the guard asking the agent to think again.
+A guard that judges before each action also sees what the action would lead to. Finally
+some runs are repeated with the guard asking the agent to reconsider.
 
     python benchmarks/virtualhome.py --runs out/runs [--episodes 400]
 """
@@ -39,7 +39,7 @@ GUARD = "guard, as it ships"
 FIRST_SEED = 9_100_000
 ALLOWED = 0.10
 REFLECT = Policy(rules={"*": (Step("reflect", 0.9),)}, when="before")
-"""An action that leads to a risk of 0.9 or more is withheld, with the reason."""
+"""Withholds an action that leads to a risk of 0.9 or more, with the reason."""
 
 _LEFT = {"off_when_done": "left_on", "closed_when_done": "left_open"}
 
@@ -47,7 +47,7 @@ _LEFT = {"off_when_done": "left_on", "closed_when_done": "left_open"}
 def things_left(
     told: Recordings, corpus: Corpus, out: Sequence[int]
 ) -> Iterator[Outcomes]:
-    """How many things are on, or open, that were not when it began."""
+    """Scores frames by the number of things left on or open."""
     name = _LEFT[corpus.laws[0].name]
     yield from scored(
         told, corpus, out, lambda run: run.signals[name].astype(float) / 100.0
@@ -55,12 +55,12 @@ def things_left(
 
 
 def foreseen(each: Foretold, horizon_s: float, known: bool = True) -> Foretold:
-    """The same, judged by what the next action would lead to.
+    """The same run, judged by what the next action would lead to.
 
     Args:
         each: The run.
         horizon_s: The horizon.
-        known: Whether its risks are known, not only that the law is broken.
+        known: Whether risks are known, rather than only violations.
     """
     now = each.risks[horizon_s] if known else np.zeros(len(each.times_s))
     last = now[-1:] if each.broken is None else np.ones(1)

@@ -1,19 +1,19 @@
-"""Are warrants kept, and are they revoked when and only when they should be?
+"""Tests whether certificates hold, and are revoked exactly when they should be.
 
     python benchmarks/warrants.py [--deployments 1000] [--runs 10000] [--data FOLDER]
 
 It prints, each from its own seed:
 
-- of 200 warrants on runs that are alike, how many were issued and how many are broken
-  on 2,000 held-out runs each; how often a threshold is looser than those of plain
-  Clopper-Pearson over a grid, and of MAPIE's risk control where it is installed;
-- of many deployments without change, how many are revoked;
+- of 200 certificates on identically distributed runs, how many were issued and how many
+  are broken on 2,000 held-out runs each; how often a threshold is looser than that of
+  plain Clopper-Pearson over a grid, and that of MAPIE's risk control if installed;
+- of many unchanged deployments, how many are revoked;
 - of deployments at twice the guaranteed false-alarm rate, how many are revoked within
   500 clean runs;
-- with --data, or $FOREWARN_DATA: of 100 random splits of real recordings by group, in
-  how many the guarantee holds in the groups that were left out.
+- with --data or $FOREWARN_DATA, of 100 random splits of real recordings by group, in
+  how many the guarantee holds in the held-out groups.
 
-Runs are summaries: how high the risk rose, and whether the law was broken.
+Each run is summarised by its maximum risk and whether the law was broken.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from forewarn.plugins.loop.warrant import fresh, named
 ASKED = Asked(0.05, 0.3, 0.95)
 LAW = "law"
 BASE = 0.25
-"""How many of the synthetic runs break the law."""
+"""The fraction of synthetic runs that break the law."""
 
 GRID = np.arange(1, 1001) / 1000
 
 
 def climbs(tops: np.ndarray, broken: np.ndarray) -> list[Climb]:
-    """Runs by how high their risk rose in time, and whether they broke the law."""
+    """Summarises runs by their maximum risk and whether they broke the law."""
     return [
         Climb(
             number, 10.0,
@@ -62,14 +62,14 @@ def climbs(tops: np.ndarray, broken: np.ndarray) -> list[Climb]:
 def drawn(
     dice: np.random.Generator, runs: int, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Runs of one kind: heights as a chain with so many states has them."""
+    """Draws runs of one kind, with the risks of a chain with this many states."""
     broken = dice.random(runs) < BASE
     tops = np.where(broken, dice.beta(5, 2, runs), dice.beta(1, 8, runs))
     return np.ceil(tops * steps) / steps, broken
 
 
 def kept(issued: int = 200) -> Iterator[str]:
-    """Warrants on runs that are alike, each held against fresh ones."""
+    """Certificates on identically distributed runs, each tested on new ones."""
     for steps in (1000, 20):
         dice = np.random.default_rng([1, steps])
         given = refused = broken = stricter = compared = over = 0
@@ -101,7 +101,9 @@ def kept(issued: int = 200) -> Iterator[str]:
 
 
 def mapie_threshold(tops: Sequence[float]) -> float | None:
-    """The lowest of the grid that MAPIE controls; None where it is not installed."""
+    """The lowest threshold that MAPIE's risk control allows; None if it is not
+    installed.
+    """
     try:
         from mapie.risk_control import BinaryClassificationController
     except ImportError:
@@ -123,10 +125,10 @@ def mapie_threshold(tops: Sequence[float]) -> float | None:
 
 
 def plain_threshold(tops: Sequence[float]) -> float:
-    """The lowest of a grid at which Clopper-Pearson's bound keeps the rate.
+    """The lowest threshold of a grid at which Clopper-Pearson's bound keeps the rate.
 
-    It is tested from the highest down, as for one threshold, without a correction: no
-    valid method over the same grid is looser.
+    Thresholds are tested from the highest down without a correction, as for a single
+    one, so no valid method over the same grid is looser.
     """
     values, lowest = np.array(tops), float("inf")
     for at in GRID[::-1]:
@@ -138,7 +140,7 @@ def plain_threshold(tops: Sequence[float]) -> float:
 
 
 def certificate(dice: np.random.Generator, rates: dict[str, float]) -> Certificate:
-    """One as it is made from 300 runs that are drawn as those to come are."""
+    """A certificate from 300 runs with the same distribution as later ones."""
     violating = int(dice.binomial(300, rates["violating"]))
     alarmed = int(dice.binomial(300, rates["alarmed"]))
     return Certificate(
@@ -160,9 +162,9 @@ def certificate(dice: np.random.Generator, rates: dict[str, float]) -> Certifica
 def deployed(
     dice: np.random.Generator, runs: int, false_alarms: float, clean_only: bool = False
 ) -> int | None:
-    """After how many clean runs a deployment is revoked; None: it is not.
+    """The number of clean runs until a certificate is revoked, or None.
 
-    The certificate is of runs at the guaranteed rates, the worst that it allows.
+    The certificate's own runs have exactly the guaranteed rates, the worst case.
     """
     was = {"violating": BASE, "alarmed": (1 - BASE) * 0.05 + BASE * 0.7}
     rates = fresh(certificate(dice, was))
@@ -186,7 +188,7 @@ def deployed(
 
 
 def revoked(deployments: int, runs: int) -> Iterator[str]:
-    """Deployments without change, and at twice the guaranteed rate."""
+    """Unchanged deployments, and those at twice the guaranteed rate."""
     dice = np.random.default_rng(3)
     several = [deployed(dice, 1200, 0.10) for _ in range(deployments)]
     soon = sum(each is not None and each <= 500 for each in several)
@@ -214,7 +216,7 @@ def road_of(setup: str) -> str:
 
 
 def real(data: Path, splits: int = 100) -> Iterator[str]:
-    """Random splits of recordings by group: does the guarantee hold elsewhere?"""
+    """Tests on random splits of recordings by group whether the guarantee transfers."""
     for name, (group, of, asked) in REAL.items():
         path = data / "real" / f"{name}.tar.xz"
         if path.exists():
@@ -232,7 +234,9 @@ DELETES = r'always not (tool == execute_bash and arg_command matches "rm -[a-z]*
 
 
 def _agents(path: Path) -> tuple[list[Climb], list[str]]:
-    """Past calls of agents before a guard by one law: withheld is a height of one."""
+    """Recorded agent calls judged by a guard with one law; a withheld call counts as
+    risk 1.
+    """
     from forewarn.abstractions.readers.calls import CallRun, ToolCall
     from forewarn.plugins.agents.past import Past
 
@@ -259,7 +263,7 @@ def _split(
     splits: int,
     alone: bool = False,
 ) -> str:
-    """Half of the groups give the certificate, the other half is held against it."""
+    """Makes certificates from half of the groups and tests them on the other half."""
     names, holds, said, issued = sorted(set(groups)), 0, 0, 0
     dice = random.Random(4)
     for _ in range(splits):
@@ -299,7 +303,7 @@ def _split(
 
 
 def _recorded(path: Path, name: str, of: object) -> tuple[list[Climb], list[str]]:
-    """How high the risk of a hand-made chain rose, in runs it was not learned from."""
+    """The maximum risk of a hand-made chain in runs that it was not learned from."""
     from forewarn.monitors.evaluation.foretold import climb_of
     from forewarn.monitors.finding.choice import given
     from forewarn.monitors.trust.hindsight import Counting, Judge
@@ -322,7 +326,7 @@ def _recorded(path: Path, name: str, of: object) -> tuple[list[Climb], list[str]
     groups = [of(row) for row in rows]  # type: ignore[operator]
     hand, horizon_s = scenario.abstraction, scenario.horizon_s
     found: list[Climb] = []
-    for fold in range(2):  # each half is judged by a chain of the other
+    for fold in range(2):  # each half is judged by a chain from the other
         names = sorted(set(groups))
         ours = set(names[fold::2])
         taught = [p.run for p, g in zip(past, groups, strict=True) if g not in ours]

@@ -27,7 +27,7 @@ class SimulatorHung(SimulatorError):
 
 
 class SimulatorDied(SimulatorError):
-    """The simulator's process is gone."""
+    """The simulator's process has ended unexpectedly."""
 
 
 class NoBuild(SimulatorError):

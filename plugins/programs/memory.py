@@ -50,7 +50,7 @@ class _File(Strict):
 
 
 class Memory:
-    """The cases of a folder."""
+    """The cases in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

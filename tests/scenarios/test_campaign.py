@@ -340,7 +340,14 @@ def test_a_run_that_was_cut_between_its_trace_and_its_result_is_run_again(
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
-@pytest.mark.parametrize("late_s", [0.0, 0.05, 0.2])
+@pytest.mark.parametrize(
+    "late_s",
+    [
+        pytest.param(0.0, marks=pytest.mark.soak),
+        0.05,
+        pytest.param(0.2, marks=pytest.mark.soak),
+    ],
+)
 def test_ctrl_c_while_its_processes_begin_is_one_line(
     late_s: float, tmp_path: Path
 ) -> None:

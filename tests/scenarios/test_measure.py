@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.running.series import read_series
-from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 
 SEEDS = range(6000, 6120)
@@ -53,8 +54,9 @@ def road(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path
     return found.as_dict(), folder
 
 
-def ground_truth(scenario: Scenario) -> list[Episode]:
-    runner = Runner(scenario)
+@cache
+def ground_truth() -> list[Episode]:
+    runner = Runner(load_scenario("tiny-road"))
     return [runner.run(seed) for seed in SEEDS]
 
 
@@ -104,7 +106,7 @@ def test_the_brier_score_worked_out_frame_by_frame(
         squares: list[float] = []
         events: list[float] = []
         starts: list[float] = []
-        for episode in ground_truth(load_scenario("tiny-road")):
+        for episode in ground_truth():
             (path,) = folder.glob(f"*-{episode.seed:06}.series.json.gz")
             series = read_series(path)
             broken = episode.first(law)
@@ -127,7 +129,7 @@ def test_violations_are_those_of_runs_without_a_guard(
     road: tuple[dict[str, Any], Path],
 ) -> None:
     facts, _ = road
-    episodes = ground_truth(load_scenario("tiny-road"))
+    episodes = ground_truth()
     for row in facts["laws"]:
         broken = sum(episode.first(row["law"]) is not None for episode in episodes)
         assert row["violating"] == broken > 0
@@ -175,9 +177,7 @@ def test_drift_is_told_by_what_came_of_the_runs(tmp_path: Path) -> None:
     drift = measure(known, Here(), tmp_path).as_dict()["drift"]
     assert "violations of stop_at_red" in drift["not_examined"]
     (row,) = (each for each in drift["examined"] if each["what"] == "violations")
-    broken = sum(
-        each.first("no_collision") is not None for each in ground_truth(wanted.scenario)
-    )
+    broken = sum(each.first("no_collision") is not None for each in ground_truth())
     assert (row["runs"], row["happened"]) == (len(SEEDS), broken)
     assert row["reference"] == "training: 1 of 1000" and row["evidence"] > 100
     assert drift["found_at"] <= drift["runs"] == len(SEEDS)

@@ -249,13 +249,14 @@ def test_packages_offer_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
         ("x = " + "'a' + " * 8000 + "'b'", "unreadable"),
         ("f" + "(f" * 3000, "unreadable"),
         ("-" * 40_000 + "1", "unreadable"),
+        ("a(){" * 3_000, "unreadable"),
         ("x" * 60_000, "unreadable"),
         ("```python\neval(x)" + " " * 45_000 + "\n```", "evaluates"),
         ("import os\nos.system('" + "pip " * 10_000 + "')", "runs_shell"),
         ("import os\nos.system('" + "dd " * 12_000 + "')", "runs_shell"),
         ("if a == 1:\n  b\n" + "elif a == 2:\n  b\n" * 200, "lacks_default"),
     ],
-    ids=["sum", "calls", "minus", "long", "spaces", "pip", "dd", "elif"],
+    ids=["sum", "calls", "minus", "functions", "long", "spaces", "pip", "dd", "elif"],
 )
 def test_a_hostile_program_is_read_or_said_to_be_unreadable(
     text: str, holds: str

@@ -37,9 +37,9 @@ class Case:
         name: What it is called.
         inputs: The inputs of a program.
         group: Its subject: a role or a rule.
-        label: 0 allow, 1 deny; None: unknown.
+        label: 0 allow, 1 deny.
         details: What is denied, if it is labelled 1.
-        answered: Whether the agent's final answer is right, if known.
+        answered: Whether the agent's final answer is right.
         told: The inputs that come from the case, not from its log.
     """
 

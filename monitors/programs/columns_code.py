@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
+from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.programs.columns_found import LONGEST_LOG, Found, UnreadLog
 from forewarn.monitors.programs.columns_sql import read_sql
 from forewarn.monitors.rules.arguments import looks_like_sql
@@ -33,44 +36,14 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _LOADS = re.compile(r"load|read|table|csv|parquet|fetch_")
 _SUFFIX = re.compile(r"_[xy]$")
 
-_SAME_TEXT = frozenset("col column strip dedent text path list tuple join".split())
 _TOOLS = ("loaddb", "filterdb", "getvalue")
-_AGGREGATES = frozenset(
-    "max min count sum mean avg list distinct first last std".split()
-)
-_OPENS = frozenset(
-    "read_csv read_parquet read_excel read_table read_pickle read_json read_feather"
-    " scan_csv scan_parquet loaddb open".split()
-)
-_TAKES_COLUMNS = frozenset(
-    "merge join groupby sort_values drop_duplicates set_index agg aggregate pivot"
-    " pivot_table melt nlargest nsmallest filter explode dropna value_counts get pop"
-    " select group_by orderby sort rename merge_asof crosstab".split()
-)
-_SELECTS = frozenset("filter get pop select value_counts".split())
-_COLUMN_PARAMETERS = frozenset(
-    "on left_on right_on by subset columns index values id_vars value_vars keys usecols"
-    " items".split()
-)
-_HOW = frozenset("left right inner outer cross asc desc all any".split())
-_KEEPS = frozenset(
-    "head tail copy reset_index set_index sort_values sort_index query filter dropna"
-    " fillna drop_duplicates sample nlargest nsmallest rename assign merge join drop"
-    " where mask astype explode convert_dtypes round limit collect iterrows itertuples"
-    " groupby group_by sort concat merge_asof dataframe dictreader reader list tuple"
-    " enumerate iter sorted next reversed append extend deepcopy open to_dict to_dicts"
-    " to_records to_numpy iloc loc iat at values t".split()
-) | _OPENS  # fmt: skip
-"""What keeps all columns of rows: methods, attributes and functions."""
 
-_COUNTS = frozenset("len type isinstance id bool zip".split())
-"""Functions that may be given rows and read no column of them."""
 
-_READS_ALL = frozenset("mean sum max min median std var first last describe".split())
-_ABOUT = frozenset(
-    "shape columns index size empty dtypes ndim axes dtype c str dt cat name".split()
-)
-"""Attributes of tables and columns that are no columns."""
+@cache
+def _names() -> Mapping[str, frozenset[str]]:
+    """The names of each kind."""
+    content = read_yaml(Path(__file__).with_name("columns_names.yaml"))
+    return {kind: frozenset(names.split()) for kind, names in content.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +252,9 @@ class Code:
         name = attr.casefold()
         if not base.tables:
             return self._table(attr) if isinstance(value, ast.Name) else base
-        if name in _KEEPS:
+        if name in _names()["keeps"]:
             return base
-        if name not in _ABOUT or self._found.knows(name, base.tables):
+        if name not in _names()["about"] or self._found.knows(name, base.tables):
             self._column(attr, base)
         return _Held(base.tables)
 
@@ -313,14 +286,14 @@ class Code:
         ]
         frames = receiver
         for word, _, held in given:
-            if word not in _COLUMN_PARAMETERS and held.tables:
+            if word not in _names()["column_parameters"] and held.tables:
                 frames |= replace(held, texts=())
             self._query(held)
         applied = [self._apply(value, frames) for _, value in _arguments(node)]
         own = self._functions.get(getattr(node.func, "id", ""))
         if own is not None:
             return self._enter(own, [held for _, _, held in given])
-        if name in _OPENS:
+        if name in _names()["opens"]:
             return self._open(name, given)
         for _, _, held in given if name in _TOOLS else ():
             for text in held.texts:
@@ -341,12 +314,12 @@ class Code:
             dropped = {t.casefold() for _, _, held in given for t in held.texts}
             return replace(frames, without=frames.without | dropped, texts=())
         chosen = self._columns_given(name, given, frames)
-        kept = name in _KEEPS or (not method and any(applied))
+        kept = name in _names()["keeps"] or (not method and any(applied))
         if frames.whole and not kept:
-            outside = not receiver.tables and name not in _COUNTS
-            if outside or name in _READS_ALL or name.startswith("to_"):
+            outside = not receiver.tables and name not in _names()["counts"]
+            if outside or name in _names()["reads_all"] or name.startswith("to_"):
                 self._show(frames)
-        whole = frames.whole and kept and not (chosen and name in _SELECTS)
+        whole = frames.whole and kept and not (chosen and name in _names()["selects"])
         return replace(frames, whole=whole, texts=())
 
     def _columns_given(
@@ -355,14 +328,14 @@ class Code:
         """The columns that a method is told by name; whether there are any."""
         chosen = False
         for word, value, held in given:
-            if word and word not in _COLUMN_PARAMETERS:
+            if word and word not in _names()["column_parameters"]:
                 self._made.add(word)
             for inner in ast.walk(value):
                 if isinstance(inner, ast.Call) and _called(inner) in ("col", "column"):
                     for text in self._value(inner).texts:
                         chosen = True
                         self._column(text, frames)
-            if name not in _TAKES_COLUMNS or held.tables:
+            if name not in _names()["takes_columns"] or held.tables:
                 continue
             texts: Sequence[str] = held.texts
             if isinstance(value, ast.Dict):
@@ -370,10 +343,10 @@ class Code:
                 self._made |= {t for v in value.values for t in self._value(v).texts}
             elif name in ("agg", "aggregate"):
                 texts = texts[:1] if word else ()
-            elif word and word not in _COLUMN_PARAMETERS:
+            elif word and word not in _names()["column_parameters"]:
                 texts = ()
             for text in texts:
-                if text not in _HOW:
+                if text not in _names()["how"]:
                     chosen = True
                     self._column(text, frames)
         words = {word for word, _, _ in given}
@@ -444,7 +417,7 @@ class Code:
                             self._column(compared["column"], frames)
                 else:
                     for part in _NAME.findall(text):
-                        if part.casefold() not in _AGGREGATES:
+                        if part.casefold() not in _names()["aggregates"]:
                             self._found.column(part, frames.tables)
         return replace(frames, whole=name == "filterdb" and frames.whole)
 
@@ -467,7 +440,7 @@ class Code:
             return _Held(texts=tuple(_FILLED.sub("?", t) for t in receiver.texts))
         if name == "join" and receiver.texts and given:
             return _Held(texts=(receiver.texts[0].join(given[-1].texts),))
-        if name in _SAME_TEXT:
+        if name in _names()["same_text"]:
             return replace(given[-1] if given else receiver, whole=False)
         return _NOTHING
 

@@ -119,11 +119,17 @@ def sentences_program(
     Raises:
         InvalidRequest: A sentence has no known form; the message names its line.
     """
+    said = _plain(specification)
     parts: list[str] = []
     for rule in rules:
         try:
             understood = _understood(_plain(rule.text), tools)
-            _refuse_unknown(understood, specification)
+            for thing in _things(understood):
+                if not is_known(thing) and thing not in said:
+                    raise _Unknown(
+                        f"{thing!r:.40} is not a known object, and the specification "
+                        "does not name it"
+                    )
         except (_Unknown, NotATool) as unknown:
             raise InvalidRequest(
                 f"{unknown}: {rule.text!r:.120}",
@@ -137,16 +143,6 @@ def sentences_program(
         tests = " and ".join(understood.tests)
         parts.append(f"if {tests}:\n    {understood.says}({reason}{cap})\n")
     return "\n".join(parts)
-
-
-def _refuse_unknown(rule: _Rule, specification: str) -> None:
-    said = _plain(specification)
-    for thing in _things(rule):
-        if not is_known(thing) and thing not in said:
-            raise _Unknown(
-                f"{thing!r:.40} is not a known object, and the specification "
-                "does not name it"
-            )
 
 
 def _things(rule: _Rule) -> list[str]:
@@ -307,11 +303,8 @@ def compile_request(
 ) -> str:
     """Compiles a request of tables and sentences to a program.
 
-    Args:
-        request: The request.
-        source: Its file, for errors.
-        specification: The description of the guarded agent; what it names is known.
-        tools: The agent's tools, if sentences are about them.
+    What the specification of the guarded agent names is known. With tools, sentences
+    are about calls of them.
 
     Raises:
         InvalidRequest: A line has no known form; the message names it.

@@ -41,14 +41,10 @@ class ProgramFile:
     """A guard program with its request and origin.
 
     Args:
-        name: What it is called.
-        request: The request in words.
         specification: A description of the guarded agent, in words.
         made_by: What wrote the program: `rules`, or a model's name.
-        program: Its text.
         functions: Sources of uploaded functions, by file name.
         plan: A model's reasoning before it wrote the program.
-        signatures: Who signed it.
     """
 
     name: str

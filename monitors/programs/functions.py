@@ -42,14 +42,8 @@ class Function:
     """One function of the toolbox.
 
     It takes values and returns one, in time proportional to their size, without side
-    effects, and raises `ProgramFault` if it cannot decide.
-
-    Args:
-        name: What programs call it.
-        call: What is called.
-        parameters: Its parameters, in order.
-        about: Its description for authors of programs, in a sentence or two.
-        needed: How many of its parameters must be given.
+    effects, and raises `ProgramFault` if it cannot decide. `about` describes it for
+    authors of programs; the first `needed` of its parameters must be given.
     """
 
     name: str

@@ -55,9 +55,6 @@ def read_request(text: str, source: str) -> Request:
     """The request that a Markdown text holds.
 
     A text without lists or tables is read as one rule per line.
-
-    Raises:
-        InvalidRequest: It is empty or too long.
     """
     if len(text) > LONGEST_REQUEST:
         raise InvalidRequest(

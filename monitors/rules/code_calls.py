@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -24,10 +24,12 @@ from forewarn.monitors.rules.shell import ShellCommand, steps_of
 
 
 @cache
-def names(kind: str) -> tuple[str, ...]:
-    """The names of one kind in `code_names.yaml`."""
-    content = read_yaml(Path(__file__).with_name("code_names.yaml"))
-    return tuple(content[kind])
+def names() -> Mapping[str, Sequence[str]]:
+    """The names of each kind."""
+    content: Mapping[str, Sequence[str]] = read_yaml(
+        Path(__file__).with_name("code_names.yaml")
+    )
+    return content
 
 
 Asked = Callable[[Program], bool]
@@ -37,7 +39,7 @@ Table = Mapping[str, Asked]
 
 def calls(program: Program, *kinds: str) -> Iterator[Call]:
     """The program's calls of these kinds."""
-    return program.called(*(name for kind in kinds for name in names(kind)))
+    return program.called(*(name for kind in kinds for name in names()[kind]))
 
 
 def calling(*kinds: str) -> Asked:
@@ -296,7 +298,7 @@ def hosts(program: Program) -> set[str]:
 
 def _is_safe(host: str) -> bool:
     return any(
-        host == safe or host.endswith(f".{safe}") for safe in names("safe_hosts")
+        host == safe or host.endswith(f".{safe}") for safe in names()["safe_hosts"]
     )
 
 

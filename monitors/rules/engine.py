@@ -56,16 +56,6 @@ class CompiledRule:
         exact = tuple(action.replace("_", " ") for action in actions)
         self._begins = exact if matching == "exact" else ()
 
-    def fires(self, situation: Situation) -> bool:
-        """Whether it fires at this event. It reads every event of its moment."""
-        event = situation.event
-        if event.moment != self.rule.trigger.moment:
-            return False
-        asked = self.asks_about(event)
-        # What remembers hears of every event, asked about it or not.
-        heard = asked or self.condition.remembers
-        return heard and self.holds(situation) and asked
-
     def asks_about(self, event: Event) -> bool:
         """Whether its trigger matches an event of its moment."""
         actions = self.rule.trigger.actions
@@ -151,25 +141,19 @@ class Engine:
             return False
 
     def _hearing(self, event: Event) -> list[tuple[CompiledRule, bool]]:
-        """The rules that read an event, and whether each is evaluated on it."""
-        if not self._by_name:
-            return self._listeners(event)
+        """The rules that read an event, and whether each is evaluated on it.
+
+        What remembers hears of every event, asked about it or not.
+        """
         key = event.moment, event.action
-        found = self._heard.get(key)
+        found = self._heard.get(key) if self._by_name else None
         if found is None:
-            found = self._listeners(event)
-            if len(self._heard) < MAX_KEPT:
+            there = (r for r in self.rules if r.rule.trigger.moment == event.moment)
+            asked = [(rule, rule.asks_about(event)) for rule in there]
+            found = [(r, asks) for r, asks in asked if asks or r.condition.remembers]
+            if self._by_name and len(self._heard) < MAX_KEPT:
                 self._heard[key] = found
         return found
-
-    def _listeners(self, event: Event) -> list[tuple[CompiledRule, bool]]:
-        listening = (r for r in self.rules if r.rule.trigger.moment == event.moment)
-        found = [(compiled, compiled.asks_about(event)) for compiled in listening]
-        return [
-            (compiled, asked)
-            for compiled, asked in found
-            if asked or compiled.condition.remembers
-        ]
 
 
 def run(engine: Engine, events: Iterable[Event]) -> list[Firing]:

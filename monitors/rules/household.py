@@ -74,11 +74,8 @@ class Household:
     Attributes:
         held: The thing in the hand; "" for nothing.
         found: The thing that the robot last went to.
-        dirty: What is dirty.
         liquid: The contents of things.
-        on: What is switched on.
-        open: What is open.
-        wet: The thing that something was poured over.
+        wet: The things that something was poured over.
         place: The place that each thing was put in or on.
         seen: The things that the robot went to or picked up so far.
         switched: The number of times that each thing was switched on.

@@ -35,13 +35,8 @@ MAX_ATOMS = 14
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with a rule.
-
-    Args:
-        rule: Its name.
-        problem: What kind of thing.
-        message: In a sentence.
-        other: The rule that it is about too, if there is one.
+    """Something wrong with a rule, in a sentence, and the other rule that it is about
+    too.
     """
 
     rule: str

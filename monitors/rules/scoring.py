@@ -19,17 +19,8 @@ class Score:
     """The score of a set of rules on labelled traces.
 
     A trace is called unsafe if some rule fires in it. 0/0 counts as zero, so rules that
-    never fire gain nothing.
-
-    Args:
-        traces: The number of traces, labelled or not.
-        hits: Unsafe traces called unsafe.
-        misses: Unsafe traces not called so.
-        false_alarms: Safe traces called unsafe.
-        quiet: Safe traces not called so.
-        fired: In how many traces each rule fires, labelled or not.
-        called: The traces called unsafe, by id.
-        unknown: Signals that a trace lacks, so that a rule did not fire.
+    never fire gain nothing. `fired` has the number of traces in which each rule fires,
+    `unknown` the signals that a trace lacks, so that a rule did not fire.
     """
 
     traces: int = 0

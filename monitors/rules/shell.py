@@ -33,8 +33,7 @@ class ShellCommand:
         words: The called program, by its plain name, and its arguments.
         carriers: The programs that it is called through, such as `sudo`.
         inside: The commands in its substitutions.
-        writes: The files that it writes by redirection.
-        reads: The files that it reads by redirection.
+        writes: The files that it writes by redirection, as it `reads` others.
         given: Its input text.
         source: The step before it in the pipeline.
     """
@@ -194,9 +193,8 @@ def _tokens(text: str) -> Iterator[_Token]:
             if operator[0] in ("<<", "<<-"):
                 word, at = _word(text, at + len(text[at:]) - len(text[at:].lstrip(" ")))
                 heredocs.append(word.text)
-                body = _bodies(text, at, heredocs)[-1]
                 yield _Token("<<", operator=True)
-                yield _Token(body)
+                yield _Token(_body(text, at, heredocs))
                 continue
             yield _Token(operator[0], operator=True)
             if operator[0] == "\n":
@@ -277,12 +275,9 @@ def _after(text: str, at: int, end: str) -> int:
     return close.end() if close else len(text)
 
 
-def _bodies(text: str, at: int, ends: list[str]) -> list[str]:
-    """The bodies of the heredocs of a line."""
+def _body(text: str, at: int, ends: list[str]) -> str:
+    """The body of the last of the heredocs of a line."""
     start = _until(text, "\n", at) + 1
-    found = []
-    for end in ends:
-        stop = _after(text, start, end)
-        found.append(text[start : max(start, stop - len(end))])
-        start = stop + 1
-    return found
+    for end in ends[:-1]:
+        start = _after(text, start, end) + 1
+    return text[start : max(start, _after(text, start, ends[-1]) - len(ends[-1]))]

@@ -29,14 +29,7 @@ NEXT = ".next"
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """One step in the life of a file of rules, from a version to another.
-
-    Args:
-        stage: What was done.
-        version: The current version.
-        before: The one that stood.
-        difference: The lines of a unified diff.
-    """
+    """One step in the life of a file of rules, and the difference as a unified diff."""
 
     stage: Stage
     version: int

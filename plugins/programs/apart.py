@@ -141,9 +141,6 @@ class Cell:
 
         Each question has an unguessable number, which its answer repeats, so that an
         early or late answer never counts for another question.
-
-        Raises:
-            OSError: No valid answer arrives in time.
         """
         number = secrets.token_hex(8)
         until_s = time.monotonic() + patience_s
@@ -227,12 +224,7 @@ def _end(running: list[subprocess.Popen[bytes]]) -> None:
 
 
 def uploaded(sources: Mapping[str, str]) -> tuple[Function, ...]:
-    """The functions of users' sources, for programs to call.
-
-    Raises:
-        NotApart: This system cannot isolate the functions.
-        InvalidInput: The sources do not load, lack docstrings, or are too long.
-    """
+    """The functions of users' sources, for programs to call."""
     return _functions(tuple(sorted(sources.items())))
 
 

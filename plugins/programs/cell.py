@@ -99,11 +99,7 @@ def limit() -> None:
 
 
 def close_off() -> None:
-    """Allows only the system calls needed for computing; others fail.
-
-    Raises:
-        OSError: The system does not support such a filter.
-    """
+    """Allows only the system calls needed for computing; others fail."""
     architecture, allowed = CALLS[platform.machine()]
     program = [
         (_LOAD, 0, 0, 4),

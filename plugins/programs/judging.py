@@ -72,11 +72,6 @@ class BrokenToolbox(ForewarnError):
 def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
     """Everything that a program may call on this machine; uploaded sources of Python
     functions, by file name, run apart.
-
-    Raises:
-        BrokenToolbox: A package's functions do not load.
-        InvalidInput: Two functions have the same name.
-        MissingDependency: There are uploads, and this system cannot isolate them.
     """
     apart = uploaded(uploads) if uploads else ()
     return Toolbox([*STANDARD, *ACTIONS, *_offered(), *apart])

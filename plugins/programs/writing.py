@@ -218,18 +218,15 @@ class GuardAgent:
         self.usage = writer.usage
 
     def __call__(self, case: Case) -> Outcome:
-        """The verdict of the program for a case; without a program, a denial."""
-        written = self.judge(case)
-        if isinstance(written, Outcome):
-            return written
-        return written.outcome or Outcome("deny", fault="nothing was judged")
+        return self.judge(case)[0]
 
-    def judge(self, case: Case) -> Written | Outcome:
-        """The program written for a case, or a denial if there is none."""
+    def judge(self, case: Case) -> tuple[Outcome, Written | None]:
+        """The verdict on a case, and its program; a case without one is denied."""
         try:
-            return self._writer.write(self._request, self._about, case.shown)
+            written = self._writer.write(self._request, self._about, case.shown)
         except (NotWritten, ModelError) as error:
-            return Outcome("deny", fault=str(error))
+            return Outcome("deny", fault=str(error)), None
+        return written.outcome or Outcome("deny", fault="nothing was judged"), written
 
 
 def timely(chat: Chat, messages: Sequence[Message], patience_s: float) -> Reply:
@@ -265,13 +262,11 @@ class Confirmed:
         self._rule, self._name = rule, name
 
     def __call__(self, case: Case) -> Outcome:
-        written = self._agent.judge(case)
-        if isinstance(written, Outcome):
-            return written
-        outcome, expected = written.outcome, self._rule(case)
-        if outcome is None or expected.fault:
-            return outcome or Outcome("deny", fault="nothing was judged")
-        if outcome.label == expected.label and same_details(outcome, expected):
+        outcome, written = self._agent.judge(case)
+        expected = self._rule(case)
+        faulty = outcome.fault or expected.fault
+        same = outcome.label == expected.label and same_details(outcome, expected)
+        if written is not None and same and not faulty:
             remember(self._memory, case, written, f"rule: {self._name}")
         return outcome
 

@@ -250,7 +250,7 @@ def report(proposal: Proposal) -> dict[str, Any]:
                 "f1": step.standing.f1,
                 "precision": step.standing.precision,
                 "recall": step.standing.recall,
-                "candidates": step.candidates,
+                "candidates": step.of,
             }
             for step in evolution.steps
         ],

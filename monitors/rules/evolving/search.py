@@ -80,11 +80,14 @@ class Edit(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A set of rules that is tried, and the edits that led there."""
+    """A set of rules that is tried, and the edits that led there; for the best one, how
+    many were tried.
+    """
 
     standing: Standing
     entries: Entries
     edits: tuple[Edit, ...]
+    of: int = 1
 
     @property
     def rank(self) -> tuple[object, ...]:
@@ -95,24 +98,13 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptedChange:
-    """One accepted change, the quality of the rules after it, and the number of sets of
-    rules that were tried for it.
-    """
-
-    edits: tuple[Edit, ...]
-    standing: Standing
-    candidates: int
-
-
-@dataclass(frozen=True, slots=True)
 class Evolution:
     """How rules evolved: how good they were, each change, the rules now, and why it
     ended.
     """
 
     start: Standing
-    steps: tuple[AcceptedChange, ...]
+    steps: tuple[Candidate, ...]
     entries: Entries
     stop: Stop
 
@@ -132,16 +124,13 @@ class Search:
         fit = (right - wrong >= way.worth) & (groups.sizes <= way.literals)
         self._groups = groups.kept(fit)
 
-    def better(self, entries: Entries) -> tuple[Candidate | None, int]:
-        """The best set of rules that one step finds, and how many were tried.
-
-        None if none is better than these.
-        """
+    def better(self, entries: Entries) -> Candidate | None:
+        """The best set of rules that one step finds; None if none is better."""
         tried = [*self.single(entries), *self._covers(entries)]
         best = min(tried, key=lambda each: each.rank, default=None)
-        if best is not None and best.standing <= self.bench.standing(entries):
-            best = None
-        return best, len(tried)
+        if best is None or best.standing <= self.bench.standing(entries):
+            return None
+        return best._replace(of=len(tried))
 
     def single(self, entries: Entries) -> Iterator[Candidate]:
         """Every single edit that gains enough."""
@@ -232,18 +221,18 @@ def evolve(
     search = Search(matrix, groups, way)
     entries = entries_of(start)
     first = now = search.bench.standing(entries)
-    steps: list[AcceptedChange] = []
+    steps: list[Candidate] = []
     stop: Stop = "budget"
     while len(steps) < way.budget:
         if now.f1 >= way.target:
             stop = "target"
             break
-        found, tried = search.better(entries)
+        found = search.better(entries)
         if found is None:
             stop = "no better"
             break
         entries, now = found.entries, found.standing
-        steps.append(AcceptedChange(found.edits, now, tried))
+        steps.append(found)
     return Evolution(first, tuple(steps), entries, stop)
 
 

@@ -10,6 +10,7 @@ denial.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.programs.columns import columns_of
 from forewarn.monitors.programs.columns_found import Tables, UnreadLog
-from forewarn.monitors.programs.language import INPUTS
+from forewarn.monitors.programs.expressions import INPUTS
 from forewarn.monitors.programs.published import published
 from forewarn.monitors.programs.running import Outcome
 from forewarn.monitors.programs.values import Value, plain
@@ -162,44 +163,36 @@ Judge = Callable[[Case], Outcome]
 """What says of a case whether it may pass: a program, a model, a filter."""
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Counter[str]):
     """Counts of verdicts."""
-
-    cases: int = 0
-    right: int = 0
-    denied: int = 0
-    rightly: int = 0
-    to_deny: int = 0
-    explained: int = 0
-    executed: int = 0
-    with_answer: int = 0
-    answered: int = 0
 
     def add(self, case: Case, said: int | None, explained: bool) -> None:
         """Counts a case; `said` is None if there is no program, or it failed."""
-        self.cases += 1
-        self.executed += said is not None
-        self.right += said == case.label
-        self.denied += said == 1
+        self["cases"] += 1
+        self["executed"] += said is not None
+        self["right"] += said == case.label
+        self["denied"] += said == 1
         if case.label:
-            self.to_deny += 1
-            self.rightly += said == 1
-            self.explained += explained
+            self["to deny"] += 1
+            self["rightly"] += said == 1
+            self["explained"] += explained
         elif case.answered is not None:
-            self.with_answer += 1
-            self.answered += said == 0 and case.answered
+            self["with answer"] += 1
+            self["answered"] += said == 0 and case.answered
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "cases": self.cases,
-            "label_accuracy": _share(self.right, self.cases),
-            "precision": _share(self.rightly, self.denied),
-            "recall": _share(self.rightly, self.to_deny),
-            "explanation_accuracy": _share(self.explained, self.to_deny),
-            "final_response_accuracy": _share(self.answered, self.with_answer),
-            "executable_rate": _share(self.executed, self.cases),
+            "cases": self["cases"],
+            "label_accuracy": self._share("right", "cases"),
+            "precision": self._share("rightly", "denied"),
+            "recall": self._share("rightly", "to deny"),
+            "explanation_accuracy": self._share("explained", "to deny"),
+            "final_response_accuracy": self._share("answered", "with answer"),
+            "executable_rate": self._share("executed", "cases"),
         }
+
+    def _share(self, part: str, whole: str) -> float | None:
+        return self[part] / self[whole] if self[whole] else None
 
 
 @dataclass(slots=True)
@@ -273,7 +266,3 @@ def _as_sets(details: Value) -> Any:
             for name, parts in details.items()
         } or frozenset()
     return frozenset(plain(str(part)) for part in details or ())
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

@@ -67,9 +67,8 @@ def function(call: Callable[..., Value], name: str = "") -> Function:
         raise InvalidInput(f"the function {name} has no description")
     parameters = inspect.signature(call).parameters.values()
     if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
-        raise InvalidInput(
-            f"the function {name} has parameters that programs cannot give"
-        )
+        problem = f"the function {name} has parameters that programs cannot give"
+        raise InvalidInput(problem)
     names = tuple(p.name for p in parameters)
     needed = sum(p.default is p.empty for p in parameters)
     return Function(name, call, names, about, needed)

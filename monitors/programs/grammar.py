@@ -193,8 +193,9 @@ class _Checker:
             case ast.Compare(left=left, ops=ops, comparators=others):
                 parts = [left, *others]
                 for operator, other in zip(ops, others, strict=True):
-                    if isinstance(operator, ast.Is | ast.IsNot):
-                        self._only_none(other)
+                    none = isinstance(other, ast.Constant) and other.value is None
+                    if isinstance(operator, ast.Is | ast.IsNot) and not none:
+                        refuse(other, "`is` stands before None alone", "write ==")
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 parts = items
             case ast.Dict(keys=keys, values=values):
@@ -230,10 +231,6 @@ class _Checker:
         if isinstance(value, int | float):
             refuse(node, "the number is too large")
         refuse(node, f"{type(value).__name__} is no kind of value in this language")
-
-    def _only_none(self, other: ast.expr) -> None:
-        if not (isinstance(other, ast.Constant) and other.value is None):
-            refuse(other, "`is` stands before None alone", "write ==")
 
     def _unknown(self, node: ast.AST) -> NoReturn:
         words = _WORDS.get(type(node), f"{type(node).__name__}")

@@ -88,10 +88,8 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
         return [], [Trouble(line, problem)] if plain.strip() else []
     rules: list[WrittenRule] = []
     troubles: list[Trouble] = []
-    for index, found in enumerate(opened):
-        after = opened[index + 1].start() if index + 1 < len(opened) else len(plain)
+    for found, body in _segments(opened, plain):
         line = plain.count("\n", 0, found.start()) + 1
-        body = plain[found.end() : after]
         endings = list(_END.finditer(body))
         if endings:
             body = body[: endings[-1].start()]
@@ -101,6 +99,14 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
         else:
             rules.append(read)
     return rules, troubles
+
+
+def _segments(
+    found: Sequence[re.Match[str]], text: str
+) -> Iterator[tuple[re.Match[str], str]]:
+    """Each match, and the text from it to the next one."""
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    return ((m, text[m.end() : end]) for m, end in zip(found, ends, strict=True))
 
 
 def _without_comments(text: str) -> str:
@@ -122,11 +128,8 @@ def _without_comments(text: str) -> str:
 
 def _written(name: str, line: int, body: str) -> WrittenRule | str:
     """The rule in a text, or what is wrong with it."""
-    sections: dict[str, str] = {}
     words = list(_SECTION.finditer(body))
-    for index, word in enumerate(words):
-        after = words[index + 1].start() if index + 1 < len(words) else len(body)
-        sections[word["word"]] = body[word.end() : after]
+    sections = {word["word"]: part for word, part in _segments(words, body)}
     triggers = tuple(_triggers(sections.get("trigger", "")))
     enforcements = tuple(_lines(sections.get("enforce", "")))
     capitals = re.search(_SECTION.pattern, body, re.IGNORECASE | re.MULTILINE)
@@ -323,6 +326,7 @@ def _rules(
         elif condition != "true":
             conditions.append(condition)
     enforcement, mode, unknown = _enforcement(rule.enforcements)
+    said = f"{' | '.join(rule.triggers)}: {' & '.join(rule.checks) or 'true'}"
     for trigger in _all_triggers(rule.triggers, exact):
         yield Rule(
             name=rule.name,
@@ -330,15 +334,10 @@ def _rules(
             trigger=trigger,
             enforcement=enforcement,
             mode="shadow" if mode == "none" else "enforce",
-            doc=f"From AgentSpec: {_summary(rule)}",
+            doc=f"From AgentSpec: {' '.join(said.split())[:200]}",
             needs=(*needs, *unknown, *(f"prepare {each}" for each in rule.prepared)),
             domain=domain,
         )
-
-
-def _summary(rule: WrittenRule) -> str:
-    checks = " & ".join(rule.checks) or "true"
-    return " ".join(f"{' | '.join(rule.triggers)}: {checks}".split())[:200]
 
 
 def _all_triggers(words: Sequence[str], exact: bool) -> list[Trigger]:

@@ -58,9 +58,7 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
     for rule in rules.rules:
         if rule.needs:
             lacks = ", ".join(rule.needs)
-            found.append(
-                Finding(rule.name, "needs", f"it is off: nobody knows {lacks}")
-            )
+            found += [Finding(rule.name, "needs", f"it is off: nobody knows {lacks}")]
             continue
         library = libraries[rule.domain or rules.domain]
         try:

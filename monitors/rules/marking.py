@@ -30,14 +30,14 @@ _SAID = "a person said: "
 
 def marked_run(record: Path, mark: Mark, note: str = "") -> Row:
     """A recorded run with the label that a mark gives it."""
-    lines = _lines(record)
+    lines = [line.content for line in read_record(record)]
     basis = f"marked {mark}" + (f": {note}" if note else "")
     return _row(record.stem, lines, MARKS[mark], basis)
 
 
 def answered(record: Path) -> list[Row]:
     """People's answers in a recorded run: each makes a labelled run that ends there."""
-    lines = _lines(record)
+    lines = [line.content for line in read_record(record)]
     found: list[Row] = []
     for index, line in enumerate(lines):
         for note in line.get("notes", ()):
@@ -77,10 +77,6 @@ def keep(path: Path, rows: Sequence[Row]) -> int:
 def _rows(path: Path) -> dict[str, Row]:
     """The labelled traces of a file, by id."""
     return {trace.id: row for _, row, trace in labelled_rows(path)}
-
-
-def _lines(record: Path) -> list[dict[str, Any]]:
-    return [line.content for line in read_record(record)]
 
 
 def _row(

@@ -285,12 +285,9 @@ def _words(words: _Words) -> Sequence[str]:
 
 
 def _trigger(entry: _RuleFile) -> Trigger:
-    for moment in MOMENTS:
-        words = getattr(entry, moment)
-        if words is not None:
-            actions = tuple(_words(words))
-            return Trigger(moment, () if actions == ("any",) else actions)
-    raise InvalidRules("the rule has no trigger")
+    moment = next(each for each in MOMENTS if getattr(entry, each) is not None)
+    actions = tuple(_words(getattr(entry, moment)))
+    return Trigger(moment, () if actions == ("any",) else actions)
 
 
 def _enforcement(entry: Enforced | _EnforceFile) -> Enforcement:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.monitors.programs.cases import Case, Judge, same_details
+from forewarn.monitors.programs.expressions import INPUTS
 from forewarn.monitors.programs.functions import Toolbox
-from forewarn.monitors.programs.language import INPUTS, Program
+from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import Outcome
 from forewarn.monitors.programs.values import Value
 from forewarn.plugins.chat import Chat, Message, ModelError, Reply, Usage

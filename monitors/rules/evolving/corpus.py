@@ -157,15 +157,9 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
         [trace.task or f"\0{trace.id}" for trace in several],
         fresh,
     )
+    unknown = tuple(sorted(read.unknown))
     return Corpus(
-        rules,
-        several,
-        library,
-        bits,
-        tuple(start),
-        asked,
-        tuple(sorted(read.unknown)),
-        tuple(triggers),
+        rules, several, library, bits, tuple(start), asked, unknown, tuple(triggers)
     )
 
 

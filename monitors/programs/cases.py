@@ -94,10 +94,6 @@ def read_cases(
         path: JSON Lines, or EICU-AC or Mind2Web-SC as published (`.json`).
         kind: The subject of the cases.
         tables: The tables that logs may read, as far as they are known.
-
-    Raises:
-        InvalidInput: A line breaks the schema; the message names the line.
-        MissingDependency: A log holds SQL, and sqlglot is not installed.
     """
     names: set[str] = set()
     for number, content in _contents(path):

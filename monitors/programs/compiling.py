@@ -305,9 +305,6 @@ def compile_request(
 
     What the specification of the guarded agent names is known. With tools, sentences
     are about calls of them.
-
-    Raises:
-        InvalidRequest: A line has no known form; the message names it.
     """
     parts = [_of_table(table, source) for table in request.tables]
     if request.rules:

@@ -56,12 +56,7 @@ _FUNCTIONS = TypeAdapter(dict[str, _Described])
 
 
 class Cell:
-    """One process with the functions of some Python sources, by file name.
-
-    Raises:
-        NotApart: The system cannot isolate the process.
-        InvalidInput: The sources do not load.
-    """
+    """One process with the functions of some Python sources, by file name."""
 
     def __init__(self, sources: Mapping[str, str], call_s: float = CALL_S) -> None:
         if sys.platform != "linux" or platform.machine() not in CALLS:

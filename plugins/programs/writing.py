@@ -168,10 +168,6 @@ class Writer:
     ) -> Written:
         """Writes a program for a request; if a case is given, for that case, and judges
         it.
-
-        Raises:
-            NotWritten: The model did not write a working program.
-            ModelError: The model did not answer.
         """
         examples = self._shown.of(case or {"request": request})
         system = TASK.format(begin=BEGIN, end=END)

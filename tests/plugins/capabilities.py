@@ -44,8 +44,8 @@ from forewarn.scenarios.schema import Scenario, load_scenario
 PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
 
 SIMULATED = "time is simulated and stops while the guard decides"
-BLIND = "it cannot foresee the effect of an action"
-ON_FILE = "nothing is carried out: the run is recorded"
+BLIND = "the integration cannot foresee the effect of an action"
+ON_FILE = "the run is a recording, so no action is carried out"
 
 
 class Way:

@@ -156,7 +156,7 @@ MAX_PREDICATES = 62
 """States must fit a signed 64-bit integer."""
 
 _MOST_WORDS = 3
-"""So many predicates say in short where a state is."""
+"""The number of predicates in a state's short description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,8 @@ class Predicate:
     """A Boolean expression at a moment.
 
     Args:
-        expression: What is said.
-        latch: How its value is latched between two ticks of a monitor.
+        expression: The expression.
+        latch: How the predicate's value is latched between two ticks of a monitor.
         lag_s: The predicate's lag; 0 for now. Before the lag has passed, it refers to
             the first tick.
     """
@@ -184,7 +184,7 @@ class Abstraction:
 
     Args:
         predicates: At most 62.
-        name: For people.
+        name: The abstraction's name, shown to people.
         vocabulary: The signals' types and ranges, if they are declared.
         constraints: Expressions that always hold; they prune states.
         irreversible: Predicates that stay true once true; they prune transitions.
@@ -313,7 +313,7 @@ class Abstraction:
 
     @cached_property
     def encode(self) -> Encode:
-        """Encodes one frame's values; raises `SignalFault` where one is unusable.
+        """Encodes one frame's values; raises `SignalFault` for an unusable value.
 
         Lagged predicates are evaluated on this frame; a `Latcher` delays them. The
         values must include what a `Reader` computes.
@@ -470,7 +470,7 @@ class Abstraction:
 
     @cached_property
     def validity(self) -> Validity:
-        """What is known about which states can occur."""
+        """The states that can occur, and the transitions that are possible."""
         latched = [i for i, p in enumerate(self.predicates) if p.latch != "last"]
         past = [i for i, p in enumerate(self.predicates) if p.lag_s]
         return Validity(
@@ -482,7 +482,7 @@ class Abstraction:
         )
 
     def is_valid(self, bits: int) -> bool:
-        """Whether some frame could be in this state."""
+        """Whether any frame could be in this state."""
         return self.validity.admits(bits)
 
     def valid_states(self, limit: int = 100_000) -> list[int]:
@@ -515,10 +515,10 @@ class Abstraction:
         """Parses the content of an abstraction file.
 
         Args:
-            content: What was read.
+            content: The parsed content of the file.
             source: The file's name, for errors.
             vocabulary: Overrides the one that the file names.
-            folder: The folder of a user's own vocabulary.
+            folder: The folder in which a vocabulary file is looked up.
         """
         file = validated(AbstractionFile, content, source, InvalidAbstraction)
         named = file.vocabulary

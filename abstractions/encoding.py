@@ -45,11 +45,11 @@ _MAX_REMEMBERED = 1 << 16
 
 
 def compile_states(predicates: Sequence[Expression]) -> Encode:
-    """Encodes one frame's values: bit i of its state says whether predicate i holds.
+    """Encodes one frame's values: bit i of the state is set if predicate i holds.
 
     Predicates share many comparisons, especially those of a tree. Each comparison is
-    made once, comparisons of one signal are grouped, and the state for each set of
-    answers is cached.
+    made once, comparisons of one signal are grouped, and the state for each combination
+    of results is cached.
 
     The compiled functions raise `SignalFault` if a signal is missing, of the wrong type
     or not finite.
@@ -91,11 +91,11 @@ def compile_states(predicates: Sequence[Expression]) -> Encode:
 
 
 def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[int]]:
-    """The constants that a signal is compared with, and the answers below, between and
+    """The constants with which a signal is compared, and the results below, between and
     above them.
 
     Args:
-        cuts: Each constant, with the answers below it and at or above it.
+        cuts: Each constant, with the results below it and at or above it.
     """
     bounds = sorted({bound for bound, _, _ in cuts})
     between = []
@@ -108,7 +108,7 @@ def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[in
 
 
 class _States(dict[int, int]):
-    """The state for each set of answers, computed once."""
+    """The state for each combination of comparison results, computed once."""
 
     def __init__(
         self, predicates: Sequence[Expression], bit_of: Mapping[Expression, int]
@@ -130,7 +130,7 @@ class _States(dict[int, int]):
 
 
 def _given(node: Expression, bit_of: Mapping[Expression, int]) -> Callable[[int], bool]:
-    """Whether an expression holds, given the answers to its questions."""
+    """Whether an expression holds, given the results of its comparisons."""
     match node:
         case Not(operand=operand):
             inner = _given(operand, bit_of)
@@ -175,7 +175,7 @@ class ArrayEncoder:
 Floats = NDArray[np.float64]
 
 _SLACK_S = 1e-6
-"""Times are sums of periods, and sums are rounded."""
+"""Tolerance for times, because sums of periods are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Score:
 
     Args:
         name: The name.
-        expression: A number without unit.
+        expression: A numeric expression without a unit.
     """
 
     name: str
@@ -192,7 +192,7 @@ class Score:
 
 
 def past_of(nodes: Sequence[Expression]) -> tuple[Past, ...]:
-    """All subexpressions over time, each once, inner before outer."""
+    """All subexpressions over time without duplicates, inner before outer."""
     found = {
         repr(node): node
         for whole in nodes
@@ -230,8 +230,8 @@ class _While:
         """The values to compute at a frame.
 
         Args:
-            time_s: When it is.
-            values: Its signals.
+            time_s: The time of the frame.
+            values: The frame's signals.
             keep: Whether the frame has happened; otherwise it is only foreseen.
         """
         now = self._operand(values)
@@ -258,7 +258,7 @@ class Reader:
         past: The expressions over time, inner before outer.
         scores: The scores to add up afterwards.
 
-    `values` are the last frame's signals, with everything computed from them.
+    `values` holds the last frame's signals and the values computed from them.
     """
 
     def __init__(
@@ -276,12 +276,12 @@ class Reader:
             each.forget()
 
     def frame(self, frame: Frame) -> int:
-        """What holds at a frame."""
+        """The state at a frame."""
         self.values = frame.values if self._plain else self._told(frame, True)
         return self._encode(self.values)
 
     def peek(self, frame: Frame) -> int:
-        """What would hold at a possible next frame; the memory does not change."""
+        """The state at a possible next frame; the reader's memory does not change."""
         self.values = frame.values if self._plain else self._told(frame, False)
         return self._encode(self.values)
 

@@ -24,7 +24,7 @@ _SEPARATORS = frozenset("\u2028\u2029")
 
 
 def clean(text: str) -> str:
-    """The text without what could command a terminal or reorder a line.
+    """The text without characters that could control a terminal or reorder a line.
 
     Escape sequences, control characters other than newline and tab, and marks that
     change the direction of writing are dropped.
@@ -72,8 +72,8 @@ class InvalidInput(ForewarnError):
 
     Args:
         problem: What is wrong, as a clause without a final stop.
-        source: The file or argument it was found in.
-        place: Where in the source: a line, a key, a column.
+        source: The file or argument that contains the problem.
+        place: The position in the source: a line, a key, a column.
         mend: The most likely fix.
     """
 
@@ -181,7 +181,7 @@ def mend_of(error: BaseException, path: Path) -> str:
 
 
 OF_LOGS = "say in a scenario what its columns hold, and give that: docs/own-world.md"
-"""What to do with a log of somebody else's where a trace is wanted."""
+"""The advice when a foreign log is given in place of a trace."""
 
 
 def near_miss(
@@ -191,8 +191,8 @@ def near_miss(
 
     Args:
         word: The unknown word.
-        known: The words that are.
-        shown: How a known word is shown; by default as it is.
+        known: The known words.
+        shown: Formats a known word for display; by default unchanged.
     """
     plain = {_plain(each): each for each in known}
     close = difflib.get_close_matches(_plain(word), plain, n=1)
@@ -203,7 +203,9 @@ def near_miss(
 
 
 def _plain(word: str) -> str:
-    """How a word compares: `S3` becomes `s3`, and `51-5` becomes `51_5`."""
+    """The form in which words are compared: `S3` becomes `s3`, and `51-5` becomes
+    `51_5`.
+    """
     return word.lower().replace("-", "_").replace(".", "_")
 
 
@@ -216,7 +218,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def naming(source: object) -> Iterator[None]:
-    """Adds the file or option to an error that names none."""
+    """Adds the file or option to errors that do not name a source."""
     try:
         yield
     except InvalidInput as error:

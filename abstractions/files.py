@@ -30,16 +30,20 @@ from forewarn.abstractions.limits import available_memory
 from forewarn.abstractions.places import Address, settle
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
-"""No text file we read may unpack to more than this."""
+"""The maximum unpacked size of a text file."""
 
 MAX_ITEMS = 1_500_000
-"""No JSON may have more items: small ones take thirty times their text."""
+"""The maximum number of JSON items; small items take thirty times the memory of their
+text.
+"""
 
 MAX_YAML_CHARACTERS = 100_000
-"""No YAML may be longer: people write it, and its reader is slow."""
+"""The maximum length of YAML; people write it by hand, and the parser is slow."""
 
 MAX_YAML_DEPTH = 100
-"""No brackets in YAML may nest deeper: its reader looks at all open ones each time."""
+"""The maximum nesting of brackets in YAML; the parser repeatedly checks all open
+brackets.
+"""
 
 _CHUNK = 1 << 20
 
@@ -81,7 +85,7 @@ def _at_most(stream: io.BufferedIOBase, size: int) -> bytes:
 
 
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
-    """The file's text, which must be UTF-8."""
+    """The text of the file, which must be encoded in UTF-8."""
     data = read_bytes(path, limit)
     try:
         return data.decode("utf-8-sig")
@@ -141,7 +145,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _LINES = re.compile(r'\{"format": ?"(forewarn\.[a-z]+/\d+)"[^\n]*\}\n\{')
-"""How a file of JSON lines of ours begins: a trace, or a run record."""
+"""The beginning of a trace or run record in JSON Lines."""
 
 
 # Made once: a decoder takes longer to make than to read a short line.
@@ -151,7 +155,7 @@ _decode = json.JSONDecoder(
 
 
 def check_items(text: str, source: str, place: str = "") -> None:
-    """Rejects JSON with too many items before any of them is created."""
+    """Rejects JSON with too many items before any item is created."""
     if sum(map(text.count, ",[{")) > MAX_ITEMS:
         limit = f"more than the limit of {MAX_ITEMS} items"
         raise TooLarge(limit, source=source, place=place)
@@ -258,7 +262,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def inside(folder: Path, name: str, source: str) -> Path:
-    """Resolves a path named in a file; it must stay inside that file's folder."""
+    """Resolves a path named in a file; the path must stay inside that file's folder."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         raise InvalidInput(
@@ -291,7 +295,7 @@ def atomic_text(path: Path) -> Iterator[TextIO]:
 
 
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-"""What the system says where there is no more room for a file."""
+"""The error numbers for a full disk, quota or maximum file size."""
 
 
 @contextmanager
@@ -325,7 +329,9 @@ def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it is a device or a pipe: a file must not replace /dev/null."""
+    """Whether the path is a device or a pipe; a file must not replace /dev/null, for
+    example.
+    """
     return path.exists() and not (path.is_file() or path.is_dir())
 
 
@@ -341,9 +347,9 @@ MAX_FRAMES = 300_000
 MAX_VALUES = 3_000_000
 MAX_LINES = 1_000_000
 MAX_BYTES = 256 * 1024**2
-"""What a line may hold, a trace, and a file once it is unpacked.
+"""Limits on a line, a trace, and an unpacked file.
 
-Of the last four a large file may hold more: see `_room`.
+A large file may exceed the last four: see `_room`.
 """
 
 _MEND = "split it into several traces"
@@ -355,7 +361,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """The numbered lines of a text file, gzipped or not, without line ends.
 
     Raises:
-        InvalidTrace: The file cannot be read, or is not text.
+        InvalidTrace: The file cannot be read or is not a text file.
         TooLarge: It exceeds one of the limits above.
     """
     number, total, values = 0, 0, 0
@@ -388,8 +394,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 def _room(path: Path) -> int:
     """The multiple of the fixed limits that this file size and the memory allow.
 
-    A small file keeps the fixed limits, so that its unpacked content stays small as
-    well.
+    A small file keeps the fixed limits, so that its unpacked content also stays small.
     """
     try:
         size = path.stat().st_size
@@ -399,9 +404,9 @@ def _room(path: Path) -> int:
 
 
 def first_line(path: Path) -> str:
-    """The first line that is not blank; a JSON file may have no other.
+    """The first line that is not blank; a JSON file may have only one line.
 
-    A line longer than the limit is cut, which is enough to tell formats apart.
+    A line longer than the limit is truncated, which is enough to distinguish formats.
     """
     if path.suffix in _LOGS:
         raise InvalidTrace("this is no text", source=str(path), mend=OF_LOGS)
@@ -455,7 +460,9 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
 
 
 def check_frames(path: Path) -> None:
-    """Raise `TooLarge` when JSON Lines hold too many frames, before any is parsed."""
+    """Raises `TooLarge` if JSON Lines contain too many frames, before parsing any
+    frame.
+    """
     count = 0
     with suppress(OSError, EOFError, zlib.error), path.open("rb") as raw:
         stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
@@ -466,7 +473,7 @@ def check_frames(path: Path) -> None:
 
 
 def check_count(path: Path, count: int) -> None:
-    """Raises `TooLarge` when a trace has more frames than the limit."""
+    """Raises `TooLarge` if a trace has more frames than the limit."""
     if count > MAX_FRAMES and count > (most := MAX_FRAMES * _room(path)):
         problem = f"more than {most} frames"
         raise TooLarge(problem, source=str(path), mend=_MEND)

@@ -10,7 +10,7 @@ Value = float | bool | str | None
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a number; true and false are not."""
+    """Whether the value is a number; true and false do not count as numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -18,12 +18,13 @@ def is_number(value: object) -> TypeGuard[float]:
 class Frame:
     """The signals that a source knew at `time_s`.
 
-    A value of None is `none`: its subject is known to be absent, and comparisons with
-    it are false. A signal without a value is absent: its value is unknown.
+    A value of None means `none`: the signal's subject is known to be absent, and
+    comparisons with the signal are false. A signal without a value is absent from the
+    frame: its value is unknown.
 
     Args:
-        time_s: The source's clock.
-        sequence: Counts the source's frames; it never repeats or goes back.
+        time_s: The time by the source's clock.
+        sequence: The number of the frame, which increases with every frame.
         values: The signals, in the units of their vocabulary.
     """
 
@@ -41,8 +42,9 @@ class Source:
         vocabulary: The name of its frames' vocabulary; empty if unknown.
         provides: The signals that every frame carries; empty if unknown.
         period_s: The time between two frames; 0 if unknown.
-        embedded: Whether its clock is simulated; deadlines then use this clock too.
-        fixed: Whether it replays a recording, so that no action changes what happens.
+        embedded: Whether the source's clock is simulated; deadlines then use this clock
+            too.
+        fixed: Whether the source replays a recording, so that no action has an effect.
     """
 
     name: str

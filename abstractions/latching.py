@@ -1,9 +1,9 @@
 """Latching: a monitor slower than the frames misses nothing between its ticks.
 
-Frames are grouped into ticks of the monitor's period. For each predicate the tick
-records whether it held in any of its frames, in all of them, or in the last. A
-predicate with a lag reads an earlier tick: the latest one that is at least that old, or
-else the first.
+Frames are grouped into ticks of the monitor's period. For each predicate, a tick
+records whether the predicate held in any frame of the tick, in all of them, or in the
+last. A predicate with a lag refers to an earlier tick: the latest tick that is at least
+that old, or else the first.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from forewarn.abstractions.abstraction import Latch
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
 
 Starts = NDArray[np.int64] | tuple[int, ...]
-"""Where runs begin that lie one after the other; one begins at 0."""
+"""The starts of runs that are stored in sequence; the first starts at 0."""
 
 _NOTHING = 0, -1
-"""Which predicates held at any frame, and at all of them, before there is one."""
+"""The predicates that held at any frame and at all frames, before the first frame."""
 
 _SLACK = 1e-6
-"""A frame this share of a period before a tick belongs to it: clocks round."""
+"""A frame that is early by less than this fraction of a period counts for the tick,
+because clocks round.
+"""
 
 
 class Latcher:
@@ -34,8 +36,8 @@ class Latcher:
 
     Args:
         period_s: The time between two ticks.
-        latches: How each predicate is latched, in the order of its bit.
-        lags_s: Each predicate's lag; empty if there are none.
+        latches: How each predicate is latched, in the order of the bits.
+        lags_s: Each predicate's lag; empty if no predicate has a lag.
     """
 
     def __init__(
@@ -63,8 +65,8 @@ class Latcher:
     def frame(self, time_s: float, bits: int) -> int | None:
         """Adds a frame; returns the tick's state if the frame completes a tick.
 
-        The first frame completes the first tick on its own. `missed` then counts the
-        ticks that passed before it without a frame.
+        The first frame completes the first tick by itself. After each completed tick,
+        `missed` is the number of ticks that passed without a frame.
 
         Raises:
             SignalFault: Time does not increase.
@@ -92,7 +94,7 @@ class Latcher:
         return bits
 
     def _looked_back(self, tick: int, held: int) -> int:
-        """Remembers a tick's state; returns the state to report, with lags."""
+        """Stores a tick's state, and returns the state with lags applied."""
         told = self._told(tick, held)
         for ticks, _, past in self._lagging:
             past.append((tick, held))
@@ -105,7 +107,7 @@ class Latcher:
         return self._told(self._tick, self._held(bits))
 
     def _told(self, tick: int, held: int) -> int:
-        """What held at a tick, with each predicate at its own lag."""
+        """The state at a tick, with each predicate at its own lag."""
         told = held & self._now
         for ticks, mask, past in self._lagging:
             then = past[0][1] if past else held
@@ -146,12 +148,12 @@ def tick_ends(
     """The index of the frame that completes each tick.
 
     A frame completes a tick when it is the first at or after the tick's time. Frames
-    after the last completed tick belong to none. If frames are missing for more than a
-    period, the frame after the gap completes one tick, not several: no state is
-    invented for the gap.
+    after the last completed tick are not part of any tick. If frames are missing for
+    more than a period, the frame after the gap completes one tick, not several, so no
+    state is invented for the gap.
 
     Args:
-        times: The times of the frames, of one run or of several in sequence.
+        times: The times of the frames in one run, or in several runs in sequence.
         period_s: The time between two ticks.
         starts: Where each run begins.
 
@@ -178,7 +180,7 @@ def tick_ends(
 def _reached(
     times: NDArray[np.float64], period_s: float, starts: Starts
 ) -> NDArray[np.int64]:
-    """The number of the last tick that is due at each time of a run."""
+    """For each time of a run, the number of the last tick that is due."""
     first = np.asarray(starts, np.int64)
     origin = np.repeat(times[first], np.diff(first, append=times.size))
     ticks = np.floor((times - origin) / period_s + _SLACK)
@@ -191,7 +193,7 @@ def latch(
     latches: Sequence[Latch],
     starts: Starts = (0,),
 ) -> NDArray[np.int64]:
-    """The state of each tick, from the states of frames; the same as `Latcher`."""
+    """The state of each tick, computed from the states of frames, as in `Latcher`."""
     if ends.size == 0:
         return np.empty(0, np.int64)
     held = states.astype(np.int64)
@@ -216,8 +218,9 @@ def look_back(
     """The states of ticks with each predicate at its own lag, as returned by `Latcher`.
 
     Args:
-        ticks: Their states, with every predicate evaluated at the tick itself.
-        times: The time when each was completed, from the first of its run on.
+        ticks: The states of the ticks, with every predicate evaluated at the tick
+            itself.
+        times: The time at which each tick was completed, for all ticks of each run.
         period_s: The time between two ticks.
         lags_s: Each predicate's lag.
         starts: The first tick of each run.

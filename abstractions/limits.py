@@ -1,6 +1,6 @@
 """Limits on input: fixed for untrusted input, the available memory for a user's own.
 
-docs/files.md has the limits as a table.
+docs/files.md lists the limits in a table.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ STORM_BYTES = 700 << 20
 """The memory that Storm may take while it builds a chain from PRISM language."""
 
 STORM_SECONDS = 3
-"""The processor time that it may take."""
+"""The processor time that Storm may take while it builds a chain."""
 
 STORAGE_SECONDS = 20
-"""How long object storage may take for one answer: a list, or a megabyte."""
+"""The time limit for one answer of object storage: a listing, or a megabyte of data."""
 
 
 def available_memory() -> int:
-    """The memory in bytes that this process may still use, if the system reports it."""
+    """The memory in bytes that this process may still use; None if the system does not
+    report it.
+    """
     found = [8 << 30]
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")

@@ -1,10 +1,10 @@
 """Locations of files: on a disk, or in object storage under an address like
 `s3://b/runs`.
 
-No other module needs to distinguish them. An address is a path: functions that open,
-list or join paths accept it unchanged. pyarrow's file systems carry it out, and
-fsspec's where pyarrow has none; credentials come from the environment, never from the
-address.
+No other module needs to distinguish paths from addresses. An address is a path:
+functions that open, list or join paths accept it unchanged. pyarrow's file systems
+access the storage, or fsspec's if pyarrow does not support it; credentials come from
+the environment, never from the address.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _T = TypeVar("_T")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 _PATIENCE = {"gs": "?retry_limit_seconds=15", "gcs": "?retry_limit_seconds=15"}
-"""By itself it tries for a quarter of an hour."""
+"""Limits pyarrow's retries, which otherwise take a quarter of an hour."""
 
 _FRESH_S = 60.0
-"""An object is replaced, not changed: so long nobody asks whether it was."""
+"""How long an object is assumed unchanged before its version is queried again."""
 
 _AHEAD = 1 << 20
 
 _SLOWEST = 1 << 17
-"""A storage takes in as many bytes a second."""
+"""The lowest acceptable upload rate of a storage, in bytes per second."""
 
 _SAID = re.compile(
     r"AWS Error (?P<aws>\w+)(?: \[[^]]*\])? during \w+ operation: (?P<why>[^;(]*)"
@@ -57,7 +57,7 @@ def place(text: str | Path) -> Path:
     """A path on a disk, or an address.
 
     Raises:
-        InvalidInput: It is an address with a password in it.
+        InvalidInput: The address contains a password.
     """
     if isinstance(text, Path) or not _ADDRESS.match(text):
         return Path(text) if isinstance(text, str) else text
@@ -88,7 +88,7 @@ class Address(PosixPath):
         raise InvalidInput(problem, source=str(self), mend="copy it to a disk")
 
     def input_file(self) -> pa.NativeFile:
-        """Random access to its bytes, for pyarrow."""
+        """Random access to the object's bytes, for pyarrow."""
         if len(self.parts) < 3:
             self.stat()  # says whether it is there: of a bucket nobody else does
         with self._asked() as (system, name):
@@ -136,7 +136,7 @@ class Address(PosixPath):
         return self.exists() and stat.S_ISREG(self.stat().st_mode)
 
     def listed(self) -> list[tuple[Address, bool]]:
-        """Its direct children, and whether each is an object."""
+        """The direct children of the prefix, and whether each is an object."""
         from pyarrow.fs import FileSelector
 
         with self._asked() as (system, name):
@@ -159,7 +159,7 @@ class Address(PosixPath):
         """Storage has no folders except those implied by names."""
 
     def rmdir(self) -> None:
-        """There is no file to remove."""
+        """Does nothing, because storage has no folders to remove."""
 
     def absolute(self) -> Address:
         return self
@@ -169,7 +169,9 @@ class Address(PosixPath):
 
     @contextmanager
     def _asked(self) -> Iterator[tuple[Any, str]]:
-        """The file system and the path in it; its errors become one-line messages."""
+        """The file system and the path within it; storage errors become one-line
+        messages.
+        """
         scheme, *rest = self.parts
         try:
             system, root = _system(scheme.removesuffix(":"), rest[0] if rest else "")
@@ -226,7 +228,7 @@ def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
 
 
 class _Told(io.RawIOBase):
-    """The bytes of an object; reading errors name the object."""
+    """The bytes of an object; errors while reading name the object."""
 
     def __init__(self, file: pa.NativeFile, address: Address) -> None:
         self._file, self._address = file, address
@@ -287,7 +289,7 @@ def _system(scheme: str, authority: str) -> tuple[Any, str]:
 
 
 def storage_said(error: BaseException) -> str:
-    """The storage's error in a few words; empty if the error is not the storage's."""
+    """The storage's error in a few words; empty if the error comes from elsewhere."""
     found = _SAID.search(str(error))
     if found is None:
         return ""
@@ -297,7 +299,9 @@ def storage_said(error: BaseException) -> str:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files in a folder, by name, hidden ones left out; none if it is not there."""
+    """The files in a folder, by name, without hidden files; empty if the folder does
+    not exist.
+    """
     if isinstance(folder, Address):
         found: list[Path] = [each for each, is_object in folder.listed() if is_object]
     else:
@@ -306,7 +310,7 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def settle(file: Path, path: Path) -> None:
-    """Moves a temporary file to its final place, which keeps its own mode."""
+    """Moves a temporary file to its final place; an existing file's mode is kept."""
     if isinstance(path, Address):
         path.put(file)
         file.unlink()
@@ -346,7 +350,7 @@ def opened(path: Path) -> Any:
 
 
 def mapped(path: Path) -> pa.NativeFile:
-    """The bytes of a file, read only when they are used."""
+    """The bytes of a file, which are read only when they are used."""
     import pyarrow as pa
 
     return opened(path) if isinstance(path, Address) else pa.memory_map(str(path))

@@ -36,11 +36,11 @@ def first_fault(
     vocabulary: Vocabulary | None,
     distinct: Mapping[str, Iterable[Value]] | None = None,
 ) -> tuple[int, SignalFault] | None:
-    """The first frame with an invalid value, and what is wrong with it.
+    """The first frame with an invalid value, and what is wrong with the value.
 
     Args:
         columns: The signals, as `Trace.columns` has them.
-        vocabulary: The vocabulary that they are checked against.
+        vocabulary: The vocabulary against which the signals are checked.
         distinct: Samples that cover all values of some columns.
     """
     found: tuple[int, SignalFault] | None = None
@@ -105,9 +105,9 @@ def frames_of(
     """The frames as written, without any check.
 
     Args:
-        rows: Part of a run, without the columns that only other runs have.
+        rows: Some rows of a run, without columns that belong only to other runs.
         kinds: What each column holds.
-        source: The file that they come from.
+        source: The file from which the rows were read.
     """
     signals: dict[str, list[Any]] = {}
     absent: dict[str, list[bool]] = {}
@@ -175,7 +175,8 @@ class Arrays:
     Args:
         times_s: The time of each row.
         signals: The signals.
-        there: The frames in which some of them are present.
+        there: For signals that are absent from some frames, a mask of the frames that
+            have them.
         clean: Whether every value is valid for its signal.
     """
 
@@ -217,7 +218,7 @@ class Arrays:
 
         Args:
             starts: Where runs begin.
-            vocabulary: What the values are checked against.
+            vocabulary: The vocabulary against which the values are checked.
         """
         times = self.times_s
         later = np.diff(times, prepend=-np.inf) > 0

@@ -1,9 +1,9 @@
 """How traces are stored in columns: names, types, and metadata of the runs.
 
 A row is a frame. Its columns are `run`, `sequence` and `time_s`, the signals under
-their own names, and the fields of a frame's note. None is null. Where a signal is
-absent from some frame, a column `known.SIGNAL` says where it is present. Facts about
-whole runs are in the file's metadata, under the name of the format, as JSON.
+their own names, and the fields of a frame's note. None is null. If a signal is absent
+from some frames, a column `known.SIGNAL` marks the frames that have it. Facts about
+whole runs are stored as JSON in the file's metadata, under the name of the format.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ FORMAT = "forewarn.traces/1"
 SUFFIX = ".parquet"
 
 ROWS = 1 << 17
-"""So many rows make a group, or the whole runs that fit into so many."""
+"""The maximum number of rows in a row group, which contains whole runs if they fit."""
 
 VALUES = 1 << 26
-"""What a group holds at most: of many signals, fewer rows."""
+"""The maximum number of values in a row group; with many signals, it has fewer rows."""
 
 NOTES = ("proposal", "executed", "tool_output", "interventions")
-"""What a note may hold besides its label; each a column of JSON."""
+"""The fields of a note besides its label; each is a column of JSON."""
 
 LABEL = "label"
 UNLABELLED = "unlabelled"
@@ -57,7 +57,7 @@ _OWN = frozenset(("run", "sequence", "time_s", LABEL, *NOTES))
 _SIGNAL, _KNOWN = "signal.", "known."
 
 Kind = Literal["nothing", "truth", "whole", "number", "word", "json"]
-"""What the values of a signal are; json where they are of several kinds."""
+"""The kind of a signal's values; `json` if the values have several kinds."""
 
 
 def parquet() -> Any:
@@ -83,7 +83,7 @@ def column_of(signal: str) -> str:
 
 
 def known_of(signal: str) -> str:
-    """The name of the column that says in which frames a signal is present."""
+    """The name of the column that marks the frames in which a signal is present."""
     return _KNOWN + signal
 
 
@@ -132,7 +132,7 @@ def array_of(
 
 
 def texts_of(values: Sequence[str | None]) -> pa.Array:
-    """Texts as an array; some may be none."""
+    """Texts as an array; some texts may be none."""
     import pyarrow as pa
 
     pieces = [b"" if value is None else value.encode() for value in values]
@@ -275,7 +275,7 @@ class PartFacts:
     """A file's metadata.
 
     Args:
-        runs: The runs in it, in the order of their rows.
+        runs: The runs in the file, in the order of their rows.
         vocabularies: The runs' own vocabularies by name, as their files describe them.
     """
 
@@ -283,7 +283,7 @@ class PartFacts:
     vocabularies: Mapping[str, Any] = field(default_factory=dict)
 
     def dumped(self) -> bytes:
-        """As in the file's metadata."""
+        """The facts as stored in the file's metadata."""
         headers: dict[str, int] = {}
         numbers = []
         for run in self.runs:
@@ -325,10 +325,10 @@ class PartFacts:
 
     @classmethod
     def loaded(cls, metadata: bytes, source: str) -> PartFacts:
-        """From a file's metadata.
+        """Reads the facts from a file's metadata.
 
         Raises:
-            InvalidTrace: `dumped` did not write them.
+            InvalidTrace: The metadata was not written by `dumped`.
         """
         content = parse_json(metadata.decode("utf-8", "replace"), source)
         file = validated(_Facts, content, source, InvalidTrace)

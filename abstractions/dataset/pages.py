@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 _HEAD = 1 << 16
-"""No header of a page is longer: statistics of long words would make it so."""
+"""The maximum length of a page header in bytes; only statistics of long words need
+more.
+"""
 
 _FIXED = {3: 1, 7: 8}
 _VARINTS = (4, 5, 6)

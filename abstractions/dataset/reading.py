@@ -1,4 +1,4 @@
-"""Reading `forewarn.traces/1`: the requested columns, some runs at a time."""
+"""Reading `forewarn.traces/1`: only the requested columns, a few runs at a time."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 300_000
 MAX_BYTES = VALUES * np.float64().nbytes
-"""What a group of rows may hold; ours hold far less."""
+"""The size limit of a row group in bytes; the groups that we write are far smaller."""
 
 _COUNTED = "whole", "number"
 """The kinds of a frame's number and time."""
 
 HELD = 4
-"""So many parts are kept open, with the last rows that were read of each."""
+"""The number of parts kept open, each with the rows that were read last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Whole runs, one after the other, by columns.
+    """Whole runs in sequence, as columns.
 
     Args:
-        runs: Their facts.
-        starts: The row at which each begins.
+        runs: The facts about each run.
+        starts: The row at which each run begins.
         times_s: The time of each row.
         signals: The signals that the runs can provide, in the form of `Trace.columns`.
     """
@@ -79,7 +79,7 @@ class Part:
         path: The file.
 
     Raises:
-        InvalidTrace: It is not such a file, or incomplete.
+        InvalidTrace: The file is not a part of a dataset, or is incomplete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -139,7 +139,7 @@ class Part:
         return InvalidTrace(reason[0].lower() + reason[1:], source=str(self.path))
 
     def run(self, name: str) -> RunFacts:
-        """The facts of one of its runs."""
+        """The facts about one run in the file."""
         return self.facts.runs[self._number[name]]
 
     def vocabulary(self, name: str | None) -> Vocabulary | None:
@@ -159,7 +159,7 @@ class Part:
         Args:
             names: The runs.
             signals: The requested signals; by default all that the runs provide.
-            vocabulary: The vocabulary for checking their values; by default their own.
+            vocabulary: The vocabulary for checking values; by default the runs' own.
 
         Raises:
             InvalidTrace: A value is invalid for its signal, a signal is absent from a
@@ -328,7 +328,9 @@ class Part:
         return RunTable(name, facts.header, chunks, facts.digest, spoken)
 
     def _own_words(self, rows: pa.Table) -> pa.Table:
-        """The same, with only the words of these rows, in their order."""
+        """The same rows, whose dictionaries keep only words that occur, in order of
+        occurrence.
+        """
         import pyarrow as pa
 
         for i, column in enumerate(rows.column_names):
@@ -349,7 +351,7 @@ def _opened(path: Path, size: int, changed_ns: int) -> Part:
 
 
 def part_of(path: Path) -> Part:
-    """One file of a dataset; it stays open until the file changes."""
+    """A file of a dataset; the file stays open until it changes on disk."""
     try:
         size, changed_ns = version(path)
     except OSError as error:

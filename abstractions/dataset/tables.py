@@ -51,7 +51,7 @@ _NOTHING = (None,) * len(NOTES)
 _told = attrgetter(*NOTES)
 
 _WIDEST = 2**53
-"""Up to here a float holds every whole number."""
+"""Up to this limit, a float represents every whole number exactly."""
 
 _dumped = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
@@ -123,7 +123,7 @@ def run_table(
 
 
 def _spoken(header: TraceHeader) -> Vocabulary | None:
-    """The vocabulary that a header names by its name or by the path of its file."""
+    """The vocabulary to which a header refers, by name or by the path of its file."""
     named = header.vocabulary
     if named is None or (named not in SHIPPED and Path(named).suffix not in YAML):
         return None
@@ -264,13 +264,13 @@ class _NotFinite(Exception):
 def _array(
     values: Sequence[Any], kind: Kind, none: bool, heard: Callable[[Any], None]
 ) -> pa.Array:
-    """An array of that kind; `heard` receives its content as bytes.
+    """An array of values of one kind; `heard` receives the content as bytes.
 
     Args:
         values: What it holds.
         kind: The kind.
-        none: Whether some of them are none.
-        heard: What hears the content.
+        none: Whether some values are none.
+        heard: The function that receives the content.
     """
     import pyarrow as pa
 

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 
 _LEVEL = 9
-"""Of zstd: beyond it nothing is won for much time."""
+"""zstd's compression level; higher levels take much longer and save almost nothing."""
 
 _SHARE = 8
-"""A dictionary is kept of values that are on average said so many times."""
+"""Values that repeat this often on average are stored as a dictionary."""
 
 
 def write_part(path: Path, runs: Sequence[RunTable]) -> None:
@@ -139,7 +139,7 @@ def _facts(runs: Sequence[RunTable]) -> PartFacts:
 def _groups(
     runs: Sequence[RunTable], most: int
 ) -> Iterator[list[tuple[str, pa.Table]]]:
-    """The chunks that share a group of rows, each with the name of its run."""
+    """The chunks of each row group, each chunk with the name of its run."""
     group: list[tuple[str, Any]] = []
     rows = 0
     for name, chunk in ((run.name, chunk) for run in runs for chunk in run.chunks):
@@ -153,7 +153,7 @@ def _groups(
 
 
 def _named(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of a run with its name in each."""
+    """Rows of a run, with the run's name in a column."""
     import pyarrow as pa
 
     zeros = array_of(np.zeros(len(rows), np.int32), pa.int32())
@@ -206,7 +206,7 @@ def save_run(path: Path, run: RunTable) -> None:
 
 
 def load_run(path: Path) -> RunTable:
-    """A run that `save_run` wrote; its values stay on disk until they are used."""
+    """A run that `save_run` wrote; values are read from disk only when used."""
     import pyarrow as pa
 
     file = pa.ipc.open_file(mapped(path))
@@ -221,10 +221,10 @@ def load_run(path: Path) -> RunTable:
 
 
 PENDING = ".runs"
-"""The folder of runs that are in no part yet."""
+"""The folder of runs that have not been joined into a part yet."""
 
 TOGETHER = 256
-"""So many consecutive seeds share a part."""
+"""The number of consecutive seeds that share a part."""
 
 
 def pend(folder: Path, run: RunTable) -> None:
@@ -233,7 +233,7 @@ def pend(folder: Path, run: RunTable) -> None:
 
 
 def pending(folder: Path) -> int:
-    """The number of runs that are not in a part yet; readers of the dataset ignore
+    """The number of runs not yet joined into a part; readers of the dataset ignore
     them.
     """
     if not folder.is_dir():
@@ -247,7 +247,7 @@ def group_of(seed: int) -> int:
 
 
 def join_all(folder: Path, stem: str) -> None:
-    """Joins every run of a campaign that is in no part yet."""
+    """Joins all runs of a campaign that have not been joined into a part yet."""
     groups = {group_of(seed) for seed, _ in _seeds(folder / PENDING, stem)}
     for group in sorted(groups):
         join(folder, stem, group)
@@ -261,7 +261,7 @@ def join(folder: Path, stem: str, group: int) -> None:
     Args:
         folder: The dataset.
         stem: The prefix of the runs' names, before the seed.
-        group: Which seeds.
+        group: The number of the group of seeds.
     """
     pending, parts = (
         [path for seed, path in _seeds(where, stem) if group_of(seed) == group]

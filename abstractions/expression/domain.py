@@ -1,10 +1,10 @@
 """Which truth values several expressions can have together.
 
 Each signal's values fall into finitely many cells between the constants it is compared
-with; one sample of each cell stands for all of it. Trying every combination of samples
-gives exactly the combinations of truth values that can occur, without a solver. Any
-comparison other than of a signal with a constant is treated as independent, which can
-only admit more combinations.
+with; one sample represents each cell. Trying every combination of samples gives exactly
+the combinations of truth values that can occur, without a solver. Any comparison other
+than of a signal with a constant is treated as independent, which can only admit more
+combinations.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 MAX_COMBINATIONS = 500_000
-"""How many combinations of samples one group of signals may have."""
+"""The maximum number of combinations of samples in one group of signals."""
 
 _WORD = 62
-"""How many truth values fit into one integer of an array."""
+"""The number of truth values that fit into one integer of an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _is_simple(node: Compare) -> bool:
 def leaves(
     expressions: Iterable[Expression], vocabulary: Vocabulary | None = None
 ) -> dict[str, Leaf]:
-    """Every signal that the expressions read, with samples fine enough for all."""
+    """Every signal that the expressions read, with samples for all constants."""
     bounds: dict[str, set[float]] = {}
     words: dict[str, set[str]] = {}
     truths: set[str] = set()
@@ -130,9 +130,7 @@ def _samples(
 
 
 def _with_free(node: Expression) -> Expression:
-    """The atom to test on samples; an independent comparison is looked up, not
-    computed.
-    """
+    """The atom as tested on samples; an independent comparison becomes a look-up."""
     return (
         Name(repr(node)) if isinstance(node, Compare) and not _is_simple(node) else node
     )
@@ -144,7 +142,7 @@ def read_by(node: Expression) -> frozenset[str]:
 
 
 def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[int]:
-    """The bit masks that the expressions can have together; bit i is expression i.
+    """All possible combinations of truth values; bit i of each mask is expression i.
 
     Args:
         nodes: The expressions.

@@ -45,13 +45,13 @@ def parse_expression(
     """Parses a Boolean expression over signals.
 
     Args:
-        text: For example `speed > 30 km/h and traffic_light == red`.
-        vocabulary: Gives types and units. Without one, any name is accepted: as a
-            number in a comparison, otherwise as a truth value.
+        text: The expression, such as `speed > 30 km/h and traffic_light == red`.
+        vocabulary: Defines types and units. Without a vocabulary, any name is accepted:
+            as a number in a comparison, otherwise as a truth value.
         definitions: Names that stand for expressions already parsed.
 
     Raises:
-        InvalidExpression: The message gives the column and what was expected there.
+        InvalidExpression: The message names the column and the expected syntax.
     """
     return ExpressionParser(text, vocabulary, definitions).parse()
 
@@ -78,7 +78,9 @@ class ExpressionParser(TermParser):
         return node
 
     def parse_quantity(self, plain: bool = False) -> Expression:
-        """The whole text as one number; `plain` means without a unit."""
+        """The whole text as one numeric expression; with `plain`, units are not
+        allowed.
+        """
         node = self._plain_number() if plain else self._number()
         if self._peek.kind != "end":
             self._fail(f"expected an operator before {self._peek}", mend="add a +")
@@ -197,7 +199,7 @@ class ExpressionParser(TermParser):
         return Compare(operator.text, left, Text(text))  # type: ignore[arg-type]
 
     def _among(self, start: Token, left: Expression) -> Expression:
-        """The list after `in`: one of its members must be equal."""
+        """The list after `in`; the expression holds if any member is equal."""
         mend = f"write {left!r} in [a, b]"
         closing = {"[": "]", "(": ")", "{": "}"}
         opened = self._accept(*closing)

@@ -14,7 +14,7 @@ from typing import NoReturn
 from forewarn.abstractions.errors import InvalidExpression
 
 MAX_STATES = 2_000
-"""Repetitions are written out, so `(a{50}){50}` has 2,500 states."""
+"""The maximum number of states; expanded, `(a{50}){50}` has 2,500 states."""
 
 MAX_DEPTH = 20
 _MAX_KNOWN = 20_000
@@ -29,17 +29,17 @@ _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
 _CLAIMS = {"^": "start", "$": "end", "\\b": "border", "\\B": "inside",
            "\\A": "start", "\\Z": "end"}  # fmt: skip
 _Piece = tuple[int, int]
-"""Where a part of the automaton is entered, and its last state."""
+"""The entry state and the last state of a part of the automaton."""
 
 
 class Pattern:
     """A compiled regular expression.
 
     Args:
-        text: In Python's notation; `(?i)` at its beginning ignores case.
+        text: The pattern in Python's notation; a leading `(?i)` ignores case.
 
     Raises:
-        InvalidExpression: It is not a regular expression, or needs backtracking.
+        InvalidExpression: The text is not a regular expression, or needs backtracking.
     """
 
     def __init__(self, text: str) -> None:
@@ -54,7 +54,7 @@ class Pattern:
         self._known: dict[tuple[frozenset[int], str, str], frozenset[int] | None] = {}
 
     def found_in(self, text: str) -> bool:
-        """Whether some part of the text matches."""
+        """Whether any part of the text matches."""
         states: frozenset[int] = frozenset()
         before = ""
         for after in (*(text.casefold() if self._fold else text), ""):
@@ -72,7 +72,7 @@ class Pattern:
     def _stepped(
         self, states: frozenset[int], before: str, after: str
     ) -> frozenset[int] | None:
-        """The states after the next character; None where the pattern has matched."""
+        """The states after the next character; None if the pattern has matched."""
         pending, reached = [*states, self._start], set()
         while pending:
             state = pending.pop()
@@ -292,5 +292,5 @@ def _holds(claim: str, before: str, after: str) -> bool:
 
 @lru_cache(maxsize=256)
 def pattern(text: str) -> Pattern:
-    """The pattern of a text, compiled once."""
+    """The compiled pattern of a text; results are cached."""
     return Pattern(text)

@@ -1,9 +1,9 @@
 """Compiles expressions to closures over one frame's values: no eval, one call per node.
 
 A value of None means `none`: every comparison with it is false. A missing key raises
-KeyError and a number that is not finite raises SignalFault; the caller turns both into
-a fault of the frame. Nothing is short-circuited, so a fault is always reported,
-whatever the values of the other signals.
+KeyError and a number that is not finite raises SignalFault; the caller treats both as a
+fault of the frame. Nothing is short-circuited, so a fault is always reported, whatever
+the values of the other signals.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def constant_in(node: Expression, other: Expression) -> float | None:
 
 
 def converted(number: Number, target: Unit | None) -> float:
-    """The number in that unit, exactly as it was written and then rounded once."""
+    """The number in that unit, computed exactly from its text and rounded once."""
     return float(Fraction(repr(number.value)) * ratio(unit_of(number), target))
 
 
@@ -94,7 +94,7 @@ def truth(value: object, name: str) -> bool:
 
 
 def compile_test(node: Expression) -> Test:
-    """The closure that says whether the expression holds in a frame."""
+    """A closure that returns whether the expression holds in a frame."""
     match node:
         case Constant(value=value):
             return lambda values: value
@@ -170,12 +170,13 @@ def _compare(node: Compare) -> Test:
 
 
 class Cut(NamedTuple):
-    """A signal against a constant.
+    """A comparison of a signal with a constant.
 
     Args:
         name: The signal.
         bound: The constant, in the signal's unit.
-        below: Whether the signal must be below the constant; otherwise at least that.
+        below: Whether the signal must be below the constant; otherwise it must be at
+            least the constant.
     """
 
     name: str
@@ -222,7 +223,7 @@ def _cut(cut: Cut) -> Test:
 
 
 def compile_quantity(node: Expression, target: Unit | None) -> Quantity:
-    """The closure that gives the number in the unit `target`, or None for none."""
+    """A closure that returns the number in the unit `target`, or None for `none`."""
     factor = float(ratio(unit_of(node), target))
     match node:
         case Number():

@@ -1,4 +1,4 @@
-"""Parses what conditions are made of: names, numbers with units, sums and calls."""
+"""Parses the terms of conditions: names, numbers with units, sums and calls."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 MAX_LENGTH = 20_000
-"""No expression or formula is longer than this, in characters."""
+"""The maximum length of an expression or formula, in characters."""
 
 MAX_NUMBER = 1e100
-"""No number is larger, so that no conversion of units overflows."""
+"""The largest allowed number, so that unit conversions cannot overflow."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -68,7 +68,7 @@ def tokens(source: str) -> list[Token]:
     """All tokens of the text, with an `end` token last.
 
     Raises:
-        InvalidExpression: At a character that begins no token.
+        InvalidExpression: A character does not begin any token.
     """
     if len(source) > MAX_LENGTH:
         raise InvalidExpression(
@@ -145,16 +145,16 @@ _STEP_WORDS = {"below", "else"}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
 _WORD = re.compile(r"[\w/²^%°]+")
 NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Choice, Past)
-"""What is a number whatever the vocabulary says."""
+"""The nodes that are numbers in every vocabulary."""
 
 MAX_SPAN_S = 60.0
-"""No while of which the numbers are remembered is longer."""
+"""The longest time span over which past numbers are remembered."""
 
 MAX_COUNTED_S = 3_600.0
-"""No while in which is counted is longer."""
+"""The longest time span of a count."""
 
 MAX_DEPTH = 40
-"""How deep parentheses and operators may nest; a level takes some 16 Python frames."""
+"""The maximum nesting depth; each level takes about 16 Python frames."""
 
 
 class TermParser(Cursor, ABC):
@@ -346,7 +346,7 @@ class TermParser(Cursor, ABC):
         return Past(name.text, operand, span)  # type: ignore[arg-type]
 
     def _count(self) -> Past:
-        """Parses a count, after its opening bracket. `0, 60 s](failed)`."""
+        """Parses a count after its opening bracket, such as `0, 60 s](failed)`."""
         mend = "write count[0, 60 s](condition) <= 3"
         token = self._peek
         low = self._take()

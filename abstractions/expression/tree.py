@@ -59,7 +59,7 @@ class Constant(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Number(Expression):
-    """A number, with the unit it was written in."""
+    """A number, with the unit in which it was written."""
 
     value: float
     unit: str = ""
@@ -82,7 +82,7 @@ class Text(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Name(Expression):
-    """A signal's value; `unit` is the one that its vocabulary gives it."""
+    """A signal's value; `unit` is the unit in the vocabulary."""
 
     name: str
     unit: str = ""
@@ -119,8 +119,9 @@ class IsNone(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Compare(Expression):
-    """A comparison of numbers, or of a signal with a text: an enum's value, what it
-    starts with, a pattern."""
+    """A comparison of numbers, or of a signal with a text: an enum's value, a prefix, a
+    pattern.
+    """
 
     operator: Comparison
     left: Expression
@@ -198,9 +199,9 @@ class Curve(Expression):
 
     Args:
         operand: The operand.
-        bounds: The ends of the steps, ascending; there is one value more than ends.
-        values: The value in each step, from below the first end upwards.
-        absent: The value if the operand is none; without it, none.
+        bounds: The ends of the steps in ascending order; `values` has one more item.
+        values: The value of each step, starting below the first end.
+        absent: The value if the operand is none; if None, the result is then none.
     """
 
     operand: Expression
@@ -245,9 +246,10 @@ class Choice(Expression):
 class Past(Expression):
     """`ago(x, 0.5 s)`, `least(x, 1 s)`, `most(x, 1 s)`, `count[0, 60 s](failed)`.
 
-    It depends on more than one frame: the reader of an abstraction remembers what is
-    needed, and adds its value to the frame under its text. `count` takes a condition
-    and gives the number of frames in which it held, including the current one.
+    Such an expression depends on more than one frame: the reader of an abstraction
+    remembers the necessary values, and adds the result to the frame under the
+    expression's text. `count` is the number of frames in which its condition held,
+    including the current one.
     """
 
     function: Literal["ago", "least", "most", "count"]
@@ -324,7 +326,7 @@ class Implies(Expression):
 
 
 def signals_of(expression: Expression) -> tuple[str, ...]:
-    """The names of the signals that it reads, in the order of their appearance."""
+    """The names of the signals in the expression, in order of appearance."""
     found: dict[str, None] = {}
     for node in expression.walk():
         if isinstance(node, Name):
@@ -335,7 +337,7 @@ def signals_of(expression: Expression) -> tuple[str, ...]:
 
 
 def atoms(node: Expression) -> Iterator[Expression]:
-    """The comparisons that decide whether an expression holds."""
+    """The comparisons of which an expression is composed."""
     if isinstance(node, Not | And | Or | Implies):
         for child in node.children:
             yield from atoms(child)
@@ -344,7 +346,9 @@ def atoms(node: Expression) -> Iterator[Expression]:
 
 
 def unit_of(node: Expression) -> Unit | None:
-    """The unit of a number; None for a number that takes the unit of the other side."""
+    """The unit of a number; None for a number that adopts the unit of the other
+    operand.
+    """
     match node:
         case Number(unit=name):
             return named_unit(name) if name else None

@@ -57,7 +57,7 @@ _FOLDS = {"min": np.minimum, "max": np.maximum}
 
 
 def evaluate(node: Expression, columns: Columns) -> Booleans:
-    """Where the expression holds; raises KeyError for a missing column."""
+    """The rows in which the expression holds; raises KeyError for a missing column."""
     return compile_columns(node)(columns)
 
 
@@ -67,7 +67,7 @@ def quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
 
 
 def compile_columns(node: Expression) -> Test:
-    """The closure that says where the expression holds."""
+    """A closure that returns the rows in which the expression holds."""
     match node:
         case Constant(value=value):
             held = np.asarray(value)
@@ -174,7 +174,7 @@ def _bounded(compare: Callable[..., Any], name: str, at: float, differs: bool) -
 
 
 def compile_numbers(node: Expression, target: Unit | None) -> Numbers:
-    """The closure that gives the numbers in the unit `target`; NaN for none."""
+    """A closure that returns the numbers in the unit `target`; NaN for `none`."""
     factor = float(ratio(unit_of(node), target))
     match node:
         case Number():

@@ -1,14 +1,14 @@
 """Absorption probabilities of a chain: one linear system, solved without a subtraction.
 
 States are eliminated one by one, and their weights are passed on to their successors
-(state reduction, after Grassmann, Taksar and Heyman). Nothing is subtracted, so every
-digit is correct however rarely the chain leaves a state: with n states the relative
-error is at most about n roundings. The state that costs least goes first; what remains,
-once most pairs are connected, is a full matrix.
+(state reduction, after Grassmann, Taksar and Heyman). Without subtractions, results are
+accurate however rarely the chain leaves a state: with n states the relative error is at
+most about n roundings. The cheapest state is eliminated first. Once most pairs of
+states are connected, the rest is solved as a full matrix.
 
 Elimination would fill the matrix of a fast-mixing chain with many states, but on such
-chains iteration ends quickly. Then the error is bounded by solving for it in its turn.
-A chain that is neither small nor mixes fast is rejected.
+chains iteration ends quickly. The error of an iterated solution is bounded by solving a
+second system for it. A chain that is neither small nor fast-mixing is rejected.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FULL_STATES = 200
-"""Up to so many states a full matrix is made at once."""
+"""With at most this many states, a full matrix is used from the start."""
 
 MAX_FULL = 3_000
-"""The most states that a full matrix is made for."""
+"""The maximum number of states for a full matrix."""
 
 MANY_STATES = 20_000
-"""From more states on iteration is tried first."""
+"""With more states than this, iteration is tried first."""
 
 MAX_EDGES = 3_000_000
-"""The most transitions that may come about while states are taken out."""
+"""The maximum number of transitions that may arise during elimination."""
 
 FEW_EDGES = 200_000
-"""So many, beside four times those that there were, before iteration is tried."""
+"""Iteration is tried once elimination has this many transitions more than four times
+the original number.
+"""
 
 SOUND = 1e-10
-"""The largest error that an iterated solution may have, as a share of the greatest."""
+"""The maximum error of an iterated solution, relative to its largest value."""
 
 _BLOCK = 64
 
@@ -53,17 +55,17 @@ def absorbed(
 ) -> Floats:
     """The x with x[i] (left[i] + sum of weights) = gain[i] + sum of weight x[target].
 
-    If `gain` is the part of `left` that ends well, the result is the probability of
-    ending well. If `gain` is 1 and the weights and `left` sum to 1, it is the expected
-    number of steps.
+    If `gain` is the part of `left` that leads to a good end, the result is the
+    probability of a good end. If `gain` is 1 and the weights and `left` sum to 1, it is
+    the expected number of steps.
 
     Args:
         source: Where each transition between states begins; loops are ignored.
         target: Where it leads.
-        weight: Its probability, or anything in proportion within a row.
-        left: The weight with which each state is left for good. From each state, a
-            state where this is above 0 must be reachable.
-        gain: The right side, without negative entries; one column or several.
+        weight: Its probability, or any weight proportional to it within a row.
+        left: The weight with which the chain leaves for good from each state. From
+            every state, a state with a weight above 0 must be reachable.
+        gain: The right-hand side, without negative entries; one column or several.
 
     Raises:
         TooLarge: There are too many states to solve within a known error.
@@ -100,7 +102,7 @@ def row_sums(rows: Ints, weight: Floats, n: int) -> Floats:
 
 
 def absorbed_full(matrix: Floats, left: Floats, gain: Floats) -> Floats:
-    """The same for a full matrix of weights; its diagonal is ignored."""
+    """Solves the same system for a full matrix of weights; ignores its diagonal."""
     n = len(left)
     rows = np.concatenate([matrix, left[:, None], gain], axis=1)
     rows[np.arange(n), np.arange(n)] = 0.0
@@ -144,9 +146,9 @@ def _reduced(
     gain: Floats,
     limit: int,
 ) -> Floats | None:
-    """Eliminates states with few transitions, and solves for the rest directly.
+    """Eliminates states with few transitions, and solves the rest directly.
 
-    None if more transitions arise than the limit.
+    Returns None if more transitions arise than the limit.
     """
     n = len(left)
     after: list[dict[int, float]] = [{} for _ in range(n)]
@@ -218,8 +220,9 @@ def _iterated(
 ) -> Floats | None:
     """A solution by iteration, if its error is provably small; else None.
 
-    For the error e and the residual r, e = (I - A)^-1 r; so e is nowhere above twice
-    the w that solves for |r| and rounding, once w is seen to solve at least half.
+    For the error e and the residual r, e = (I - A)^-1 r; so e is at most twice the
+    solution w for |r| plus rounding, provided that w is verified to solve at least half
+    of it.
     """
     from scipy.sparse import coo_array, eye_array
 

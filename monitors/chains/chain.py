@@ -48,7 +48,7 @@ class Chain:
         indptr: Row i lies at `indptr[i]:indptr[i + 1]` of `indices` and `data`.
         indices: Successors, ascending within each row.
         data: Their probabilities, all above zero.
-        exact: The same probabilities as fractions, where the source was rational.
+        exact: The same probabilities as fractions, if the source was rational.
         initial: The initial states, if the chain has any.
         labels: Named sets of states.
         variables: For a chain from a modelling language, each variable's value in
@@ -68,7 +68,7 @@ class Chain:
     end: int | None = None
     deadlocks: tuple[int, ...] = ()
     number: dict[str, int] = field(init=False, repr=False)
-    """Each state's place, by its name."""
+    """The index of each state, by name."""
 
     def __post_init__(self) -> None:
         check_size(len(self.states), len(self.data))
@@ -165,7 +165,9 @@ class Chain:
         return dict(zip(self.indices[at].tolist(), self.data[at].tolist(), strict=True))
 
     def exact_row(self, state: int) -> dict[int, Fraction]:
-        """The same as fractions; doubles keep their exact binary value."""
+        """The successors and their probabilities as fractions; doubles keep their exact
+        binary value.
+        """
         at = slice(self.indptr[state], self.indptr[state + 1])
         values = self.exact[at] if self.exact else map(Fraction, self.data[at].tolist())
         return dict(zip(self.indices[at].tolist(), values, strict=True))
@@ -277,10 +279,10 @@ def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
 
 
 _DENSE_LIMIT = 2048
-"""Up to this many states the counts are kept as a full matrix."""
+"""With at most this many states, counts are stored as a full matrix."""
 
 _EMPTIEST = 16
-"""A matrix has at most so many cells for each transition."""
+"""The maximum number of matrix cells per transition."""
 
 _CHUNK = 1 << 16
 _SMALL_CODES = 1 << 20
@@ -294,7 +296,8 @@ def count_matrix(states: NDArray[np.integer], n: int, starts: ArrayLike = ()) ->
     Args:
         states: State numbers below `n`, all sequences one after the other.
         n: The number of states.
-        starts: Where sequences begin; nothing is counted across a beginning.
+        starts: The starts of sequences; transitions from one sequence to the next are
+            not counted.
     """
     cells = n * n
     total = np.zeros(cells, dtype=np.int64)
@@ -346,7 +349,7 @@ def _inner(starts: ArrayLike) -> Ints:
 
 
 def _across(states: NDArray[np.integer], starts: ArrayLike) -> tuple[Ints, Ints]:
-    """The pairs that look like transitions but span two sequences."""
+    """The pairs that appear to be transitions but span two sequences."""
     inner = _inner(starts)
     return states[inner - 1].astype(np.int64), states[inner].astype(np.int64)
 

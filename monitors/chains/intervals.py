@@ -1,10 +1,10 @@
 """Interval chains: every transition probability known only to lie between two bounds.
 
-A learned row is a guess from finitely many visits; Clopper-Pearson bounds say how far
-off it may be.
+A learned row is an estimate from finitely many visits; Clopper-Pearson bounds limit its
+error.
 
-Unseen transitions may still happen. So a visited state has one more successor, the
-unseen one: the worst case for the greatest probability, the best case for the least.
+Unseen transitions may still happen, so a visited state has an additional unseen
+successor: the worst case for the greatest probability, and the best case for the least.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 MAX_CELLS = 20_000_000
-"""States times the longest row: what one backup may hold in memory."""
+"""The maximum number of states times the longest row in one backup, to limit memory."""
 
 _SUM_SLACK = 1e-9
 
@@ -35,11 +35,11 @@ class IntervalChain:
     """A chain whose rows are intervals, in CSR form.
 
     `unseen` is the maximum probability that each state may give to successors that were
-    never seen; without it every row is closed. `successors`, `least` and `room` hold
-    the same rows padded to one width (`[state, width]`): the successor states, their
-    lower bounds, and how much may be added to each. Padding repeats a successor of the
-    row without adding probability. In open rows the last place is the unseen successor;
-    the state there is a placeholder.
+    never seen; if it is None, every row is closed. `successors`, `least` and `room`
+    hold the same rows padded to one width (`[state, width]`): the successor states,
+    their lower bounds, and how much may be added to each. Padding repeats a successor
+    of the row with probability 0. In open rows the last entry is the unseen successor,
+    with a placeholder as its state.
     """
 
     states: tuple[str, ...]
@@ -91,7 +91,7 @@ class IntervalChain:
         return low, high
 
     def backup(self, values: Floats, *, maximise: bool) -> Floats:
-        """One robust step: Maps the successors' `values[..., n]` to `[..., n]`."""
+        """One robust step, mapping the successors' `values[..., n]` to `[..., n]`."""
         return RobustStep(self, maximise=maximise)(values)
 
     def ahead(self, values: Floats, *, maximise: bool) -> Floats:
@@ -106,10 +106,10 @@ class IntervalChain:
 class RobustStep:
     """The robust expectation, computed repeatedly on slowly changing values.
 
-    Nature fills the best successors up to their upper bound until the probability is
-    spent; the one where it runs out is the pivot. The choice stays optimal while no
-    filled successor is worth less than the pivot and no other is worth more, so only
-    rows where this fails are sorted again.
+    Nature raises the best successors to their upper bounds until the probability is
+    used up; the successor at which this happens is the pivot. The choice stays optimal
+    while no filled successor is worth less than the pivot and no other is worth more,
+    so only rows where this fails are sorted again.
     """
 
     def __init__(self, chain: IntervalChain, *, maximise: bool) -> None:
@@ -121,7 +121,9 @@ class RobustStep:
         self._pivot: Ints = np.empty(0, np.int64)
 
     def __call__(self, values: Floats) -> Floats:
-        """As `IntervalChain.backup`; with fewer rows than before, it starts again."""
+        """Does the same as `IntervalChain.backup`; with fewer rows than before, it
+        sorts anew.
+        """
         successor_values = self._chain.ahead(values, maximise=self._maximise)
         stale: Bools
         if self.choice.shape != successor_values.shape:
@@ -164,10 +166,10 @@ def clopper_pearson(
     """Exact binomial bounds that hold for all transitions at once.
 
     The error probability `delta` is split evenly over the necessary intervals: one per
-    successor for a state with three or more, one for a state with two, none for a state
-    with one. All unseen successors together count as one that was seen zero times. A
-    row without visits has the interval [0, 1] everywhere; a closed row without
-    successors is absorbing.
+    successor for a state with three or more successors, one for a state with two, and
+    none for a state with one. All unseen successors together count as a single
+    successor that was seen zero times. A row without visits has the interval [0, 1]
+    everywhere; a closed row without successors is absorbing.
 
     Args:
         states: The names of the states.
@@ -207,8 +209,8 @@ def model_intervals(
     Args:
         model: A model with counts.
         delta: The probability that any interval may miss the truth.
-        closed_support: Assume that only transitions in the model's support can happen,
-            as published intervals do.
+        closed_support: Whether only transitions in the model's support are assumed
+            possible, as in published intervals.
     """
     if model.counts is None:
         raise InvalidModel(
@@ -268,10 +270,10 @@ def open_rows(model: Model) -> Bools:
 
 
 def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
-    """The counts with END after every state, because a trace may end where none has
-    ended yet.
+    """The counts with END as a successor of every state, because a trace may end in a
+    state where no trace has ended so far.
 
-    Open rows may lead there in any case, and rows without successors stay unchanged.
+    Open rows may lead to END in any case, and rows without successors stay unchanged.
     """
     if end is None or (opened | (np.arange(counts.n) == end)).all():
         return counts
@@ -341,7 +343,7 @@ def robust_reach(
     Args:
         chain: The interval chain.
         targets: State numbers, or a mask over the states.
-        steps: Within this many steps; None means at any time.
+        steps: The maximum number of steps; None means without a limit.
         maximise: Whether to compute the greatest probability; otherwise the least.
         avoid: States that end the attempt (value 0), for `until` properties.
     """
@@ -367,12 +369,13 @@ def _within(
 
 
 def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Floats:
-    """Robust policy iteration over the states that the graph does not settle.
+    """Robust policy iteration over the states whose value the graph does not determine.
 
-    When nature maximises, it starts by giving every possible edge something, so every
-    state that can reach the goal does. When it minimises, states where it can avoid the
-    goal for sure are 0 beforehand. Either way, policies that follow by strict
-    improvement cannot get trapped, so the equations have a unique solution.
+    If nature maximises, its first policy gives every possible edge a positive
+    probability, so that every state that can reach the goal does. If nature minimises,
+    states where it can surely avoid the goal are set to 0 beforehand. Either way,
+    policies that follow by strict improvement cannot get trapped, so the equations have
+    a unique solution.
     """
     room = chain.room.sum(axis=1)
     share = np.minimum(chain.slack, room) / np.where(room > 0.0, room, 1.0)
@@ -434,7 +437,7 @@ def _solve(
 
 
 class _Incoming:
-    """The edges of a padded graph, found by the state they lead to."""
+    """The edges of a padded graph, indexed by target state."""
 
     def __init__(self, successors: Ints, edge: Bools) -> None:
         self._n = len(successors)
@@ -445,7 +448,7 @@ class _Incoming:
         self._start = np.searchsorted(into[order], np.arange(self._n + 1))
 
     def _edges(self, frontier: Ints) -> Ints:
-        """The numbers of the edges that lead to any state of the frontier."""
+        """The numbers of the edges that lead to a state of the frontier."""
         first, count = self._start[frontier], np.diff(self._start)[frontier]
         offset = np.cumsum(count) - count
         return np.repeat(first - offset, count) + np.arange(count.sum())

@@ -1,7 +1,8 @@
 """Learning a chain: counts, allowed successors, and rows.
 
-Learning is counting. A `Tally` holds the counts and can grow at any time. A `Support`
-says which successors a state may have. `learn` makes a model from both.
+A chain is learned by counting transitions. A `Tally` holds the counts and can grow at
+any time. A `Support` defines which successors a state may have. `learn` makes a model
+from both.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Tally:
     frames: int = 0
 
     def begin(self, state: str) -> None:
-        """Begins a trace; takes constant time, as do `step` and `finish`."""
+        """Begins a trace. Like `step` and `finish`, this takes constant time."""
         self.traces += 1
         self.frames += 1
         self.starts[state] = self.starts.get(state, 0) + 1
@@ -47,11 +48,11 @@ class Tally:
         self.seen.setdefault(after, {})
 
     def finish(self, state: str) -> None:
-        """A trace ends in this state."""
+        """Ends a trace in this state."""
         self.ends[state] = self.ends.get(state, 0) + 1
 
     def add_sequence(self, states: Sequence[str]) -> None:
-        """A whole trace, as state names."""
+        """Adds a whole trace, given as state names."""
         if states:
             self.begin(states[0])
             pairs = Counter(zip(states, states[1:], strict=False))
@@ -66,13 +67,14 @@ class Tally:
         starts: ArrayLike = (0,),
         gaps: ArrayLike = (),
     ) -> None:
-        """Traces one after the other in one array of state codes.
+        """Adds traces that are stored in sequence in one array of state codes.
 
         Args:
             codes: The names of the states, such as an abstraction's bit vectors.
-            name: The name of a code.
-            starts: Where each trace begins; the first at 0.
-            gaps: The states after a gap in the frames; no transition leads to them.
+            name: Converts a code to the name of its state.
+            starts: The index at which each trace begins; the first begins at 0.
+            gaps: The indices of states after a gap in the frames; no transition to them
+                is counted.
         """
         if not len(codes):
             return
@@ -94,7 +96,7 @@ class Tally:
             self.finish(names[code])
 
     def add(self, other: Tally) -> None:
-        """Adds another tally's counts; the order makes no difference."""
+        """Adds another tally's counts; the order of additions does not matter."""
         for before, row in other.seen.items():
             kept = self.seen.setdefault(before, {})
             for after, times in row.items():
@@ -107,7 +109,7 @@ class Tally:
 
     @classmethod
     def of(cls, model: Model) -> Tally:
-        """What a learned model was learned from, to be continued."""
+        """The counts from which a model was learned, so that learning can continue."""
         if model.counts is None:
             raise InvalidInput("the model has no counts, so nothing can be added to it")
         names, end = model.chain.states, model.chain.end
@@ -130,12 +132,12 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Which successors a state may have.
+    """The successors that each state may have.
 
     Args:
         kind: "observed", "valid", "all" or "declared".
-        rows: The allowed successors by state, if they were declared beforehand. A state
-            that is not listed is absorbing.
+        rows: The allowed successors by state, if declared beforehand. A state that is
+            not listed is absorbing.
     """
 
     kind: str
@@ -185,7 +187,7 @@ class Support:
 
     @classmethod
     def of(cls, model: Model) -> Support:
-        """The support that a learned model was smoothed over."""
+        """The support over which a learned model was smoothed."""
         if model.counts is None or model.support in ("observed", "all"):
             return cls(model.support)
         names, end = model.chain.states, model.chain.end
@@ -203,11 +205,12 @@ def learn(
     """The model given by the counts, the support and the pseudo-count.
 
     Args:
-        tally: What was seen.
-        support: Which successors are smoothed over.
-        alpha: The pseudo-count of each.
-        end: "absorb": a trace's end is a transition into an absorbing END, never
-            smoothed into rows that did not end. "ignore": an end is nothing.
+        tally: The observed counts.
+        support: The successors over which rows are smoothed.
+        alpha: The pseudo-count of each allowed successor.
+        end: "absorb": a trace's end is a transition into an absorbing END, which is not
+            smoothed into rows in which no trace ended. "ignore": ends of traces are not
+            counted.
         facts: Further fields of the model, as `Model` names them.
     """
     absorb = end == "absorb"
@@ -296,7 +299,7 @@ def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """A sort key: s2 before s10, and names of bits unchanged."""
+    """A sort key that puts s2 before s10 and keeps names made of bits in order."""
     parts = re.findall(r"\d+|\D+", name, re.ASCII)
     numbers = (part.lstrip("0") for part in parts)
     return [
@@ -306,13 +309,15 @@ def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
 
 
 MAX_PAIRS = 20_000
-"""So many different transitions are told apart; a model that ships has 3,000."""
+"""The maximum number of distinct transitions in a live tally; shipped models have about
+3,000.
+"""
 
 
 class LiveTally:
     """Counts the transitions of one episode as they happen.
 
-    Frames after an intervention are no evidence about the world without one, so nothing
+    Frames after an intervention are no evidence about the unguarded world, so nothing
     is counted between `stop` and `begin`.
 
     Attributes:
@@ -357,14 +362,14 @@ class LiveTally:
         self._before = None
 
     def stop(self) -> None:
-        """Records an intervention; before the run's first state it changes nothing."""
+        """Records an intervention; before the run's first state it has no effect."""
         self.stopped = self.stopped or self._began
 
     def take(self, name: Callable[[int], str], ended: bool) -> Tally:
-        """Takes the counts since the last call, and resets them.
+        """Returns the counts since the last call, and resets them.
 
         Args:
-            name: The name of a state.
+            name: Converts a state to its name.
             ended: Whether the episode is over and ended naturally.
         """
         tally = Tally()

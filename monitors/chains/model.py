@@ -20,10 +20,10 @@ from forewarn.monitors.chains.chain import Chain
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """How often each allowed transition was seen; the sparsity is the support.
+    """How often each allowed transition was seen; the sparsity pattern is the support.
 
-    Row i lists every allowed successor of state i, also those never seen. An empty
-    row belongs to a state that was given no successor: it is absorbing.
+    Row i lists every allowed successor of state i, including those never seen. An empty
+    row means that the state has no successors and is absorbing.
     """
 
     indptr: NDArray[np.int64]
@@ -42,7 +42,7 @@ class Counts:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many successors each state may have."""
+        """The number of successors that each state may have."""
         return np.diff(self.indptr)
 
     def row(self, state: int) -> dict[int, int]:
@@ -68,24 +68,25 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A chain, and how it was learned: counts, smoothing and training facts.
+    """A chain with the counts, the smoothing and the facts from which it was learned.
 
     Args:
         chain: The chain, whose rows follow from counts, support and alpha.
         counts: The transition counts; None for a published chain.
-        unvisited: States that were never seen, so their row is uniform.
+        unvisited: States that were never left in training, so their rows are uniform.
         starts: How often each state began a trace.
-        abstraction: The abstraction's own description, if states are its vectors.
+        abstraction: The content of the abstraction, if the states are its bit vectors.
         alpha: The pseudo-count of every allowed successor.
         support: Which successors are allowed: observed, valid, all or declared.
-        end: "absorb" if a trace's end is a transition to END, "ignore" if nothing.
+        end: "absorb" if the end of a trace is a transition to END, "ignore" if ends are
+            not counted.
         period_s: The time between two states.
         laws: The texts of the laws that the model was learned for.
-        training: Facts about the traces: names, digests, frames, figures.
-        likely: For each law, by its text, the likely intervals of its risks:
-            `risk.likely`.
-        first_visits: For each law, by its text, the outcomes of the runs' first visits:
-            `risk.first_visits`.
+        training: Facts about the training traces: names, digests, frames, figures.
+        likely: For each law, by its text, the likely intervals of its risks (see
+            `risk.likely`).
+        first_visits: For each law, by its text, the outcomes of the runs' first visits
+            (see `risk.first_visits`).
     """
 
     chain: Chain
@@ -104,11 +105,13 @@ class Model:
 
     @property
     def visits(self) -> NDArray[np.int64] | None:
-        """The number of transitions out of each state, where counts exist."""
+        """The number of observed transitions out of each state, if the model has
+        counts.
+        """
         return None if self.counts is None else self.counts.visits
 
     def known(self, abstraction: Abstraction) -> dict[int, int]:
-        """The states that were left at least once in training, by their bits."""
+        """The states, by their bits, that were left at least once in training."""
         visits = self.visits
         return {
             abstraction.bits(name): i
@@ -123,7 +126,8 @@ def smoothed_chain(
     alpha: Fraction,
     **facts: Any,
 ) -> tuple[Chain, tuple[int, ...]]:
-    """The chain that counts and a pseudo-count make, and the states never visited.
+    """The chain that follows from counts and a pseudo-count, and the states never
+    visited.
 
     With k allowed successors and n visits, p = (c + alpha) / (n + alpha k). A row
     without visits is uniform over its support; an empty row is absorbing.
@@ -177,13 +181,13 @@ def refuse_other(
     period_s: float | None = None,
     tolerance: float = 1e-9,
 ) -> None:
-    """Raises if a model does not fit what it is to guard.
+    """Raises an error if a model does not fit the system that it is to guard.
 
-    A fact that is missing on either side is not compared.
+    Facts that are missing on either side are not compared.
 
     Args:
         model: The model.
-        source: Its file, for errors.
+        source: The model's file, for errors.
         scenario: The name of the guarded system.
         vocabulary: The name of its frames' vocabulary.
         period_s: The time between two of its frames.
@@ -243,5 +247,5 @@ def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
 
 
 def is_riskless(model: Model) -> bool:
-    """Whether it says nothing about risk: a single state and no law."""
+    """Whether a model has no risk: a single state and no law."""
     return len(model.chain.states) == 1 and not model.laws

@@ -50,7 +50,8 @@ def exported(model: Model, law: str | None, definitions: Sequence[str]) -> Chain
 def _pair_variables(
     product: Chain, chain: Chain, monitor: Sequence[str]
 ) -> dict[str, NDArray[np.int64]]:
-    """The chain's variables, or its states' numbers, beside the monitor's number.
+    """The chain's variables, or its states' numbers, together with the monitor's
+    number.
 
     Copies of END with different pending obligations are numbered after the other
     states.

@@ -1,8 +1,8 @@
-"""What the names in a property mean on one chain: sets of its states.
+"""The meaning of the names in a property: sets of states of one chain.
 
-A name in quotes may be a label, a definition, a state's own name, or on a model with an
-abstraction a predicate, or any expression that its predicates decide. A name with two
-different meanings is rejected. No predicate holds in END.
+A name in quotes may be a label, a definition or a state's own name. On a model with an
+abstraction it may also be a predicate, or any expression that the predicates decide. A
+name with two different meanings is rejected. No predicate holds in END.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.checking.reaching import Mask
 
 STATE = "s"
-"""On a chain without variables this one has the state's name as its value."""
+"""The variable that has the state's name as its value, on a chain without variables."""
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
@@ -43,7 +43,7 @@ _RELATIONS = {
 
 
 class Labelling:
-    """A chain, with the meaning of every name that a property may use on it.
+    """A chain, with the meaning of every name that a property of it may use.
 
     Args:
         chain: The chain.
@@ -59,7 +59,7 @@ class Labelling:
     # Definitions
 
     def new_name(self, text: str, source: str) -> str:
-        """The name that a definition introduces, if it is not taken yet."""
+        """The name that a definition introduces, if the name is not in use yet."""
         name = text.strip().removeprefix('"').removesuffix('"')
         if not _WORD.fullmatch(name):
             mend = "write NAME=FORMULA, as in bad=s=3|s=7"
@@ -177,7 +177,8 @@ class Labelling:
     def proposition(self, expression: Expression) -> Mask:
         """The states in which a law's proposition holds.
 
-        Names mean what they mean in a property; the abstraction decides the rest.
+        Names have the same meaning as in a property; the abstraction decides all other
+        expressions.
         """
         inside = [n.name for n in expression.walk() if isinstance(n, tree.Name)]
         if any(map(self.knows, inside)):
@@ -240,7 +241,9 @@ class Labelling:
         return values
 
     def _compare_states(self, relation: str, other: str, column: int) -> Mask:
-        """A chain without variables: the state's name."""
+        """The same comparison for a chain without variables, which compares the state's
+        name.
+        """
         if relation in ("=", "!="):
             if other not in self.chain.number:
                 raise InvalidProperty(

@@ -31,10 +31,10 @@ class LawAnswer:
     Args:
         monitor: The names of the monitor's states.
         values: The probabilities.
-        possible: Which pairs can occur after the state's own label was read.
+        possible: The pairs that can occur after the state's own label has been read.
         fresh: For each chain state, the monitor state after reading only that state;
             undefined at END, which has no label.
-        exact: The same as fractions, if requested.
+        exact: The same probabilities as fractions, if requested.
     """
 
     monitor: tuple[str, ...]
@@ -66,8 +66,8 @@ def check_law(
     """The probability that the law is violated at any time, or within this many further
     steps.
 
-    The built-in engine solves the product layer by layer. Exact answers and Storm's use
-    the product as a separate chain.
+    The built-in engine solves the product of chain and monitor layer by layer. For
+    exact answers and for Storm, the product is built as a separate chain.
     """
     chain = labelling.chain
     automaton = compiled_on(labelling, law, period_s, semantics)
@@ -95,10 +95,11 @@ def _at_end(
     letters: NDArray[np.int64],
     within: int | None,
 ) -> tuple[NDArray[np.float64], Mask]:
-    """Whether each monitor state is violated at END, and whether it can occur there.
+    """Whether each monitor state leads to a violation at END, and whether it can occur
+    at END.
 
-    The last state's label is read again and again. For a monitor state, the worst of
-    the labels that could have led to it counts.
+    At END, the last state's label is read repeatedly. If several labels could have led
+    to a monitor state, the worst one counts.
     """
     step = automaton.step
     sources = chain.sources()[chain.indices == end]

@@ -30,16 +30,18 @@ from forewarn.monitors.checking.reaching import Mask, Path, likelihood
 from forewarn.monitors.checking.storm import ask_storm
 
 MAX_STEPS = 10_000_000
-"""No horizon in a property may be larger."""
+"""The maximum horizon in a property."""
 
 MAX_DEPTH = 100
-"""How many parentheses, negations and arrows may nest."""
+"""The maximum nesting depth of parentheses, negations and arrows."""
 
 MAX_FOREIGN = 300
-"""How many words and signs of a property go to Storm, which nests without a limit."""
+"""The maximum number of tokens in a property for Storm, whose parser nests without a
+limit.
+"""
 
 DOUBTFUL = 1e-9
-"""How near to its limit a probability may be decided by rounding."""
+"""How close to its limit a probability must be for rounding to decide the answer."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -66,7 +68,7 @@ _OTHER_SPELLINGS = {
 
 
 class Token(NamedTuple):
-    """A word or sign with its column; a name of states has become a mask."""
+    """A word or symbol with its column; names of states have been replaced by masks."""
 
     kind: str
     text: str
@@ -76,14 +78,14 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Property:
-    """A property whose names are sets of a chain's states.
+    """A property in which names are replaced by sets of a chain's states.
 
     Args:
         tokens: The complete property, for Storm.
-        states: Where it holds, for a formula without P.
-        path: The path formula inside P; None if only Storm can answer.
-        relation: As in `P>=0.9`; empty for `P=?`.
-        limit: The number after it.
+        states: The states in which the formula holds, for a formula without P.
+        path: The path formula inside P; None if only Storm can check the property.
+        relation: The relation, as in `P>=0.9`; empty for `P=?`.
+        limit: The number after the relation.
     """
 
     text: str
@@ -95,7 +97,7 @@ class Property:
 
     @property
     def numeric(self) -> bool:
-        """Whether it asks for a probability."""
+        """Whether the property asks for a probability."""
         return any(token.text == "=?" for token in self.tokens)
 
     def for_storm(self) -> tuple[str, dict[str, Mask]]:
@@ -121,7 +123,7 @@ class Answer:
         engine: The engine that computed it: builtin or storm.
         values: Doubles for `P=?`, else Booleans.
         exact: The same as fractions, if requested.
-        warnings: Notes for readers of the numbers.
+        warnings: Caveats about the values.
     """
 
     engine: str
@@ -157,7 +159,8 @@ def check(
     """Answers a property in every state of the labelling's chain.
 
     Raises:
-        MissingDependency: Only Storm can answer it, and stormpy is not installed.
+        MissingDependency: Only Storm can check the property, and stormpy is not
+            installed.
     """
     chain, path = labelling.chain, formula.path
     if formula.states is not None:
@@ -193,7 +196,9 @@ def check(
 
 
 def _path_by_storm(chain: Chain, path: Path, exact: bool) -> NDArray[Any]:
-    """A path for Storm, which has no G with a horizon but can compute its opposite."""
+    """The answer for a path from Storm, which has no G with a horizon but can compute
+    the complement.
+    """
     bound = "" if path.steps is None else f"<={path.steps}"
     asked = 'X "goal"' if path.next else f'"hold" U{bound} "goal"'
     labels = {"hold": path.hold, "goal": path.goal}
@@ -212,12 +217,12 @@ def parse_property(text: str, labelling: Labelling, source: str = "") -> Propert
     """Parses a property of a labelling's chain.
 
     Args:
-        text: Such as `P=? [ F<=20 "unsafe" ]` or `P>=0.9 [ ... ]`.
-        labelling: What its names mean.
-        source: The text's name in an error; the text itself if empty.
+        text: The property, such as `P=? [ F<=20 "unsafe" ]` or `P>=0.9 [ ... ]`.
+        labelling: The meaning of its names.
+        source: The name of the text in errors; if empty, the text itself.
 
     Raises:
-        InvalidProperty: The message gives the column and, if known, the likely fix.
+        InvalidProperty: The message states the column and, if known, the likely fix.
     """
     line = " ".join(text.split())
     source = source or (line if len(line) <= 60 else line[:57] + "...")
@@ -293,7 +298,7 @@ def _named(tokens: list[Token], labelling: Labelling) -> list[Token]:
 
 
 def _operand(tokens: list[Token], at: int) -> tuple[str, int]:
-    """The value that a variable is compared with, and its number of tokens."""
+    """The value with which a variable is compared, and the value's number of tokens."""
     token = tokens[at]
     if token.text == "-" and tokens[at + 1].text.isdecimal():
         return f"-{tokens[at + 1].text}", 2

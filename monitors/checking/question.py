@@ -1,4 +1,4 @@
-"""Questions to a model: properties and laws, with what is printed of the answers."""
+"""Queries to a model: properties and laws, with the printed form of the answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Answer:
     fresh: dict[str, str] = field(default_factory=dict)
 
     def fails_in(self, states: Iterable[str]) -> bool:
-        """Whether a required bound fails in one of these states."""
+        """Whether a required bound does not hold in one of these states."""
         values = self.payload["values"]
         return any(values[state] is False for state in states)
 
@@ -62,7 +62,7 @@ class Question:
         self._engine, self._exact = engine, exact
 
     def _asked(self, start: str | None) -> list[int]:
-        """The states that the answer is for."""
+        """The states for which the answer is requested."""
         chain = self._chain
         if start in (None, "all"):
             return list(range(chain.n))
@@ -179,7 +179,7 @@ class Question:
             )
 
     def words(self, state: str) -> str:
-        """What holds in a state, if the model's predicates tell."""
+        """The predicates that hold in a state, if the model has predicates."""
         if self._abstraction is None or self._chain.index(state) == self._chain.end:
             return ""
         held = self._abstraction.holding(self._abstraction.bits(state))
@@ -201,7 +201,7 @@ class Question:
         }
 
     def _warn(self, payload: dict[str, Any], more: Sequence[str]) -> None:
-        """Adds warnings; with the first ones also those of the chain."""
+        """Adds warnings to an answer; the first call also adds the chain's warnings."""
         said = payload.pop("warnings", None)
         said = list(self._chain.warnings()) if said is None else said
         if said or more:

@@ -1,9 +1,9 @@
 """The probability that a chain reaches a goal, at any time or within some steps, from
 every state.
 
-One linear solve answers for all states with an error near 1e-13, also on chains that
-stay in the same state 997 times in 1000, where iteration stops far from its limit.
-Probabilities that the graph determines are exactly 0 or 1.
+One linear solve computes the probability for all states with an error near 1e-13. This
+works even for chains that stay in the same state 997 times in 1000, for which iteration
+stops far from its limit. Probabilities that the graph determines are exactly 0 or 1.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ DENSE_STATES = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """`hold U<=steps goal`, or the paths that do not satisfy it.
+    """The path formula `hold U<=steps goal`, or its complement.
 
     Args:
         hold: The states that a path may visit before it reaches the goal.
         goal: The goal states.
-        steps: Within this many steps; None means without a limit.
+        steps: The maximum number of steps; None means without a limit.
         opposite: Whether the complement is meant, as for `G`.
         next: Whether the goal must be the next state, as for `X`.
     """
@@ -51,7 +51,9 @@ class Path:
 
 
 def likelihood(chain: Chain, path: Path) -> tuple[Floats, Mask]:
-    """The probability of a path from every state, and where the graph settles it."""
+    """The probability of a path from every state, and the states whose value follows
+    from the graph.
+    """
     graph = _Graph(chain)
     if path.next:
         never, surely = ~graph.some(path.goal), graph.every(path.goal)
@@ -87,14 +89,14 @@ def bounds(intervals: IntervalChain, path: Path) -> tuple[Floats, Floats]:
 
 
 class _Graph:
-    """The transitions of a chain, however unlikely."""
+    """The transitions of a chain, regardless of their probabilities."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
 
     @cached_property
     def _incoming(self) -> tuple[Ints, Ints]:
-        """The sources of transitions by target, and where each target's begin."""
+        """The sources of transitions by target, and the start of each group."""
         chain = self._chain
         sources = chain.sources()[np.argsort(chain.indices, kind="stable")]
         counts = np.bincount(chain.indices, minlength=chain.n)
@@ -136,7 +138,7 @@ class _Graph:
 
 
 def _within(chain: Chain, moving: Mask, goal: Mask, steps: int) -> Floats:
-    """Steps backwards: moving states take the mean of their successors."""
+    """Iterates backwards: moving states get the mean of their successors' values."""
     n, values = chain.n, goal.astype(np.float64)
     dense = n <= DENSE_STATES
     matrix = _dense(chain, moving, goal) if dense else _sparse(chain, moving, goal)
@@ -170,7 +172,7 @@ def _sparse(chain: Chain, moving: Mask, kept: Mask) -> csr_array:
 
 
 def _ever(chain: Chain, never: Mask, surely: Mask) -> Floats:
-    """Solves for the states that the graph does not settle."""
+    """Solves for the states whose value does not follow from the graph."""
     values = surely.astype(np.float64)
     unknown = np.flatnonzero(~(never | surely))
     if not unknown.size:

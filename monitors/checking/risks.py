@@ -29,7 +29,9 @@ def risks_on(
     steps: int,
     delta: float,
 ) -> Iterator[tuple[str, list[RiskRow]]]:
-    """Yield the rows of each law, by default of all that the model was learned for."""
+    """Yields the rows of each law, by default of all laws that the model was learned
+    for.
+    """
     abstraction = abstraction_of(model)
     labelling = Labelling(model.chain, abstraction)
     for definition in definitions:

@@ -28,8 +28,8 @@ def ask_storm(
 ) -> NDArray[Any]:
     """Storm's answer in every state: doubles, Fractions or Booleans.
 
-    Linear equations are solved by elimination: Storm's default iterates, and stops up
-    to 1e-6 short of the answer on chains learned from driving.
+    Linear equations are solved by elimination, because Storm's default method iterates
+    and, on chains learned from driving, stops with errors of up to 1e-6.
 
     Raises:
         MissingDependency: stormpy 2 is not installed.
@@ -93,7 +93,7 @@ def _model(chain: Chain, labels: Mapping[str, Mask], exact: bool) -> Any:
 
 
 def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
-    """The rows as fractions; a double becomes the decimal that it prints as."""
+    """The rows as fractions; a double becomes its printed decimal number."""
     rows = list[dict[int, Fraction]]()
     for i in range(chain.n):
         row = {j: Fraction(text) for j, text in chain.written_row(i)}

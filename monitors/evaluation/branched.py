@@ -1,8 +1,8 @@
-"""What slowing and stopping changed, by bands of the risk.
+"""The effect of slowing and stopping, by risk band.
 
-Runs are repeated from the first moment at which their risk was in a band: once left
-alone, once slowed, once stopped. A guard's decision quotes the counts of its band. They
-decide nothing.
+Runs are repeated from the first moment at which the risk was in a band: once without an
+intervention, once with slowing, once with stopping. A guard's decision quotes the
+counts of its risk band. The counts do not affect decisions.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from forewarn.monitors.evaluation.figures import CONFIDENCE, at_most
 
 EDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Between these are the bands."""
+"""The boundaries of the risk bands."""
 
 WAYS = ("proceed", "slow", "stop")
-"""What was done in each of a band's runs, as decisions are called."""
+"""The ways in which each run of a band is continued, named like decisions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The runs whose risk came into one band, and how many of them broke a law then.
+    """The runs whose risk reached one band, and how many of them then broke a law.
 
     Args:
-        risk: The band: from the first number on, up to the second.
-        runs: How many runs came there.
-        proceed: How many broke a law if nothing was done.
-        slow: How many if they were slowed.
-        stop: How many if they were stopped.
+        risk: The lower end of the band (included) and the upper end (excluded).
+        runs: The number of runs that reached the band.
+        proceed: The number of runs that broke a law without an intervention.
+        slow: The number of runs that broke a law when slowed.
+        stop: The number of runs that broke a law when stopped.
     """
 
     risk: tuple[float, float]
@@ -40,7 +40,7 @@ class Band:
     stop: int
 
     def as_dict(self) -> dict[str, Any]:
-        """As in JSON, with the bounds of Clopper and Pearson."""
+        """The band as JSON, with Clopper-Pearson bounds."""
         found: dict[str, Any] = {"risk": list(self.risk), "runs": self.runs}
         for way in WAYS:
             broke = getattr(self, way)
@@ -58,12 +58,12 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 
 
 def number_of(risk: float) -> int:
-    """The number of the band that a risk is in."""
+    """The number of the band that contains a risk."""
     return sum(risk >= edge for edge in EDGES[1:-1])
 
 
 def band_of(bands: Sequence[Band], risk: float) -> Band | None:
-    """The band of a risk, if runs came there."""
+    """The band that contains a risk; None if no run reached the band."""
     if risk != risk:
         return None
     low = EDGES[number_of(risk)]
@@ -89,7 +89,7 @@ def cells(band: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def sentence(band: Mapping[str, Any]) -> str:
-    """For people; `band` as JSON has it."""
+    """A sentence for people about a band in its JSON form."""
     low, high = band["risk"]
     alone, slowed, stopped = (_share(band[way]) for way in WAYS)
     return (
@@ -103,5 +103,5 @@ def _share(found: Mapping[str, Any]) -> str:
 
 
 def by_law(found: Mapping[str, Sequence[Band]]) -> dict[str, list[dict[str, Any]]]:
-    """The bands of each law, as in JSON."""
+    """The bands of each law, from their JSON form."""
     return {law: [band.as_dict() for band in bands] for law, bands in found.items()}

@@ -1,11 +1,11 @@
-"""Rates that a threshold is guaranteed to keep, from runs used only for this.
+"""Guaranteed rates of a threshold, from runs that are used for nothing else.
 
 The threshold follows from the clean runs alone: the lowest at which few enough of them
 have an alarm to bound the rate of future runs at the available confidence. That is the
-exact binomial bound of Clopper and Pearson, tested from the highest threshold down and
-stopped at the first failure, so that it costs no correction for the number of
-thresholds. The violating runs do not influence it, so the same bound on them gives the
-rate of missed violations.
+exact binomial bound of Clopper and Pearson, tested from the highest threshold downwards
+until the first failure. Testing in this order needs no correction for the number of
+thresholds. The violating runs do not influence the threshold, so the same bound applied
+to them limits the rate of missed violations.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Asked:
 
     Args:
         false_alarms: Maximum fraction of clean runs with an alarm.
-        missed: Maximum fraction of violating runs without one in time; None: any.
-        confidence: Probability that all of it holds at once.
-        laws: Number of laws that share the rest of the confidence.
+        missed: Maximum fraction of violating runs without an alarm in time; None: any.
+        confidence: Probability that all guarantees hold together.
+        laws: Number of laws among which the allowed error is divided.
     """
 
     false_alarms: float
@@ -49,11 +49,11 @@ class Guarantee:
 
     Args:
         law: The law.
-        rate: Which rate.
-        most: The highest rate that is guaranteed.
-        runs: Number of runs that it was judged on.
+        rate: The kind of rate: false alarms or missed violations.
+        most: The maximum rate that is guaranteed.
+        runs: Number of runs on which the rate was tested.
         failures: The number of runs with a false alarm, or that were missed.
-        bound: The upper confidence bound that they give; never above `most`.
+        bound: The upper confidence bound on the rate; never above `most`.
     """
 
     law: str
@@ -65,7 +65,7 @@ class Guarantee:
 
     @property
     def kind(self) -> str:
-        """The kind of runs that it covers: clean or violating."""
+        """The kind of runs that the guarantee covers: clean or violating."""
         return KINDS[self.rate]
 
     def sentence(self) -> str:
@@ -87,11 +87,11 @@ class Lack:
 
     Args:
         law: The law.
-        rate: Which rate.
+        rate: The kind of rate: false alarms or missed violations.
         runs: Number of runs available.
-        more: How many more runs of the kind are needed, if failures stay as frequent;
-            None: no number suffices.
-        why: The reason why it is not guaranteed.
+        more: The number of further runs of this kind that are needed, if failures stay
+            as frequent; None: no number suffices.
+        why: The reason why the rate is not guaranteed.
     """
 
     law: str
@@ -102,7 +102,7 @@ class Lack:
 
     @property
     def reason(self) -> str:
-        """The reason, and what would help."""
+        """The reason, and the number of further runs that would help."""
         if self.more is None:
             return self.why
         return f"{self.why}; it needs {self.more} more {KINDS[self.rate]} runs"
@@ -114,11 +114,11 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """What can be guaranteed for one law.
+    """The threshold and the guarantees of one law.
 
     Args:
-        threshold: The lowest threshold that keeps the false-alarm rate; None if none
-            does.
+        threshold: The lowest threshold that keeps the false-alarm rate; None if no
+            threshold does.
         guarantees: The guarantees at this threshold.
         lacks: The rates that are not guaranteed; empty if all requested ones are.
     """
@@ -131,12 +131,13 @@ class Certified:
 def certify(
     law: str, climbs: Sequence[Climb], asked: Asked, reach: float = 1.0
 ) -> Certified:
-    """The lowest threshold with a guaranteed false-alarm rate, and what it misses.
+    """The lowest threshold with a guaranteed false-alarm rate, and its rate of missed
+    violations.
 
     Args:
         law: The law.
         climbs: The highest risk in each run; these runs were used for nothing else.
-        asked: The rate to guarantee.
+        asked: The rates to guarantee.
         reach: The highest risk that the guard can state before a violation.
     """
     clean = [climb for climb in climbs if climb.broken is None]
@@ -205,9 +206,9 @@ def over_groups(
 ) -> tuple[float, float]:
     """The mean of the groups' own rates, and its upper confidence bound.
 
-    Each group counts once, however many runs it has, and groups are taken as drawn
-    independently of each other; runs within one need not be. The bound is the lower
-    of Hoeffding's and Bentkus'.
+    Each group counts once, however many runs it has. Groups are assumed to be
+    independent of each other; runs within a group need not be independent. The bound is
+    the lower of Hoeffding's and Bentkus'.
 
     Args:
         failures: For each group, the number of failed runs and of all runs.
@@ -222,7 +223,7 @@ def over_groups(
     mean = sum(rates) / n
 
     def possible(at: float) -> float:
-        """The probability of so low a mean if the rate were that high."""
+        """The probability of a mean this low if the true rate were `at`."""
         if at <= mean:
             return 1.0
         if at >= 1.0:
@@ -241,7 +242,7 @@ def over_groups(
 
 
 def alike(failures: Sequence[tuple[int, int]], draws: int = 2000) -> float:
-    """The probability that groups differ this much if all fail equally often.
+    """The probability that groups differ this much if all have the same failure rate.
 
     Runs are assigned to the groups at random, and the deviation of the groups' failures
     from the common rate is compared.

@@ -1,20 +1,22 @@
-"""Evidence, run by run, that something happens more often than it should, or changed.
+"""Evidence, run by run, that an event happens more often than it should, or that a
+score changed.
 
 The evidence is the present value of a stake of 1 that was bet, at fair odds, against
-the guaranteed rate or the rate in training. While the rate is kept, it reaches 1 /
-level with a probability of at most `level`, whenever and however often one looks
-(Ville's inequality). Reaching it may therefore be reported at once.
+the guaranteed rate or the rate in training. While the rate is kept, the value reaches 1
+/ level with a probability of at most `level`, whenever and however often it is checked
+(Ville's inequality). Drift may therefore be reported as soon as the value reaches 1 /
+level.
 
-The stake is divided over windows of runs. In each window the bet is that an improbably
-large number of its runs count. Before the window ends, a bet's value is the factor by
-which that has become more probable. A bet of this kind wins sooner than a likelihood
-ratio, which goes on raising its stake after it has won. Most of the stake is on the
-first windows; the rest is for changes that come later.
+The stake is divided over windows of runs. In each window, the bet is that the event
+happens in an improbably large number of runs. Before the window ends, the value of a
+bet is the factor by which winning has become more probable. A bet of this kind wins
+sooner than a likelihood ratio, which goes on raising its stake after it has won. Most
+of the stake is on the first windows; the rest is reserved for later changes.
 
-A rate from training is known only as well as its runs tell. The odds are then those of
-a uniform prior updated by the training runs and by every run since. A training run
-counts half, so that an unchanged world is rarely reported even if training happened to
-show too low a rate.
+A rate from training is uncertain, because it is estimated from a limited number of
+runs. The odds are therefore those of a uniform prior, updated by the training runs and
+by every run since. A training run counts half, so that an unchanged world is rarely
+reported even if the training rate was too low by chance.
 """
 
 from __future__ import annotations
@@ -36,20 +38,20 @@ from forewarn.abstractions.serial import Strict, to_json, validated
 from forewarn.monitors.evaluation.warned import SLACK_S, Broken, came_true
 
 LEVEL = 0.01
-"""How probable it may be that drift is reported although nothing has changed."""
+"""The maximum probability of reporting drift although nothing has changed."""
 
 WINDOWS = {200: 0.6, 500: 0.4}
 """The windows' lengths in runs, and the share of the stake on each."""
 
 _FIRST = 0.9
-"""The share of that on the first window; the later ones divide the rest."""
+"""The share of each stake on its first window; later windows divide the rest."""
 
 
 _PER_COUNT = 2
-"""So many training runs count as much as one run since."""
+"""The number of training runs that count as much as one later run."""
 
 MAX_RUNS = 1_000_000
-"""More runs are not kept."""
+"""The maximum number of runs whose evidence is stored."""
 
 
 @cache
@@ -60,16 +62,16 @@ def _log_factorials(bits: int) -> NDArray[np.float64]:
 
 
 class InvalidEvidence(InvalidInput):
-    """Evidence that cannot be continued, because it was changed."""
+    """Stored evidence that was changed and therefore cannot be continued."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The allowed rate of an event: guaranteed, or that of training.
+    """The allowed rate of an event: a guaranteed rate, or the rate in training.
 
     Args:
         promised: The guaranteed rate; None means that the rate in training counts.
-        happened: The number of training runs in which it happened.
+        happened: The number of training runs in which the event happened.
         runs: The number of training runs.
     """
 
@@ -92,11 +94,12 @@ class Reference:
     def chances(
         self, happened: int, runs: int, more: int, least: int = 0
     ) -> NDArray[np.float64]:
-        """The probability that `least`, `least` + 1, … of this many more runs count.
+        """The probabilities that the event happens in `least`, `least` + 1, … of `more`
+        further runs.
 
         Args:
-            happened: The number that have counted since training.
-            runs: Of how many.
+            happened: The number of runs so far in which the event happened.
+            runs: The number of runs so far.
             more: The number of further runs.
             least: The first number of the sequence.
         """
@@ -120,14 +123,14 @@ class Reference:
 
 @dataclass(slots=True)
 class _Window:
-    """A bet that at least `needed` of some runs count.
+    """A bet that the event happens in at least `needed` runs of a window.
 
     Args:
-        stake: What was bet.
-        left: The number of its runs that are still to come.
-        needed: The number of these that must count; None if no number is improbable
-            enough, so that the stake is kept.
-        chance: The probability of that when the window began.
+        stake: The amount that was bet.
+        left: The number of runs in the window that are still to come.
+        needed: The number of further runs in which the event must happen; None if no
+            number is improbable enough, so that the stake is kept.
+        chance: The probability of winning when the window began.
     """
 
     stake: float
@@ -140,8 +143,8 @@ class Rate:
     """Evidence that an event happens more often than allowed.
 
     Args:
-        reference: The rate at which it may happen.
-        level: Maximum probability that this is reported although it is not so.
+        reference: The allowed rate of the event.
+        level: Maximum probability of a report although the rate is kept.
         windows: The windows' lengths, and the fraction of the stake on each. Long ones
             find small increases, short ones large increases sooner.
     """
@@ -166,7 +169,7 @@ class Rate:
 
     @property
     def evidence(self) -> float:
-        """The present value of the initial stake of 1."""
+        """The present value of an initial stake of 1."""
         worths = sum(map(self._worth, self._windows.values()))
         return self._won + worths + sum(self._kept(each) for each in self._shares)
 
@@ -186,7 +189,7 @@ class Rate:
             self.most = max(self.most, self.evidence)
 
     def _window(self, length: int) -> _Window:
-        """The bet on the next runs."""
+        """A new bet on the next runs."""
         number = self.runs // length
         stake = self._shares[length] * _FIRST
         if number:
@@ -211,11 +214,11 @@ class Rate:
         return odds * float(chances.sum())
 
     def _kept(self, length: int) -> float:
-        """The part of the stake kept for later windows."""
+        """The part of the stake that is reserved for later windows."""
         return self._shares[length] * (1 - _FIRST) / (self.runs // length + 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """What `from_dict` continues."""
+        """The state from which `from_dict` continues."""
         outcomes = "".join("1" if each else "0" for each in self._outcomes)
         reference = to_json(self.reference)
         kept = {"reference": reference, "level": self.level, "outcomes": outcomes}
@@ -225,13 +228,13 @@ class Rate:
 
     @classmethod
     def from_dict(cls, content: object, source: str, known: Rate | None = None) -> Rate:
-        """The evidence that `as_dict` gave.
+        """Restores the evidence that `as_dict` returned.
 
         Args:
-            content: What it gave.
+            content: The result of `as_dict`.
             source: Its source, for errors.
-            known: Whether it may continue this evidence, which then counts only the new
-                runs.
+            known: Whether stored evidence may be continued; only new runs are then
+                counted.
         """
         said = validated(_Kept, content, source, InvalidEvidence)
         if known is not None:
@@ -251,9 +254,9 @@ class Rate:
 class Ranks:
     """Evidence that a score of runs has another distribution than in training.
 
-    Each run is ranked among those of training and all since. If nothing has changed,
-    the ranks are uniform and independent, and bets on high or low ones are fair. The
-    bet may change sides now and then (Vovk's simple jumper).
+    Each run is ranked among the training runs and all later runs. If nothing has
+    changed, the ranks are uniform and independent, and bets on high or low ranks are
+    fair. The bet may change sides occasionally (Vovk's simple jumper).
 
     Args:
         ordinary: The score in training runs.
@@ -280,10 +283,10 @@ class Ranks:
 
 
 _TILTS = (-2.0, -1.0, 0.0, 1.0, 2.0)
-"""How strongly is bet on high or low ranks; 0 is no bet."""
+"""How strongly the bets favour high or low ranks; 0 means no bet."""
 
 _MOVED = 0.002
-"""The share of the stakes that is divided anew before each run."""
+"""The share of the stakes that is redistributed before each run."""
 
 _LARGEST = 1e100
 
@@ -302,7 +305,7 @@ class Histogram:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Histogram:
-        """In ten classes of about equal size, or fewer if values repeat."""
+        """Ten classes of about equal size, or fewer if values repeat."""
         tenths = np.quantile(values, np.arange(1, 10) / 10).tolist() if values else []
         edges = sorted({round(each, 6) for each in tenths})
         counts = [0] * (len(edges) + 1)
@@ -318,9 +321,9 @@ class Outcome:
     Args:
         violating: Whether the law was broken.
         alarmed: Whether there was an alarm; in a violating run, before the trigger.
-        highest: The highest risk stated; in a violating run, before the trigger.
-        excess: The mean of the outcome (0 or 1) minus the stated risk, over the frames
-            up to the violation.
+        highest: The highest estimated risk; in a violating run, before the trigger.
+        excess: The mean of the outcome (0 or 1) minus the estimated risk, over the
+            frames up to the violation.
     """
 
     violating: bool
@@ -339,9 +342,9 @@ def outcome_of(
     """The outcome of a run.
 
     Args:
-        times_s: When each frame was.
-        risks: The risk stated at each; NaN where there was none.
-        alarmed: Whether there was an alarm at each.
+        times_s: The time of each frame.
+        risks: The estimated risk at each frame; NaN if there was none.
+        alarmed: Whether there was an alarm at each frame.
         broken: The first violation; None if the law was kept.
         horizon_s: H of the risk.
     """
@@ -367,7 +370,7 @@ class Ordinary:
 
     Args:
         highest: The highest risk of each run.
-        excess: The amount by which outcomes exceeded the stated risks.
+        excess: For each run, by how much the outcomes exceeded the estimated risks.
     """
 
     highest: Histogram
@@ -375,7 +378,7 @@ class Ordinary:
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Ordinary:
-        """Those of training runs."""
+        """The scores of training runs, from their outcomes."""
         return cls(
             Histogram.of([each.highest for each in outcomes]),
             Histogram.of([each.excess for each in outcomes]),

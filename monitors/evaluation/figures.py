@@ -1,8 +1,8 @@
 """Rates, times and their 95 % intervals; and guarantees for future runs.
 
-The fraction of runs with an alarm is a rate like any other. Runs that neither the model
-nor the threshold has seen bound this rate for future runs, if those are drawn in the
-same way. That needs no chain, no Markov property and no calibration.
+Runs that were used for neither the model nor the threshold bound the rate of alarms in
+future runs, if future runs are drawn in the same way. This bound assumes nothing about
+the chain, the Markov property or the calibration.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def mean_interval(values: NDArray[np.float64]) -> Interval | None:
 
 
 CONFIDENCE = 0.95
-"""Unless asked otherwise: of promises that are made, one in twenty may be broken."""
+"""The default confidence level: one in twenty guarantees may fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,9 @@ class Promise:
             alarmed: The number of these with an alarm.
             violating: Number of violating runs.
             undetected: The number of these that were not detected.
-            confidence: The probability that it is kept.
-            tried: The number of risks from which the same runs selected this one.
+            confidence: The probability that the guarantee is kept.
+            tried: The number of candidate risks from which the same runs selected this
+                one.
         """
         delta = (1 - confidence) / tried
         missed = at_most(undetected, violating, delta) if violating else None
@@ -165,9 +166,10 @@ class Promise:
 def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
     """The maximum number of clean runs with an alarm that still guarantees the rate.
 
-    A threshold just above the height that all but k of them stay below is exceeded by
-    more than the allowed share of runs to come with the probability that a binomial of
-    `clean` trials at that share is k or less. None if not even k = 0 suffices.
+    Consider a threshold that all but k of the clean runs stay below. The probability
+    that more than the allowed share of future runs exceed this threshold is the
+    probability that a binomial variable with `clean` trials at that share is at most k.
+    Returns None if not even k = 0 suffices.
     """
     from scipy.special import bdtr
 
@@ -178,7 +180,7 @@ def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | N
 
 
 def needed(allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
-    """The fewest clean runs for any guarantee; None if no number suffices."""
+    """The minimum number of clean runs for a guarantee; None if no number suffices."""
     if allowed <= 0.0:
         return None
     return 1 if allowed >= 1 else math.ceil(math.log(delta) / math.log1p(-allowed))
@@ -212,7 +214,9 @@ def suffices(
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:
-    """The smallest sufficient number of runs; all larger numbers suffice too."""
+    """The smallest sufficient number of runs, given that all larger numbers suffice
+    too.
+    """
     high = 1
     while not enough(high):
         high *= 2

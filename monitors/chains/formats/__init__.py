@@ -1,1 +1,3 @@
-"""File formats of chains and models: each module reads one, most write it too."""
+"""File formats of chains and models: each module reads one format, and most also write
+it.
+"""

@@ -1,4 +1,4 @@
-"""Explicit files: `.tra` transitions, with `.lab` labels and `.sta` states beside.
+"""Explicit files: `.tra` transitions, with `.lab` labels and `.sta` states alongside.
 
 Both headers are read: PRISM's (two numbers) and Storm's (the word `dtmc`, and
 `#DECLARATION` in the labels). PRISM's are written.
@@ -64,7 +64,7 @@ class _Lines:
 
 
 def read_explicit(text: str, path: Path) -> Chain:
-    """The chain in a transition file, with the files beside it."""
+    """The chain in a transition file, with the label and state files next to it."""
     rows, n = _transitions(_Lines(text, str(path)))
     names = [str(i) for i in range(n)]
     variables: dict[str, Any] = {}

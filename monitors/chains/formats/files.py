@@ -43,10 +43,10 @@ _HEAD = 64 * 1024
 
 
 def read_models(path: Path) -> tuple[Model, ...]:
-    """The model or chain in a file of any format that can be read, or its models.
+    """The model, models or chain in a file of any supported format.
 
     Raises:
-        InvalidModel: The file's content is wrong; the message gives the place.
+        InvalidModel: The file's content is invalid; the message names the position.
         TooLarge: Raised before memory is allocated, if the chain exceeds a limit.
     """
     try:

@@ -28,7 +28,7 @@ SEVERAL = "forewarn.models/1"
 
 
 MAX_COUNT = 10**12
-"""No count is larger, so that no sum of them overflows."""
+"""The maximum count, so that sums of counts cannot overflow."""
 
 _Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 _Value = Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -100,7 +100,9 @@ def parse_model(data: object, source: str = "") -> Model:
 
 
 class _Numbers:
-    """Converts state names to numbers; an error gives the place of an unknown name."""
+    """Converts state names to numbers; the error for an unknown name states its
+    position.
+    """
 
     def __init__(self, states: list[str]) -> None:
         check_size(len(states))

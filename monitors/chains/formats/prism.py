@@ -1,8 +1,8 @@
 """The PRISM language: read by Storm in a separate process, and written exactly.
 
-A module with a single variable has one state for each value of its range, also for
-values that cannot be reached, and the state's name is the value. With several
-variables the states are those that the initial state can reach.
+A module with a single variable has one state for each value in the variable's range,
+even for unreachable values, and the value is the state's name. With several variables,
+only states reachable from the initial state are included.
 """
 
 from __future__ import annotations
@@ -163,7 +163,9 @@ def read_prism(text: str, source: str = "") -> Chain:
 
 
 def _declared(text: str, found: Iterable[re.Match[str]]) -> dict[str, bool]:
-    """The variables, also those that a module renames, and whether each is Boolean."""
+    """The variables, including those that a module renames, and whether each is
+    Boolean.
+    """
     known = {each[1]: not each[2] for each in found}
     for module in _RENAMED.finditer(text):
         for pair in module[1].split(","):
@@ -254,8 +256,8 @@ def _sorted(chain: Chain, declared: Mapping[str, bool]) -> Chain:
 def write_prism(chain: Chain, out: TextIO) -> None:
     """Writes a chain as one module, with exact probabilities.
 
-    It has the chain's own variables if they distinguish its states, or else one
-    variable that numbers them. Names that are not values are added as comments.
+    The module has the chain's own variables if they distinguish all states, or else one
+    variable that numbers the states. Names that are not values are added as comments.
     """
     variables, values = _written_variables(chain)
     out.write("dtmc\n\nmodule forewarn\n\n")

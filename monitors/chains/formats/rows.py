@@ -17,7 +17,9 @@ _NUMERAL = re.compile(
 )
 _MAX_LENGTH = 1000
 _MAX_BITS = 1600
-"""So that a fraction written down is no longer than what is read."""
+"""The size limit of a fraction, so that it is never longer in a file than the reader
+allows.
+"""
 
 
 def rational(text: str) -> Fraction:
@@ -40,7 +42,7 @@ def rational(text: str) -> Fraction:
 _PRINTED = Fraction(1, 10**10)
 
 MAX_LINES = 10_000_000
-"""No chain that is not too large itself takes more lines."""
+"""The maximum number of lines; every chain within the size limits needs fewer."""
 
 VALUE = re.compile(r"-?\d{1,18}|true|false", re.ASCII)
 Valuation = tuple[tuple[str, int, bool], ...]
@@ -59,7 +61,9 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def probability(text: str, source: str, place: str) -> Fraction:
-    """A probability as written; raises an error if it is not one."""
+    """The exact probability in a text; raises an error if the text is not a
+    probability.
+    """
     try:
         value = rational(text)
     except InvalidInput as error:
@@ -146,7 +150,7 @@ def assembled(
 ) -> Chain:
     """The chain of rows and labels as other tools write them.
 
-    A state labelled `deadlock` has only the self-loop that those tools added.
+    The self-loop of a state labelled `deadlock` was added by those tools.
     """
     initial = sorted(labels.get("init", ()))
     if len(initial) > 1:

@@ -1,7 +1,7 @@
 """UMB, the binary archive that PRISM and Storm share, through the package `umbi`.
 
 Variables are packed and unpacked here, because umbi does not read bounds and offsets.
-State names are in a file of our own, which other tools ignore.
+State names are stored in an additional file, which other tools ignore.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def recognises(data: bytes) -> bool:
 
 
 def read_umb(data: bytes, source: str = "") -> Chain:
-    """The chain in an archive's bytes, gunzipped already."""
+    """The chain in the bytes of a decompressed archive."""
     try:
         return _read(data, source)
     except ForewarnError:
@@ -224,7 +224,7 @@ def unpacked_bits(
 
 
 def write_umb(chain: Chain, out: BinaryIO) -> None:
-    """Writes a chain with its labels, variables and names; the bytes are repeatable."""
+    """Writes a chain with labels, variables and names; the bytes are reproducible."""
     umbi = _umbi()
     from umbi.umb import index as parts
 

@@ -29,8 +29,9 @@ Bools = NDArray[np.bool_]
 
 
 ENOUGH_S = 1.5
-"""A warning is worth all if it comes so early, and half at the last moment: then what
-comes cannot be prevented, and only be made milder."""
+"""How early a warning must come to have its full value. A warning at the last moment
+has half of it, because a violation can then only be mitigated.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,14 +39,14 @@ class Foretold:
     """One run under one law, up to its first violation.
 
     Args:
-        run: Its number.
-        times_s: When each tick was.
+        run: The number of the run.
+        times_s: The time of each tick.
         duration_s: The duration of the whole run.
-        risks: The values at each tick, by horizon.
+        risks: The risk at each tick, by horizon.
         pairs: For each tick, the monitor's state times the chain's size, plus the
             chain's state; negative if that pair was never seen in training.
-        unknown: Whether the state was one never seen in training.
-        idle: Whether nothing was owed.
+        unknown: Whether the state at each tick was never seen in training.
+        idle: Whether no obligation was pending at each tick.
         broken: The first violation; None if the law was kept.
     """
 
@@ -94,7 +95,7 @@ def ordinary_of(
     """The highest risks of a law in these runs, and the outcomes.
 
     Args:
-        found: They.
+        found: The runs.
         horizon_s: H.
         curve: The comparison of the risks with the outcomes.
     """
@@ -142,11 +143,11 @@ def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
 
 
 def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats:
-    """Lead time of each violation's warning in seconds; NaN if there was none in time.
+    """Lead time of each violation's warning in seconds; NaN if no warning came in time.
 
-    The threshold is such that at most the allowed share of clean runs has an alarm. An
-    alarm is in time before the trigger or, if most triggers are harmless, early enough
-    before the deadline to act.
+    The threshold is chosen so that at most the allowed share of clean runs has an
+    alarm. An alarm is in time if it comes before the trigger or, if most triggers are
+    harmless, early enough before the deadline to act.
     """
     tops = sorted(
         (float(each.risks[horizon_s].max(initial=0.0)) for each in found
@@ -165,14 +166,16 @@ def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats
 
 
 def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The usefulness of warnings of each violation, over the allowed false alarms."""
+    """The value of each violation's warnings, averaged over the allowed false-alarm
+    rates.
+    """
     told = np.nan_to_num(0.5 + 0.5 * np.minimum(early_s / ENOUGH_S, 1.0))
     worth: NDArray[np.float64] = told.mean(axis=0)
     return worth
 
 
 def shared(early_s: Floats) -> tuple[float, float]:
-    """The fraction of violations warned of, and the mean lead time."""
+    """The fraction of violations with a warning, and the mean lead time."""
     told = early_s[~np.isnan(early_s)]
     return told.size / max(early_s.size, 1), float(told.sum()) / max(told.size, 1)
 
@@ -184,7 +187,7 @@ def mostly_harmless(found: Sequence[Foretold]) -> bool:
 
 
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
-"""Narrow where risks mostly are."""
+"""The boundaries of the reliability bins, which are narrow where most risks lie."""
 
 WIDE_GAP = 0.1
 MIN_FRAMES = 50
@@ -193,15 +196,15 @@ MIN_TRACES = 5
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """The frames whose predicted risk lies in one span, `low` included.
+    """The frames whose predicted risk is in one bin, including `low`.
 
     Args:
-        low: Where the span begins.
-        high: Where it ends.
-        frames: How many frames.
+        low: The lower end of the bin.
+        high: The upper end of the bin.
+        frames: The number of frames.
         traces: The number of traces; frames of one trace are not independent.
         predicted: Their mean predicted risk.
-        observed: The fraction of them after which the violation happened.
+        observed: The fraction of the frames after which the violation happened.
     """
 
     low: float
@@ -213,7 +216,8 @@ class ReliabilityBin:
 
     @property
     def off(self) -> bool:
-        """Whether it is significantly off for this number of traces.
+        """Whether prediction and observation differ significantly for this number of
+        traces.
 
         Frames of one trace are not independent, so a trace counts as one trial.
         """
@@ -231,11 +235,11 @@ class Reliability:
         frames: The number of frames with a prediction.
         unknown: The number of frames without a prediction, in states that were never
             learned.
-        traces: From how many traces.
+        traces: The number of traces.
         base_rate: The fraction of frames after which the violation happened.
         brier: Mean squared difference of prediction and outcome; lower is better.
         calibration_error: Mean distance of the curve from the diagonal.
-        bins: The curve; spans without a frame are left out.
+        bins: The curve; bins without a frame are left out.
     """
 
     frames: int
@@ -253,7 +257,9 @@ class Reliability:
 
     @property
     def skill(self) -> float | None:
-        """1 is perfect, 0 no better than the base rate; None if nothing varied."""
+        """The skill: 1 is perfect, 0 no better than the base rate; None if all outcomes
+        are equal.
+        """
         return 1.0 - self.brier / self.reference if self.reference > 0.0 else None
 
     @property
@@ -261,7 +267,7 @@ class Reliability:
         return any(each.off for each in self.bins) or (self.skill or 0.0) < 0.0
 
     def sentences(self, law: str) -> Iterator[str]:
-        """The comparison as text, for this law."""
+        """The comparison for a law, as sentences."""
         yield (
             f"The risk of breaking {law}, on {self.traces} held-out traces "
             f"({self.frames:,} frames): the Brier score is {self.brier:.3g}; always "
@@ -291,7 +297,7 @@ def reliability(
     Args:
         predicted: For each trace, the risk at every frame; NaN where it is unknown.
         outcome: For each trace, whether the violation then happened, at every frame.
-        edges: The spans of the curve, from 0 to 1.
+        edges: The boundaries of the bins, from 0 to 1.
     """
     risks = [np.asarray(each, np.float64).ravel() for each in predicted]
     happened = [np.asarray(each, bool).ravel() for each in outcome]
@@ -336,13 +342,14 @@ def reliability(
 def unmet_ahead(
     automaton: Automaton, letters: Sequence[Ints], steps: int
 ) -> list[tuple[Ints, Bools]]:
-    """The outcomes that the guard's risk predicts, known from the whole of each trace.
+    """The outcomes that the guard's risk predicts, determined from each whole trace.
 
-    Unlike `came_true`, this covers every obligation, not only the first that is broken.
+    Unlike `came_true`, these outcomes cover every obligation, not only the first that
+    is broken.
 
     Args:
         automaton: The law's monitor.
-        letters: For each trace, the columns that its frames are read as.
+        letters: For each trace, the automaton's column for each frame.
         steps: H.
 
     Returns:

@@ -1,8 +1,9 @@
 """A guarantee about guarded runs: few of them break a law, and few are slowed.
 
-It is certified for one policy, chosen beforehand, on runs that were used for nothing
-else. Each of the two rates is tested at the full confidence: stating both although one
-is false requires that its test errs.
+The guarantee is certified for one policy, chosen beforehand, on runs that were used for
+nothing else. Each of the two rates is tested at the full confidence, because both are
+stated only if both tests succeed: a false statement requires an error in the test of
+the false rate.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ class Guarantee:
         confidence: The confidence level of the guarantee.
         runs: The number of held-out runs.
         broke: The number of them that broke a law.
-        prolonged: How many were slowed.
+        prolonged: The number of clean runs that were slowed.
         seeds: The first and the last seed.
         scenario: The scenario's name.
         pilot: The pilot's name.
         drawn: The digest of the scenario with its pilot, which determines how runs are
             drawn.
-        model: The digest of what decides in the model.
-        policy: The digest of what decides in the policy.
+        model: The digest of the parts of the model that affect decisions.
+        policy: The digest of the parts of the policy that affect decisions.
     """
 
     violating: float
@@ -50,12 +51,12 @@ class Guarantee:
 
     @property
     def certified(self) -> bool:
-        """Whether the runs support it."""
+        """Whether the runs support the requested guarantee."""
         return not self.lacking()
 
     def lacking(self) -> list[str]:
-        """Why it cannot be guaranteed, and how many runs would suffice; empty if it
-        can.
+        """Why there is no guarantee, and how many runs would suffice; empty if there is
+        one.
         """
         found = []
         for part, allowed, what in (
@@ -77,7 +78,7 @@ class Guarantee:
         return found
 
     def holds(self, drawn: str, model: str, policy: str) -> bool:
-        """Whether it applies to these runs, this model and this policy."""
+        """Whether the guarantee applies to these runs, this model and this policy."""
         return (self.drawn, self.model, self.policy) == (drawn, model, policy)
 
     def sentence(self) -> str:

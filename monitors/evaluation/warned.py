@@ -1,14 +1,14 @@
 """Lead times and false alarms of warnings.
 
 A run is violating if the law was broken in it, and clean otherwise. In a violating run
-only the first violation counts: it became certain at some time, and the broken
-obligation arose at its trigger (for an invariant the two coincide). It is detected if
-the first alarm came strictly before the trigger. The advance warning times, to the
-violation and to the trigger, are over detected runs. A false alarm is a clean run with
-any alarm.
+only the first violation counts: the violation became certain at some time, and the
+broken obligation arose at its trigger (for an invariant the two coincide). It is
+detected if the first alarm came strictly before the trigger. Lead times, to the
+violation and to the trigger, are computed over detected runs. A false alarm is a clean
+run with any alarm.
 
-`Warned` has these figures for one threshold, `trade_off` for all of them, and `Climb`
-keeps the part of a run that thresholds are computed from.
+`Warned` computes these figures for one threshold, and `trade_off` for all thresholds.
+`Climb` stores the part of a run from which thresholds are computed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from forewarn.monitors.evaluation.figures import mean_interval, rate, spread, wi
 Flags = NDArray[np.bool_]
 
 LEAD_S = 3.0
-"""An alarm so long before the deadline leaves time to do something about it."""
+"""An alarm this long before the deadline leaves time to react."""
 
 SLACK_S = 1e-9
-"""Times are sums of periods, and sums are rounded."""
+"""Tolerance for times, because sums of periods are rounded."""
 
 _LEAD_SLACK_S = 1e-6
 
@@ -40,9 +40,10 @@ class Broken:
     """A law that was broken.
 
     Args:
-        law: Its name.
-        time_s: When that became certain.
-        since_s: When the obligation arose: the trigger. An invariant's is `time_s`.
+        law: The law's name.
+        time_s: The time at which the violation became certain.
+        since_s: The time at which the obligation arose (the trigger); `time_s` for an
+            invariant.
     """
 
     law: str
@@ -74,7 +75,7 @@ class WarnedRun:
     Args:
         duration_s: How long it lasted.
         alarm_s: The time of the first alarm; None if there was none.
-        onsets: How many alarms began.
+        onsets: The number of alarms that began.
         broken: The first time that the law was broken, if it was.
     """
 
@@ -97,9 +98,8 @@ class WarnedRun:
         """The lead time of the first alarm; NaN unless it came in time.
 
         Args:
-            harmless: Whether most triggers are harmless. A warning is then in time if
-                it comes `LEAD_S` before the deadline, otherwise if it comes before the
-                trigger.
+            harmless: Whether most triggers are harmless. If so, a warning is in time
+                `LEAD_S` before the deadline; otherwise, before the trigger.
             slack_s: The tolerance for being later than `LEAD_S`.
         """
         if self.broken is None or self.alarm_s is None:
@@ -116,13 +116,13 @@ def alarms(
     forced: frozenset[int] = frozenset(),
     inclusive: bool = True,
 ) -> Flags:
-    """Mark the frames with an alarm.
+    """Marks the frames with an alarm.
 
     Args:
-        scores: The score of each frame; NaN always alarms.
+        scores: The score of each frame; NaN always raises an alarm.
         threshold: The score at which an alarm begins.
         forced: The frames with an alarm at any score.
-        inclusive: Whether a score equal to the threshold alarms.
+        inclusive: Whether a score equal to the threshold raises an alarm.
     """
     values = np.asarray(scores, np.float64)
     calm = values < threshold if inclusive else values <= threshold
@@ -165,7 +165,7 @@ class Warned:
 
     @property
     def has_deadline(self) -> bool:
-        """Whether an obligation may be met later than immediately."""
+        """Whether an obligation may be met some time after its trigger."""
         return any(run.broken and run.broken.since_s < run.broken.time_s
                    for run in self.runs)  # fmt: skip
 
@@ -194,7 +194,7 @@ class Warned:
         return sum(run.onsets for run in self.clean) / hours if hours else None
 
     def ahead(self, trigger: bool) -> NDArray[np.float64]:
-        """For violating runs, how much earlier the first alarm came; else NaN."""
+        """The first alarm's lead time in each violating run; NaN if not detected."""
         return np.array(
             [
                 (run.broken.since_s if trigger else run.broken.time_s) - run.alarm_s
@@ -211,7 +211,7 @@ class Warned:
 
     @property
     def second_ahead(self) -> int:
-        """Violations with a warning at least a second before the trigger."""
+        """The number of violations warned of at least a second before the trigger."""
         return int((np.nan_to_num(self.ahead(True)) >= 1.0 - 1e-9).sum())
 
     def as_dict(self, horizon_s: float) -> dict[str, Any]:
@@ -254,8 +254,8 @@ class Warned:
 
 
 def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
-    """The number of detected violations with a warning earlier than the horizon, if
-    there is one.
+    """A remark on detected violations that were warned of earlier than the horizon, if
+    any.
     """
     if not row.get("early"):
         return None
@@ -267,7 +267,7 @@ def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
 
 POINTS = 40
 ALLOWED = 0.10
-"""The rate of false alarms at which ways to warn are compared."""
+"""The false-alarm rate at which warning methods are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +275,8 @@ class Scored:
     """The scores of a warning method for one run under one law.
 
     Args:
-        times_s: When each frame was.
-        scores: Its score; NaN if it is unknown.
+        times_s: The time of each frame.
+        scores: The score of each frame; NaN if it is unknown.
         broken: The first time that the law was broken, if it was.
         forced: The frames with an alarm at any threshold.
     """
@@ -293,9 +293,7 @@ class Scored:
 
     @property
     def top(self) -> float:
-        """The highest score that counts; in a violating run, the highest before the
-        trigger.
-        """
+        """The highest score; in a violating run, the highest before the trigger."""
         scores = np.asarray(self.scores, np.float64)
         if self.broken is not None:
             scores = scores[np.asarray(self.times_s) < self.broken.since_s]
@@ -304,7 +302,7 @@ class Scored:
 
 
 def warned_at(runs: Sequence[Scored], threshold: float) -> Warned:
-    """All runs with a threshold."""
+    """The runs, judged with a threshold."""
     return Warned(tuple(run.at(threshold) for run in runs))
 
 
@@ -342,10 +340,10 @@ def _over(figure: Any, warned: Warned, trigger: bool) -> float | None:
 def best_allowed(
     points: Sequence[Mapping[str, Any]], allowed: float = ALLOWED
 ) -> Mapping[str, Any] | None:
-    """The point that detects most with no more false alarms than allowed.
+    """The point with the highest detection rate at the allowed false-alarm rate.
 
-    It is picked on the same runs that it is judged on, so it is slightly optimistic,
-    equally for every method.
+    The point is chosen on the same runs on which it is judged, so its figures are
+    slightly optimistic, equally for every method.
     """
     good = [
         point
@@ -361,17 +359,17 @@ def best_allowed(
 
 
 LOWEST_THRESHOLD = 0.01
-"""No threshold is lower: with few runs the smallest risks are mostly chance."""
+"""The lowest threshold; with few runs, smaller risks are mostly chance."""
 
 _FINENESS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """One run under one law: everything that thresholds need from its risks.
+    """One run under one law, with the data that is needed to choose thresholds.
 
     Args:
-        seed: The run.
+        seed: The run's seed.
         duration_s: How long it lasted.
         steps: The times at which the risk reached a new maximum, with its value;
             infinite if the guard intervenes at any threshold.
@@ -404,7 +402,7 @@ def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
 def threshold(climbs: Sequence[Climb], spared: int) -> float:
     """The lowest threshold at which at most this many clean runs have an alarm.
 
-    It is infinite if no risk is high enough.
+    The threshold is infinite if no risk is high enough.
     """
     tops = sorted((c.top for c in climbs if c.broken is None), reverse=True)
     if spared >= len(tops):

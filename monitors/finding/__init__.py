@@ -1,1 +1,1 @@
-"""Finding predicates: learning from runs which conditions announce a violation."""
+"""Finding predicates: learning from runs which conditions predict a violation."""

@@ -1,9 +1,9 @@
-"""Which abstraction warns best: made by hand, a tree, or a score.
+"""Choosing the abstraction that warns best: made by hand, a tree, or a score.
 
-Each is judged by how its risks warn in held-out runs: how many violations in time, and
-how early, where few clean runs have an alarm. The skill of the risks is reported beside
-it. `choose_by_law` chooses for each law separately, because what serves one may ruin
-another.
+Each candidate is judged by its warnings in held-out runs: how many violations have a
+warning in time, and how early, while few clean runs have an alarm. The skill of the
+risks is also reported. `choose_by_law` chooses for each law separately, because an
+abstraction that suits one law may be useless for another.
 """
 
 from __future__ import annotations
@@ -34,27 +34,31 @@ from forewarn.monitors.trust.hindsight import Counting, Found, Recipe, out_of_fo
 
 LEAST = (50, 150)
 MOST_RUNS = 400
-"""So many runs are enough to tell the ways apart, unless they are of few groups; the
-one taken learns from all."""
+"""The number of runs that suffices to compare candidates, unless there are few groups.
+The chosen candidate learns from all runs.
+"""
 _FIRST_LEAST = 150
 
 LOOKS_S = (1.0, 2.0)
-"""How far ahead scores are fitted to tell, beside the horizon: what is told best at
-the last moment is not what is told best long before."""
+"""The horizons for which scores are fitted, besides the scenario's own: the best score
+for the last moment is not the best score for an early warning.
+"""
 
 ALLOWED = (0.02, 0.05, 0.10)
-"""At how many false alarms a clean run ways to warn are compared, on average of these:
-a threshold that promises the last one lies where fewer were seen, by few clean runs far
-fewer."""
+"""The false-alarm rates over which warnings are averaged. The lower rates count because
+a threshold that guarantees the last one has a lower observed rate, especially with few
+clean runs.
+"""
 
 WORSE = 0.02
-"""So much less worth is as good as equal: it is within chance."""
+"""A difference in value up to this counts as a tie, because it is within chance."""
 
 SOONER_S = 0.2
-"""So much earlier is no gain."""
+"""A difference in lead time up to this counts as a tie."""
 
 LOW = 0.3
-"""A law whose risk never climbs higher before it is broken is hardly foreseen."""
+"""If the risk of a law never exceeds this before violations, they are hardly predicted.
+"""
 
 Origin = Literal["hand-made", "learned", "scored"]
 Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
@@ -65,11 +69,11 @@ class Evidence:
     """How one method of finding predicates performed on held-out runs.
 
     Args:
-        kind: Which way.
-        name: What exactly.
+        kind: The kind of abstraction.
+        name: The name of the candidate.
         skill: The skill of its risks over the base rate, by law.
-        early_s: By law that some runs keep, the lead time of each violation's warning
-            at each allowed number of false alarms; NaN if there was none.
+        early_s: For each law that some runs keep, the lead time of each violation's
+            warning at each allowed false-alarm rate; NaN if there was no warning.
         top: The highest risk before a violation.
     """
 
@@ -85,7 +89,7 @@ class Evidence:
 
     @property
     def warned(self) -> dict[str, float]:
-        """The fraction of violations that it warned of in time, by law."""
+        """The fraction of violations with a warning in time, by law."""
         return {law: shared(each)[0] for law, each in self.early_s.items()}
 
     @property
@@ -95,16 +99,19 @@ class Evidence:
 
     @property
     def worth(self) -> float:
-        """The usefulness of its warnings, over the laws: 1 if all come early enough."""
+        """The value of the warnings, averaged over the laws: 1 if all come early
+        enough.
+        """
         return sum(
             float(worth_of(each).mean()) for each in self.early_s.values()
         ) / max(len(self.early_s), 1)
 
     def behind(self, other: Evidence) -> tuple[float, float]:
-        """How much worse its warnings are than another's, with the standard error.
+        """By how much the warnings are worse than another candidate's, with the
+        standard error.
 
-        Both were tried on the same violations, so only those on which they differ
-        count.
+        Both candidates were tried on the same violations, so only violations on which
+        they differ count.
         """
         pairs = [(other.early_s[law], each) for law, each in self.early_s.items()]
         less = [worth_of(its) - worth_of(mine) for its, mine in pairs]
@@ -132,11 +139,12 @@ def _mean(by_law: dict[str, float]) -> float:
 
 
 def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """The best first; among similar ones the earlier, then the simpler.
+    """The candidates in order, the best first.
 
-    A candidate is about as good if it is behind by no more than chance. Of two that
-    come as early as each other the one made by hand is taken, and else the truer; the
-    truer also where no run keeps a law, as then nothing tells what warnings are worth.
+    Candidates tie if the difference is no more than chance. Among tied candidates,
+    earlier warnings win; with equal lead times the hand-made candidate wins, and
+    otherwise the one with the higher skill. If no run keeps a law, so that warnings
+    cannot be judged, the skill decides too.
     """
     left = sorted(evidence, key=lambda each: -each.worth)
     ordered: list[Evidence] = []
@@ -161,14 +169,14 @@ def _as_good(one: Evidence, best: Evidence) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The abstraction that was chosen, and why.
+    """The chosen abstraction, with the evidence for the choice.
 
     Args:
-        found: The abstraction found from all runs.
+        found: The abstraction that was found from all runs.
         recipe: The method that finds it from some of the runs.
-        evidence: Everything that was tried, the best first.
-        leaves: The leaves of the tree, if it is one.
-        folds: In how many folds it was tried.
+        evidence: The evidence on all candidates, the best first.
+        leaves: The leaves of the tree, if a tree was chosen.
+        folds: The number of folds of the cross-validation.
     """
 
     found: Found
@@ -194,11 +202,11 @@ class Choice:
         }
 
     def text(self, said: str) -> str:
-        """The abstraction's file."""
+        """The text of the abstraction's file."""
         return tree_text(self.abstraction, self.leaves, said)
 
     def sentences(self) -> Iterator[str]:
-        """The candidates and their results by law, as text."""
+        """The candidates and their results by law, as sentences."""
         most = ", ".join(f"{each:g}" for each in ALLOWED)
         yield (
             "Skill of the risk in runs that were left out, law by law: 1 is perfect, 0"
@@ -222,7 +230,7 @@ class Choice:
                 yield f"    {law}: skill {value:.3f}{warned}"
 
     def warnings(self) -> Iterator[str]:
-        """Remarks about the chosen one."""
+        """Warnings about the chosen abstraction."""
         best = self.evidence[0]
         for law, top in best.top.items():
             if top < LOW:
@@ -248,7 +256,7 @@ def choose(
     counting: Counting | None = None,
     progress: Progress = lambda items, *_: items,
 ) -> Choice:
-    """Tries all ways and takes the best.
+    """Tries all candidates and chooses the best.
 
     Args:
         corpus: The runs.
@@ -346,14 +354,14 @@ def _scored(
 
 
 def given(hand: Abstraction) -> Choice:
-    """An abstraction that was made by hand, where no other is tried."""
+    """A hand-made abstraction, as a choice without other candidates."""
     found = Found(hand)
     return Choice(found, lambda _: found, (Evidence("hand-made", hand.name, {}),))
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What one model is for, and what its states are.
+    """The laws and the abstraction of one model.
 
     Args:
         laws: The laws.
@@ -372,7 +380,7 @@ def choose_by_law(
     counting: Counting | None = None,
     progress: Progress = lambda items, *_: items,
 ) -> list[Chosen]:
-    """Chooses for each law by itself; laws for which the same is taken stay together.
+    """Chooses an abstraction for each law; laws with the same choice share a model.
 
     Args:
         corpus: The runs.
@@ -403,7 +411,9 @@ def _parts(laws: Sequence[Law]) -> list[Law]:
 
 
 def _groups(corpus: Corpus, laws: Sequence[Law]) -> list[tuple[Law, ...]]:
-    """One a law; what breaks too rarely to choose by stands with the first of them."""
+    """One group per law; a law that is broken too rarely to choose by joins the first
+    group.
+    """
     broken = corpus.broken()
     often = [
         law for law in laws
@@ -418,7 +428,7 @@ def _groups(corpus: Corpus, laws: Sequence[Law]) -> list[tuple[Law, ...]]:
 def _together(
     one: Sequence[Evidence], other: Sequence[Evidence]
 ) -> tuple[Evidence, ...]:
-    """The evidence of both, way by way."""
+    """The combined evidence on each candidate."""
     found = {each.name: each for each in one}
     for each in other:
         own = found.get(each.name)

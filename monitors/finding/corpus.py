@@ -1,9 +1,9 @@
-"""The data that predicates are found from: runs under laws, features, and score terms.
+"""The data from which predicates are found: runs under laws, features, and score terms.
 
 A `Family` names the signals that are relevant to a kind of law. A `Feature` is a number
-from one of them that a split may compare. A `Term` may also look back in time, or at
-two signals together. The `Corpus` holds the runs, and knows for each moment whether a
-violation follows.
+from one signal that a tree's split may compare. A `Term` may also look back in time, or
+combine two signals. The `Corpus` holds the runs, and determines for each moment whether
+a violation follows.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FAR = 1e9
-"""Stands for none: beyond every number that is measured."""
+"""Represents `none`; larger than every measured number."""
 
 FOLDS = 5
-"""Into so many shares runs are dealt, to be judged by what the others show."""
+"""The number of folds in cross-validation."""
 
 MOST_WORDS = 8
 """A signal with more words than these is a name, not a kind."""
@@ -71,10 +71,10 @@ class Family:
     """Signals that are relevant to a kind of law.
 
     Args:
-        name: For people.
+        name: The family's name, shown to people.
         signals: The signals.
         none_is_low: Signals whose `none` counts as a small value, not as a large one.
-        pairs: Terms that combine some of them.
+        pairs: Terms that combine some of the signals.
     """
 
     name: str
@@ -90,7 +90,7 @@ def _shipped() -> _FamilyFile:
 
 
 def families_of(laws: Sequence[Law], vocabulary: Vocabulary | None) -> list[Family]:
-    """The families that laws belong to; none outside their vocabulary."""
+    """The families to which the laws belong; empty for other vocabularies."""
     file = _shipped()
     if vocabulary is None or vocabulary.name != file.vocabulary:
         return []
@@ -109,7 +109,7 @@ def families_of(laws: Sequence[Law], vocabulary: Vocabulary | None) -> list[Fami
 
 
 def every_signal(runs: Sequence[Kept]) -> Family:
-    """The family of all that changes within a run, where nobody named one."""
+    """The family of all signals that change within a run, if no family is defined."""
     signals = (name for name in runs[0].signals if varies(runs, name))
     return Family("every signal", tuple(signals))
 
@@ -117,7 +117,7 @@ def every_signal(runs: Sequence[Kept]) -> Family:
 def for_scores(
     known: Sequence[Family], runs: Sequence[Kept], vocabulary: Vocabulary | None
 ) -> Family:
-    """What a score may read: these families and what stands in pairs, together."""
+    """The family for a score: the signals of these families and of their pairs."""
     file = _shipped()
     if vocabulary is None or vocabulary.name != file.vocabulary:
         return known[0]
@@ -145,10 +145,11 @@ class Feature:
 
     Args:
         signal: The signal.
-        word: The word that it is compared with; None for a number or truth value.
-        truth: Whether it is a truth value.
+        word: The word with which the signal is compared; None for a number or truth
+            value.
+        truth: Whether the signal is a truth value.
         low: Whether `none` counts as a small value.
-        unit: What its numbers are in.
+        unit: The unit of the signal's numbers.
     """
 
     signal: str
@@ -158,7 +159,7 @@ class Feature:
     unit: str = ""
 
     def values(self, column: NDArray[Any]) -> Floats:
-        """A column as numbers; the signal's none is beyond them all."""
+        """A column as numbers; `none` is larger, or smaller, than all of them."""
         if self.word is not None:
             return np.asarray(column == self.word, np.float64)
         if column.dtype == object:
@@ -172,7 +173,9 @@ class Feature:
         return np.where(np.isnan(numbers), absent, numbers)
 
     def above(self, bound: float) -> str:
-        """Says that it is above the cut, none included if that is like much."""
+        """The condition that the feature is above a bound, or none if `none` counts as
+        large.
+        """
         if self.word is not None:
             return f"{self.signal} == {self.word}"
         if self.truth:
@@ -182,7 +185,7 @@ class Feature:
         return f"not ({self.signal} <= {self._written(bound)})"
 
     def below(self, bound: float) -> str:
-        """Says that it is not above the cut."""
+        """The condition that the feature is not above a bound."""
         if self.word is not None:
             return f"not ({self.signal} == {self.word})"
         if self.truth:
@@ -192,7 +195,7 @@ class Feature:
         return f"{self.signal} <= {self._written(bound)}"
 
     def between(self, low: float, high: float) -> str:
-        """Says that it lies above one cut and not above the other."""
+        """The condition that the feature is above one bound and not above another."""
         texts = self._written(low), self._written(high)
         return f"{self.signal} > {texts[0]} and {self.signal} <= {texts[1]}"
 
@@ -203,7 +206,7 @@ class Feature:
 def features(
     family: Family, runs: Sequence[Kept], vocabulary: Vocabulary | None
 ) -> list[Feature]:
-    """The features of a family, without what stays the same through every run."""
+    """The features of a family, without signals that stay constant in every run."""
     return [
         feature
         for name in family.signals
@@ -246,18 +249,18 @@ def table(found: Sequence[Feature], runs: Sequence[Kept]) -> Floats:
 
 
 SHORT_S, LONG_S = 0.5, 1.0
-"""The whiles that are looked back over."""
+"""The lengths of time over which terms look back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A number or condition that a score may have a curve of.
+    """A number or condition of which a score may contain a curve.
 
     Args:
-        expression: What it is.
+        expression: The number or condition.
         truth: Whether it is a condition.
-        unit: What its numbers are written in.
-        factor: The factor that converts them to it.
+        unit: The unit in which its numbers are written.
+        factor: The factor that converts numbers to this unit.
     """
 
     expression: Expression
@@ -267,7 +270,7 @@ class Term:
 
     @classmethod
     def of(cls, text: str, vocabulary: Vocabulary | None) -> Term:
-        """The number that a text says."""
+        """The term that a text describes."""
         node = parse_quantity(text, vocabulary)
         return cls(node, False, *_written(node))
 
@@ -278,7 +281,7 @@ def terms(
     vocabulary: Vocabulary | None,
     period_s: float,
 ) -> list[Term]:
-    """The terms that the features of a family provide."""
+    """The terms that can be formed from the features of a family."""
     terms: list[Term] = []
     for feature in found:
         if feature.word is not None or feature.truth:
@@ -306,7 +309,7 @@ def _while(span_s: float, period_s: float) -> str:
 
 
 def _written(node: Expression) -> tuple[str, float]:
-    """The unit that cuts are written in, and what the own one is in it."""
+    """The unit in which cuts are written, and the factor from the term's own unit."""
     own = unit_of(node) or PLAIN
     named = [each.unit for each in node.walk() if isinstance(each, Name)]
     for name in (*named, *UNITS):
@@ -339,8 +342,9 @@ def matrix(terms: Sequence[Term], runs: Sequence[Kept]) -> Floats:
 Ints = NDArray[np.int64]
 
 PENDING_WEIGHT = 0.1
-"""What a moment counts at which something is owed already: there are many of them in
-a violation, and its outcome is told by how it came about."""
+"""The weight of a moment with a pending obligation: a violation has many such moments,
+and its outcome depends on how the obligation arose.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -348,10 +352,10 @@ class Moments:
     """The moments of all runs, one after the other, up to the first violation.
 
     Args:
-        run: The run of each.
-        row: Its row in the table of features.
+        run: The run of each moment.
+        row: The moment's row in the table of features.
         doomed: Whether an obligation that is pending, or arises within H, goes unmet.
-        weight: How much it counts.
+        weight: The weight of each moment.
     """
 
     run: Ints
@@ -360,13 +364,13 @@ class Moments:
     weight: Floats
 
     def of(self, runs: Iterable[int]) -> Moments:
-        """Those of some runs alone."""
+        """The moments of some runs only."""
         return self._those(np.isin(self.run, np.array(list(runs))))
 
     def thinned(self, every: int) -> Moments:
-        """The doomed ones, and of the others one that counts for so many in a row.
+        """All doomed moments, and every n-th of the others with n times its weight.
 
-        They follow each other closely, and nearly all are of no danger.
+        Consecutive moments are similar, and nearly all of them are harmless.
         """
         weight = np.where(self.doomed, self.weight, self.weight * every)
         kept = self.doomed.copy()
@@ -383,12 +387,12 @@ class Corpus:
     """Runs with the laws that they kept or broke.
 
     Args:
-        runs: The data kept from them.
-        laws: The laws, none with parts.
-        vocabulary: What their signals are.
-        period_s: The clock of the model to learn.
-        groups: The group of each run, such as its driver; none is split between what
-            is learned from and what is judged. By default each run is one.
+        runs: The data kept from the runs.
+        laws: The laws, without laws in parts.
+        vocabulary: The vocabulary of the signals.
+        period_s: The period of the model to learn.
+        groups: The group of each run, such as its driver; a group is never split
+            between training and test folds. By default each run is its own group.
     """
 
     def __init__(
@@ -426,18 +430,18 @@ class Corpus:
         return dealt([self.groups[run] for run in among], FOLDS)
 
     def broken(self) -> dict[str, int]:
-        """In how many runs each law was broken."""
+        """The number of runs in which each law was broken."""
         return {law: sum(of_run) for law, of_run in self.broken_runs().items()}
 
     def broken_runs(self) -> dict[str, list[bool]]:
-        """For each law whether each run broke it."""
+        """For each law, whether each run broke the law."""
         return {
             law.name: [of_run[i][2] is not None for of_run in self._paths]
             for i, law in enumerate(self.laws)
         }
 
     def _law_predicates(self) -> list[Predicate]:
-        """The propositions that the laws' monitors read, each once."""
+        """The propositions that the laws' monitors read, without duplicates."""
         found: dict[str, Predicate] = {}
         each_frame = self.runs[0].header.period_s == self.period_s
         for law in self.laws:
@@ -474,7 +478,9 @@ class Corpus:
 
     @cached_property
     def _paths(self) -> list[list[tuple[Ints, Bools, Broken | None]]]:
-        """Of each run and law: its ticks before the violation, what is owed, when."""
+        """For each run and law: the ticks before the violation, the pending
+        obligations, the times.
+        """
         judges = [LawPaths(law, self.basis, self.period_s) for law in self.laws]
         found = []
         for run in self.runs:
@@ -490,7 +496,7 @@ class Corpus:
 
     @cached_property
     def harmless(self) -> bool:
-        """Whether most runs that keep the laws owe something for a while."""
+        """Whether an obligation is pending for a while in most clean runs."""
         owing = [
             any(pending.any() for _, pending, _ in of_run)
             for of_run in self._paths
@@ -499,7 +505,7 @@ class Corpus:
         return sum(owing) > len(owing) / 2
 
     def moments(self, horizon_s: float, of: Law | None = None) -> Moments:
-        """The moments that are relevant to a law, or to any of them."""
+        """The moments that are relevant to one law, or to any law."""
         among = [of is None or law is of for law in self.laws]
         runs, rows, doomed, weights = [], [], [], []
         light = 1.0 if self.harmless else PENDING_WEIGHT

@@ -1,9 +1,9 @@
 """A score that predicts a violation; its bands become the states.
 
-The score adds up curves: steps of single terms, and of one term by another where two
-tell more together. scikit-learn's boosting finds the steps; what is kept of it is
-arithmetic that anyone can read and draw. A score is more accurate on the runs that it
-was fitted to, so the chain is counted with scores of held-out runs.
+The score adds up curves: step functions of single terms, and of pairs of terms that
+predict more together. scikit-learn's boosting finds the steps; only plain arithmetic is
+stored, which anyone can read and draw. A score is more accurate on the runs to which it
+was fitted, so the chain is learned from scores of held-out runs.
 """
 
 from __future__ import annotations
@@ -41,39 +41,40 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SINGLES, PAIRED, PAIRS = 20, 6, 6
-"""The most terms with a curve, of these looked at in pairs, and pairs that are kept."""
+"""The maximum number of terms with a curve, of terms tried in pairs, and of pairs kept.
+"""
 
 _FINE, _COARSE = 15, 5
-"""The most steps of a curve, and of one of a pair along each side."""
+"""The maximum number of steps of a curve, and of a pair along each axis."""
 
 _FEWEST = 100
-"""So many moments has a step at least."""
+"""The minimum number of moments in a step."""
 
 _FLAT = 0.03
-"""Two steps that differ by less are one."""
+"""Neighbouring steps that differ by less are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A term cut into steps."""
+    """The division of a term into steps."""
 
     term: Term
     number: int
     bounds: tuple[float, ...]
 
     def of(self, rows: Floats) -> Ints:
-        """The step of each row; the last one is that of none."""
+        """The step of each row; the last step is for none."""
         values = rows[:, self.number]
         step = np.searchsorted(self.bounds, values, side="right")
         return np.where(np.isnan(values), len(self.bounds) + 1, step)
 
     @property
     def size(self) -> int:
-        """How many there are, that of none included."""
+        """The number of steps, including the step for none."""
         return len(self.bounds) + 2
 
     def text(self, values: Sequence[Expression]) -> Expression:
-        """A curve with these values; neighbours that are alike are one step."""
+        """The text of a curve with these values; equal neighbours are merged."""
         if self.term.truth:
             return Choice(self.term.expression, values[-2], values[0])
         kept = [values[0]]
@@ -86,7 +87,7 @@ class Steps:
 
 
 Shape = tuple[tuple[Steps, ...], tuple[tuple[Steps, Steps], ...]]
-"""The terms that have a curve, and the pairs."""
+"""The terms and the pairs of terms that have a curve."""
 
 
 class Lesson:
@@ -106,7 +107,9 @@ class Lesson:
         )  # fmt: skip
 
     def steps(self, number: int, most: int) -> Steps:
-        """A term cut where as many moments lie on either side, of all and of doomed."""
+        """Divides a term into steps with similar numbers of moments, counting all and
+        doomed moments.
+        """
         term, values = self.offered[number], self.rows[:, number]
         if term.truth:
             return Steps(term, number, (0.5,))
@@ -164,7 +167,7 @@ class Lesson:
 
 
 def rounded(cuts: Floats, span: float, lowest: float) -> tuple[float, ...]:
-    """Cuts as a person would write them: no finer than the signal is."""
+    """Cuts rounded as a person would write them, no finer than the signal."""
     resolution = 10.0 ** math.floor(math.log10(span / 200)) if span > 0 else 1.0
     digits = max(0, -round(math.log10(resolution)))
     kept = {round(round(float(cut) / resolution) * resolution, digits) for cut in cuts}
@@ -176,9 +179,9 @@ class Fit:
     """A sum of curves.
 
     Args:
-        base: What it begins with.
-        singles: The terms with the points of each step.
-        pairs: The pairs with the points of each cell.
+        base: The constant summand.
+        singles: The terms with the value of each step.
+        pairs: The pairs with the value of each cell.
     """
 
     base: float
@@ -186,7 +189,7 @@ class Fit:
     pairs: tuple[tuple[Steps, Steps, Floats], ...]
 
     def values(self, rows: Floats) -> Floats:
-        """Its value at each row of terms."""
+        """The value of the sum at each row of terms."""
         total = np.full(len(rows), self.base)
         for steps, added in self.singles:
             total += added[steps.of(rows)]
@@ -195,18 +198,18 @@ class Fit:
         return total
 
     def heaviest(self, rows: Floats, most: int) -> list[int]:
-        """The curves that move the sum most."""
+        """The curves that contribute most to the sum."""
         weight = [added[steps.of(rows)].std() for steps, added in self.singles]
         return [int(i) for i in np.argsort(weight)[::-1][:most] if weight[i] > _FLAT]
 
     def heaviest_pairs(self, rows: Floats, most: int) -> list[int]:
-        """The pairs that do."""
+        """The pairs that contribute most to the sum."""
         weight = [cells[a.of(rows), b.of(rows)].std() for a, b, cells in self.pairs]
         return [int(i) for i in np.argsort(weight)[::-1][:most] if weight[i] > _FLAT]
 
     @property
     def expression(self) -> Expression:
-        """The sum, as arithmetic."""
+        """The sum as an arithmetic expression."""
         parts: list[Expression] = [Number(_written(self.base))]
         for steps, added in self.singles:
             if np.ptp(added) > _FLAT:
@@ -232,7 +235,7 @@ def _written(value: float) -> float:
 
 
 def _flattened(values: Floats) -> Floats:
-    """Steps that hardly differ from the one before are as high as it is."""
+    """The values; steps that hardly differ from the previous one are merged into it."""
     kept = values.copy()
     for i in range(1, len(kept) - 1):
         if abs(kept[i] - kept[i - 1]) < _FLAT:
@@ -241,7 +244,9 @@ def _flattened(values: Floats) -> Floats:
 
 
 def _read(model: Any, shape: Shape, width: int) -> Fit:
-    """What the fitted model adds for each step, evaluated one step at a time."""
+    """The fitted model's contribution of each step, found by evaluating the steps one
+    by one.
+    """
     singles, pairs = shape
     rows = [np.zeros((1, width))]
     for i, steps in enumerate(singles):
@@ -273,18 +278,20 @@ def _read(model: Any, shape: Shape, width: int) -> Fit:
 
 
 _ENOUGH = 30_000
-"""So many moments tell as much as all: more are thinned where nothing goes wrong."""
+"""The number of moments that suffices for fitting; beyond it, harmless moments are
+thinned.
+"""
 
 _CUTS = 27
-"""The most bands of a score, less one."""
+"""The maximum number of cuts between the bands of a score."""
 
 _MOST_ALARMED, _FEWEST_ALARMED = 0.8, 0.01
-"""Of the clean runs, those that reach the lowest and the highest of the bands that
-decide who alarms."""
+"""The shares of clean runs that reach the lowest and the highest cut set by clean runs.
+"""
 
 
 def score_names(laws: Sequence[Law]) -> list[str]:
-    """A name for the score of each law, none of them twice."""
+    """A distinct name for the score of each law."""
     names: list[str] = []
     for number, law in enumerate(laws, 1):
         name = f"danger_of_{law.name}" if law.name.isidentifier() else "danger"
@@ -297,9 +304,9 @@ class ScoreRecipe:
     """How a score is found, law by law.
 
     Args:
-        corpus: From what.
-        family: The signals that it may read.
-        horizon_s: How far ahead it predicts.
+        corpus: The runs.
+        family: The signals that the score may use.
+        horizon_s: How far ahead the score predicts.
     """
 
     corpus: Corpus
@@ -319,8 +326,8 @@ class ScoreRecipe:
     def left_out(self, runs: Sequence[int]) -> Recipe:
         """The result from the runs outside a fold, for each fold.
 
-        The scores of each fold are fitted without it already: to see how bands of them
-        warn there, nothing need be fitted again.
+        The scores for each fold are already fitted without its runs, so nothing needs
+        to be fitted again to judge their bands in the fold.
         """
         apart = self._apart(self._scored(runs), runs)
 
@@ -333,7 +340,7 @@ class ScoreRecipe:
     def _apart(
         self, scored: Sequence[Scored], runs: Sequence[int]
     ) -> dict[int, Abstraction]:
-        """For each run, the score found without the runs of its fold."""
+        """For each run, the score that was fitted without the runs of its fold."""
         folds = zip(*(each.folds for each in scored), strict=True)
         without = [self._abstraction(scored, fits) for fits in folds]
         fold_of = zip(runs, self.corpus.folds(runs), strict=True)
@@ -342,7 +349,7 @@ class ScoreRecipe:
     def _abstraction(
         self, scored: Sequence[Scored], fits: Sequence[Fit]
     ) -> Abstraction:
-        """Bands of these scores."""
+        """The abstraction made of these scores' bands."""
         corpus = self.corpus
         room = (MAX_PREDICATES - len(corpus.basis.predicates)) // len(scored)
         scores, predicates = [], list(corpus.basis.predicates)
@@ -385,7 +392,7 @@ class ScoreRecipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A law's score: what it is fitted to, and fitted to all but each fold's runs."""
+    """A law's score, fitted to all runs, and to all runs outside each fold."""
 
     name: str
     lesson: Lesson
@@ -396,12 +403,13 @@ class Scored:
     doomed: NDArray[np.bool_]
 
     def cuts(self, room: int) -> list[float]:
-        """Where bands end: a few everywhere, the others where it is decided who alarms.
+        """The cuts between bands: a few everywhere, the others where alarms are
+        decided.
 
-        Half of those are the heights that the score reaches in runs that keep the law,
-        finer the fewer reach them; the other half those that it reaches in the others.
-        Where many clean runs come to the last band, or most violations lie in one,
-        there are no thresholds left to choose from for users who allow few alarms.
+        Half of the latter lie at scores that clean runs reach, more closely spaced
+        where fewer runs reach them; the other half lie at scores that violating runs
+        reach. If many clean runs reached the last band, or most violations were in one
+        band, no threshold would achieve a low false-alarm rate.
         """
         begins = np.flatnonzero(np.diff(self.run, prepend=-1))
         tops = np.maximum.reduceat(self.outside, begins)

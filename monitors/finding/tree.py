@@ -1,7 +1,7 @@
 """Predicates from a small tree that predict a violation.
 
 A tree's states are its leaves, the leaf half a second ago, and what the laws' monitors
-read. scikit-learn grows it; what is kept are conditions that anyone can read.
+read. scikit-learn grows the tree; only conditions that anyone can read are stored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_LEAVES = 24
 LAG_S = 0.5
 DIGITS = 3
 SMALLEST = 1e-3
-"""What is nearer to nothing is nothing: no signal is measured so finely."""
+"""Smaller magnitudes count as 0, because no signal is measured that precisely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Leaf:
     """A leaf of the tree.
 
     Args:
-        condition: What holds there.
-        moments: At how many moments of training it held.
-        doomed: The weighted fraction of them that a violation followed.
+        condition: The condition that defines the leaf.
+        moments: The number of training moments in the leaf.
+        doomed: The weighted fraction of these moments that preceded a violation.
     """
 
     condition: str
@@ -52,12 +52,13 @@ class TreeRecipe:
     """How a tree is grown.
 
     Args:
-        corpus: From what.
-        family: The signals that it may split.
-        horizon_s: How far ahead it is to tell.
-        least: How many moments a leaf has at least, in 200 runs; more runs, more.
-        leaves: How many leaves it has at most.
-        lag_s: How long ago the remembered leaf was; 0: none is remembered.
+        corpus: The runs.
+        family: The signals on which the tree may split.
+        horizon_s: How far ahead the tree predicts.
+        least: Minimum number of moments in a leaf for 200 runs, scaled to the number of
+            runs.
+        leaves: Maximum number of leaves.
+        lag_s: The lag of the remembered leaf; 0 means that no leaf is remembered.
     """
 
     corpus: Corpus
@@ -121,7 +122,7 @@ class TreeRecipe:
 
 
 def _rounded(values: Any) -> Any:
-    """Rounded to as many digits as a person would write."""
+    """The values, rounded to as many digits as a person would write."""
     with np.errstate(divide="ignore"):
         size = np.floor(np.log10(np.abs(values)))
     scale = 10.0 ** (DIGITS - 1 - np.where(np.isfinite(size), size, 0.0))
@@ -176,7 +177,7 @@ def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
 
 
 def _condition(bounds: dict[int, tuple[float, float]], found: Sequence[Feature]) -> str:
-    """What holds where every feature lies within its span."""
+    """The condition that every feature lies within its bounds."""
     parts = []
     for number in sorted(bounds):
         feature, (low, high) = found[number], bounds[number]
@@ -190,10 +191,10 @@ def _condition(bounds: dict[int, tuple[float, float]], found: Sequence[Feature])
 
 
 def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> str:
-    """The abstraction's file, for people: what each leaf means stands beside it.
+    """The text of the abstraction's file, with a comment on each leaf.
 
     Args:
-        abstraction: What was grown.
+        abstraction: The abstraction made of the tree.
         leaves: Its leaves.
         said: The text at the top.
     """

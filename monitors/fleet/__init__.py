@@ -1,1 +1,1 @@
-"""Learning from many guards: their tallies, and merging these into one model."""
+"""Learning from many guards: tallies, and merging tallies into one model."""

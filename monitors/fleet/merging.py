@@ -1,7 +1,7 @@
-"""Merges the tallies of many guards into one model, each exactly once.
+"""Merges the tallies of many guards into one model, each tally exactly once.
 
 Sums do not depend on their order: as long as no contributor is rejected, the same
-tallies give the same model, whether merged at once or one by one.
+tallies give the same model, whether merged together or one by one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """Each contributor's count of each transition that was seen by any of them.
+    """Each contributor's count of each transition that any contributor saw.
 
     Args:
         tallies: The contributors.
@@ -67,7 +67,7 @@ class Stack:
 
     @classmethod
     def of(cls, tallies: Sequence[FleetTally]) -> Stack:
-        """The evidence in some tallies of one subject."""
+        """The counts of several tallies of one subject."""
         number: defaultdict[str, int] = defaultdict(count().__next__)
         steps = []
         for each in tallies:
@@ -120,10 +120,12 @@ class Stack:
 Bools = NDArray[np.bool_]
 
 FALSE_REJECTION = 1e-6
-"""How improbable it is that a contributor is rejected wrongly, unless asked."""
+"""The default for the probability that a contributor is rejected wrongly."""
 
 _AT_ONCE = 100
-"""One in so many is left out at a time, the worst first: then the rest are asked."""
+"""One in this many contributors is left out per round, the worst first; then the rest
+are compared again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +133,10 @@ class Rejected:
     """A contributor that the others reject.
 
     Args:
-        index: Which of them.
+        index: The contributor's index.
         state: The state whose transitions contradict the others most.
-        evidence: The evidence against it relative to the limit; it is rejected from 1
-            on.
+        evidence: The evidence against the contributor relative to the limit; 1 or more
+            rejects it.
     """
 
     index: int
@@ -148,10 +150,10 @@ def rejected(
     """The contributors that the others reject, the worst first.
 
     Args:
-        stack: What each counted. The first tally is the model's own and is never
+        stack: The contributors' counts. The first tally is the model's own and is never
             rejected.
         delta: The error probability of the others' bounds.
-        rate: The maximum probability that one is rejected wrongly.
+        rate: The maximum probability that a contributor is rejected wrongly.
     """
     totals = _sums(stack.pair, stack.times, len(stack.before))
     left = np.ones(stack.contributors, bool)
@@ -226,7 +228,7 @@ def _urn(times: Floats, share: Floats) -> Floats:
 _ROUNDING = 1e-9
 
 Interval = tuple[float, float, float]
-"""The least that a risk can be, what it is put at, and the most."""
+"""The lower bound, the estimate and the upper bound of a risk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +240,7 @@ class Moved:
         state: The state.
         monitor: The state of the law's monitor.
         before: The risk with its interval.
-        after: The same now.
+        after: The new risk with its interval.
     """
 
     law: str
@@ -299,25 +301,27 @@ def _at(table: RiskTable, monitor: int, state: int) -> Interval:
 
 
 FLEET = "fleet"
-"""Where a model's training facts keep who contributed how many transitions."""
+"""The key in a model's training facts for the number of transitions by contributor."""
 
 MAX_CONTRIBUTORS = 1_000_000
-"""A model that knew more by their ids could not be read again."""
+"""The maximum number of contributors; with more ids, the model file would exceed its
+limits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What came of merging.
+    """The result of merging.
 
     Args:
-        model: The model with everything that was added.
-        added: The tallies that are in it now, by their ids.
-        known: The ids of those that were in it already.
+        model: The model with all added tallies.
+        added: The tallies that were added, by id.
+        known: The ids of tallies that the model already contained.
         refused: The tallies that the others reject.
         beyond: The number of transitions that contributors left out because there were
             too many distinct ones.
-        stopped: Those whose guards stopped runs for the model's own laws: what follows
-            a risk above the threshold is missing from them.
+        stopped: Tallies whose guards stopped runs for the model's own laws, so that
+            they lack transitions after high risks.
     """
 
     model: Model
@@ -329,7 +333,7 @@ class Merge:
 
     @property
     def censored(self) -> dict[str, int]:
-        """The number of added runs that an intervention cut off, by law."""
+        """The number of added runs that an intervention cut short, by law."""
         total = Counter[str]()
         for each in self.added:
             total.update(each.stopped_by)
@@ -337,12 +341,12 @@ class Merge:
 
     @property
     def after_stops(self) -> dict[str, Stopped]:
-        """Their outcomes, by the band of the risk at which they were stopped."""
+        """The outcomes of stopped runs, by the risk band at which they were stopped."""
         return outcomes_of(each.after_stops for each in (*self.added, *self.stopped))
 
 
 def contributors(model: Model) -> dict[str, int]:
-    """The number of a model's transitions from each contributor, by its id."""
+    """The number of a model's transitions from each contributor, by id."""
     ledger = model.training.get(FLEET, {})
     if not isinstance(ledger, dict) or set(map(type, ledger.values())) - {int}:
         raise InvalidModel(
@@ -369,8 +373,8 @@ def merge(
         source: The model's file, for errors.
 
     Raises:
-        InvalidTally: A tally was counted with another model, or differs from the one
-            that was merged under its id.
+        InvalidTally: A tally was counted with another model, or differs from the tally
+            already merged under its id.
     """
     subject = Subject.of(model, source)
     abstraction = needed_abstraction(model, source)
@@ -434,7 +438,7 @@ def _refuse_strange(tally: FleetTally, predicates: int, file: str) -> None:
 def _learned(
     model: Model, total: Tally, ledger: Mapping[str, int], source: str
 ) -> Model:
-    """The model of the sum, without the facts that need whole runs."""
+    """The model learned from the sum, without facts that need whole runs."""
     facts: dict[str, Any] = {
         **model.training,
         "traces": total.traces,

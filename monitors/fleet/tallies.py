@@ -1,9 +1,9 @@
 """`forewarn.tally/1`: the transition counts of one guard, a few kilobytes without any
 frame.
 
-A tally names its abstraction by digest, its period, and the laws of the guard's model.
-A tally's id is unique, so that it is never counted twice. A guard with several models
-writes a file with several tallies: `forewarn.tallies/1`.
+A tally contains the digest of its abstraction, its period, and the laws of the guard's
+model. The id of a tally is unique, so that a tally is never counted twice. A guard with
+several models writes a file with several tallies: `forewarn.tallies/1`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FORMAT = "forewarn.tally/1"
 SEVERAL = "forewarn.tallies/1"
 
 MOST_LAWS, MOST_CHARACTERS = 1_000, 10_000
-"""The laws that a tally may name, and the length of a name."""
+"""The maximum number of laws in a tally, and the maximum length of a law's name."""
 
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Ints = NDArray[np.int64]
 
 
 class InvalidTally(InvalidInput):
-    """A file without a tally, or with a tally of something else."""
+    """A file without a tally, or with a tally of another subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Subject:
 _Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 Stopped = tuple[int, int]
-"""How many runs were stopped, and how many of them broke a law afterwards."""
+"""The number of stopped runs, and the number of these that broke a law afterwards."""
 
 
 def _part_of_all(stopped: Stopped) -> Stopped:
@@ -149,22 +149,22 @@ class _Several(Strict):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FleetTally:
-    """What one contributor counted.
+    """The counts of one contributor.
 
     Args:
-        id: Its own id; a tally is merged only once under an id.
-        subject: What was counted.
+        id: The tally's id; an id is merged only once.
+        subject: The subject of the counts.
         states: The states' names, in order.
         steps: The transitions with their counts, by the states' numbers, in order.
         starts: The states where traces began, with counts.
-        ends: Where they ended.
+        ends: The states where traces ended, with counts.
         beyond: The number of transitions left out because there were too many distinct
             ones.
-        stopped_by: The number of traces that an intervention cut off, by its law (""
-            for a fault of the guard's inputs).
-        after_stops: Of the traces stopped at a risk in a band, how many there were and
-            how many broke a law afterwards, by where the band begins; empty if the risk
-            was not known.
+        stopped_by: The number of traces that an intervention cut short, by the
+            intervention's law ("" for a fault of the guard's inputs).
+        after_stops: For each risk band, by its lower end, the number of traces that
+            were stopped and the number of these that broke a law afterwards; empty if
+            the risk was unknown.
     """
 
     id: str
@@ -213,12 +213,12 @@ class FleetTally:
 
     @property
     def transitions(self) -> int:
-        """How many were counted."""
+        """The number of counted transitions."""
         return int(self.steps[:, 2].sum())
 
     @property
     def traces(self) -> int:
-        """How many traces began."""
+        """The number of traces that began."""
         return int(self.starts[:, 1].sum())
 
     def tally(self) -> Tally:
@@ -233,7 +233,7 @@ class FleetTally:
         return tally
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of its file; the same counts give the same bytes."""
+        """The content of the tally's file; the same counts give the same bytes."""
         cuts = np.searchsorted(self.steps[:, 0], np.arange(1, len(self.states)))
         rows = np.split(self.steps[:, 1:], cuts) if self.states else []
         content: dict[str, Any] = {
@@ -256,10 +256,10 @@ class FleetTally:
 
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
-    """One tally of the runs of one campaign; its id follows from theirs.
+    """A single tally of the runs of one campaign, with an id derived from their ids.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There are no tallies.
     """
     ordered = sorted(tallies, key=lambda each: each.id)
     total, stopped_by = Tally(), Counter[str]()
@@ -277,7 +277,7 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
 
 
 def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
-    """One tally per subject, in the order of their first appearance."""
+    """One tally per subject, in order of first appearance."""
     of: dict[Subject, list[FleetTally]] = {}
     for each in tallies:
         of.setdefault(each.subject, []).append(each)
@@ -285,7 +285,7 @@ def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
 
 
 def read_tallies(path: Path) -> list[FleetTally]:
-    """The tally in a file, or its tallies, one for each of a guard's models."""
+    """The tallies in a file, one for each of a guard's models."""
     content, source = read_json(path), str(path)
     if not isinstance(content, dict) or content.get("format") != SEVERAL:
         return [parse_tally(content, source)]
@@ -365,10 +365,10 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
 
 
 def bounded(tally: Tally) -> Tally:
-    """The tally without ends that are impossible by its own starts and steps.
+    """The tally without ends that its starts and steps make impossible.
 
-    A trace that ends in a state began there or moved there, and did not move on. If a
-    guard lost frames for a while, some of these were not counted.
+    A trace that ends in a state began in that state or moved to it, and did not leave
+    it. If a guard lost frames for a while, some of these moves were not counted.
     """
     left = Counter(tally.starts)
     for before, row in tally.seen.items():
@@ -402,7 +402,7 @@ def _table(values: Sequence[Any], columns: int) -> Ints:
 def dealt(
     models: Sequence[Model], files: Iterable[Path], source: str
 ) -> list[list[tuple[str, FleetTally]]]:
-    """The tallies of each model, with the files that they come from."""
+    """The tallies that belong to each model, with their files."""
     subjects = [Subject.of(model, source) for model in models]
     found: list[list[tuple[str, FleetTally]]] = [[] for _ in models]
     for path in files:

@@ -1,4 +1,4 @@
-"""Maps risks to interventions by a policy, with hysteresis and hold times."""
+"""Maps risks to interventions according to a policy, with hysteresis and hold times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Calling:
 
     Args:
         policy: What to do at which risk.
-        steps: The same, by law, in the order of the watch.
+        steps: The policy's steps for each law, in the order of the watch.
         lawless: The interventions without a law, such as for faults.
     """
 
@@ -43,16 +43,16 @@ class Calling:
         self._holds: dict[Kind, Held] = {}
 
     def hold(self, kind: Kind, cap_kmh: float | None) -> None:
-        """Holds it until the risk has stayed low for a while."""
+        """Holds an intervention until the risk has stayed low for a while."""
         self._holds[kind] = Held(kind, cap_kmh)
 
     def worst(self, watch: Watch, ahead: bool = False) -> tuple[LawWatch | None, Kind]:
-        """The most severe intervention, and its law.
+        """The most severe intervention that the risks require, and its law.
 
         Args:
             watch: The laws with their risks.
             ahead: Not used by a policy that judges only an action's result, because
-                this state is before it.
+                this state precedes the action.
         """
         chosen: LawWatch | None = None
         kind = self._lawless
@@ -89,7 +89,8 @@ class Calling:
         """The intervention that is held because the risk has not yet stayed clearly
         below.
 
-        Each kind is held separately: slowing that begins during a stop may outlast it.
+        Each kind is held separately: slowing that begins during a stop may outlast the
+        stop.
         """
         policy = self._policy
         if kind != "proceed":
@@ -107,7 +108,7 @@ class Calling:
         return None if severest is None or severest.kind == kind else severest
 
     def _high(self, watch: Watch, kind: Kind, ahead: bool) -> bool:
-        """Whether some law's risk is within the margin of the threshold for `kind`."""
+        """Whether any law's risk is within the margin of the threshold for `kind`."""
         for law, steps in zip(watch.laws, self._of(ahead), strict=True):
             risk = law.judged
             for step in steps:

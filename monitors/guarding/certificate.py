@@ -40,7 +40,7 @@ class Guaranteed(Strict):
 
     @classmethod
     def of(cls, each: Guarantee) -> Guaranteed:
-        """As stored in the file."""
+        """The guarantee as stored in the file."""
         return cls(
             law=each.law, rate=each.rate, most=each.most, runs=each.runs,
             failures=each.failures, bound=each.bound,
@@ -101,8 +101,8 @@ class Certificate(Strict):
     Fields:
         laws: The guard's laws with their thresholds; None for a law that is judged
             without a risk.
-        over: The content of the runs: frames of signals, or calls of tools.
-        runs: Digests of the runs by use.
+        over: The content of the runs: frames of signals, or calls of tools. runs:
+        Digests of the runs, by use.
     """
 
     format: Literal["forewarn.warrant/1"]
@@ -126,7 +126,7 @@ class Certificate(Strict):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
-        """Writes it into the folder of its guard."""
+        """Writes the certificate into the folder of its guard."""
         write_json(folder / CERTIFICATE, self.model_dump(mode="json"))
 
     def differ(self) -> list[OverGroups]:
@@ -134,7 +134,7 @@ class Certificate(Strict):
         return [each for each in self.over_groups if each.alike < DIFFERENT]
 
     def covers(self, policy: Policy) -> bool:
-        """Whether a policy alarms exactly when the certified one does."""
+        """Whether a policy raises alarms exactly when the certified policy does."""
         if self.horizon_s is None:
             return policy.laws == () or set(policy.laws) == set(self.laws)
         if policy.horizon_s != self.horizon_s or policy.judge_by != "point":
@@ -147,7 +147,7 @@ class Certificate(Strict):
 
 
 DIFFERENT = 0.05
-"""Groups differ if chance makes them differ so much more rarely than this."""
+"""The significance level at which groups are reported to differ."""
 
 
 def is_warranted(path: Path) -> bool:
@@ -187,7 +187,8 @@ def load_certificate(folder: Path) -> Certificate:
     """The certificate of the guard in a folder.
 
     Raises:
-        InvalidCertificate: It cannot be read, or a file of the guard was changed.
+        InvalidCertificate: The certificate cannot be read, or a file of the guard was
+            changed.
     """
     path = folder / CERTIFICATE
     content = read_json(path)

@@ -24,19 +24,19 @@ from forewarn.monitors.risk.calibration import Calibration, JudgeBy, Likely, cor
 from forewarn.monitors.risk.tables import RiskTable
 
 MAX_REMEMBERED = 10_000
-"""How many states are remembered with what was worked out for them."""
+"""The number of states for which computed results are cached."""
 
 MAX_MISSED = 1000
-"""For how many ticks without a frame a law's clock goes on by itself."""
+"""The maximum number of ticks without a frame for which the clock of a law advances."""
 
 
 class _Place(NamedTuple):
-    """The present state of the chain, and what each law reads there.
+    """The present state of the chain, and the letter that each law reads in it.
 
     Args:
         state: The state of the chain; None for one outside it.
-        nearest: That state or, if it is outside the chain, the nearest ones.
-        columns: What each law reads.
+        nearest: The state or, if it is outside the chain, the nearest states.
+        columns: The letter that each law reads.
     """
 
     state: int | None
@@ -45,11 +45,11 @@ class _Place(NamedTuple):
 
 
 class ChainWatch:
-    """A model's states, and the laws that are watched by it, tick by tick.
+    """A model's states, and the laws that are watched with the model, tick by tick.
 
     Args:
-        model: The chain and where it was learned.
-        abstraction: Turns frames into its states.
+        model: The model with its chain.
+        abstraction: The abstraction that turns frames into states.
         laws: The laws with their risks.
         period_s: The clock of the chain and of the laws' monitors.
     """
@@ -101,19 +101,21 @@ class ChainWatch:
         self.unknown = False
 
     def lose(self) -> None:
-        """A frame was lost: its effect is unknown."""
+        """Records a lost frame, whose effect is unknown."""
         for law in self.laws:
             law.lose()
         if self.tally is not None:
             self.tally.skip()
 
     def interfered(self) -> None:
-        """An intervention begins; later frames are no evidence about the model."""
+        """Records that an intervention begins; later frames are no evidence about the
+        model.
+        """
         if self.tally is not None:
             self.tally.stop()
 
     def abstracted(self, frame: Frame) -> int | None:
-        """The state that a frame completes; None if its tick is not over."""
+        """The state that a frame completes; None if the tick is not over."""
         found = self._reader.frame(frame)
         self._values = self._reader.values
         return self._latcher.frame(frame.time_s, found)
@@ -124,7 +126,7 @@ class ChainWatch:
         return self._latcher.missed
 
     def advance(self, bits: int, lost: bool) -> bool:
-        """Advances every law by the state just completed; True if one breaks.
+        """Advances every law by the state just completed; True if any law is violated.
 
         Args:
             bits: The state.
@@ -182,9 +184,7 @@ class ChainWatch:
         return _Place(state, nearest, tuple(law.column(bits) for law in self.laws))
 
     def _widened(self, bits: int) -> _Place:
-        """A state outside the chain is replaced by those that differ in the fewest
-        predicates.
-        """
+        """The known states that differ from this state in the fewest predicates."""
         apart = {known: (known ^ bits).bit_count() for known in self._known}
         least = min(apart.values())
         near = [self._known[known] for known, d in apart.items() if d == least]
@@ -222,11 +222,13 @@ class ChainWatch:
 
 
 _Figures = tuple[float, float, float, float, tuple[float, float] | None]
-"""Low, point, high, what is judged, and where the risk likely lies."""
+"""The lower bound, point and upper bound of a risk, the value to judge, and the likely
+interval.
+"""
 
 
 def _worst(several: Iterable[_Figures]) -> _Figures:
-    """The predicates that hold in all of them."""
+    """The worst of several risks, with bounds that cover all of them."""
     lows, points, highs, judged, likely = zip(*several, strict=True)
     ends = None
     if None not in likely:
@@ -236,7 +238,7 @@ def _worst(several: Iterable[_Figures]) -> _Figures:
 
 
 class LawWatch:
-    """One law beside the model: its monitor's state, and the risk there.
+    """One law of the model, with its monitor's state and the present risk.
 
     `low`, `point` and `high` are the guard's risk after the last frame, `likely` is its
     likely interval, and `judged` is the value that is compared with thresholds. A law
@@ -279,7 +281,7 @@ class LawWatch:
         self.reset()
 
     def correct(self, curve: Calibration, judge_by: JudgeBy = "point") -> None:
-        """Sets the calibration of the chain's risks, and which of them is judged.
+        """Sets the calibration of the chain's risks, and the value that is judged.
 
         Raises:
             InvalidModel: The likely risk must be judged, but the model has none for
@@ -307,7 +309,7 @@ class LawWatch:
         self._unknown()
 
     def lose(self) -> None:
-        """A frame was missed: from now on it may be in any state."""
+        """Records a lost frame: from now on the monitor may be in any state."""
         self.possible = set(range(len(self._step))) - {self._violated}
         self._unknown()
 
@@ -316,7 +318,7 @@ class LawWatch:
         self.likely: tuple[float, float] | None = None
 
     def column(self, bits: int) -> int:
-        """The letter that it reads in a state of the abstraction."""
+        """The letter that the law reads in a state of the abstraction."""
         letter = sum(decide(bits) << i for i, decide in enumerate(self._decide))
         column = self._columns.get(letter)
         if column is None:
@@ -329,7 +331,7 @@ class LawWatch:
         """Reads a tick's letter; True if it breaks the law.
 
         Args:
-            column: What it reads.
+            column: The letter's column.
             nearest: The state of the chain or, if it is unknown, the nearest ones; the
                 risk is that of the worst.
         """
@@ -372,7 +374,7 @@ class LawWatch:
 
     @property
     def state(self) -> int | None:
-        """Its monitor's state; None while it is unknown."""
+        """The monitor's state; None while it is unknown."""
         if len(self.possible) > 1:
             return None
         (state,) = self.possible

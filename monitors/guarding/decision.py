@@ -33,7 +33,7 @@ class Words(NamedTuple):
 
     Args:
         done: What the guard does.
-        would: What would have happened, for shadow mode.
+        would: What the guard would have done, for shadow mode.
         became: What happened, in the passive voice.
     """
 
@@ -58,7 +58,7 @@ KIND_WORDS: Mapping[Kind, Words] = {
     "stop": Words("stops it", "stop it", "it was stopped"),
     "cut": Words("cuts its power", "cut its power", "its power was cut"),
 }
-"""Of all kinds but `proceed`."""
+"""The wording of all kinds but `proceed`."""
 
 SHOWN: frozenset[Kind] = frozenset(KIND_WORDS) - {"alert", "ask"}
 """The interventions that the world must show once they are carried out."""
@@ -116,7 +116,7 @@ class Action:
 
 
 CUT = "$cut"
-"""The key that stands in a record for arguments which are too large for it."""
+"""The key that replaces arguments that are too large for a record."""
 MOST_CHARACTERS, MOST_ITEMS, DEEPEST = 1 << 20, 50_000, 64
 
 
@@ -160,24 +160,25 @@ class Decision:
     """One review's outcome.
 
     Args:
-        kind: What is to happen.
-        sequence: The frame that was reviewed.
-        time_s: That frame's time.
+        kind: The decided intervention, or `proceed`.
+        sequence: The sequence number of the reviewed frame.
+        time_s: The frame's time.
         law: The law that is most at risk, or "" for a fault of the guard's inputs.
         risk: The risk of that law; None if it is unknown.
-        reason: One sentence for people.
+        reason: The reason, in one sentence.
         evidence: The predicates that hold, by name.
         left_s: Time until the soonest violation, while an obligation is pending.
         cap_kmh: For `slow`: the maximum speed.
         action: For `substitute`: the other action.
         violated: The laws broken at this very frame.
-        notes: Further remarks: a widened state, a revoked certificate.
-        now: If the decision is about the state that the proposed action would lead to,
-            the risk of the law before the action. None if it is about the frame.
+        notes: Further remarks, such as a widened state or a revoked certificate.
+        now: The risk of the law before the action, if the decision is about the state
+            that the proposed action would lead to; None if the decision is about the
+            frame.
         risks: The risk of every law, by name, in the state that the decision is about;
             laws whose risk is unknown are left out. Not part of the JSON.
         if_acted: What slowing and stopping changed in runs that came to this risk, if
-            the policy has it. It decides nothing.
+            the policy contains these counts. They do not affect decisions.
     """
 
     kind: Kind
@@ -225,14 +226,14 @@ class Outcome:
     """The outcome of a decision.
 
     Args:
-        kind: The action that was finally carried out.
-        decided: What the guard decided.
-        because: Why it differs from the decision; empty if it does not.
+        kind: The intervention that was finally carried out.
+        decided: The guard's decision.
+        because: Why the outcome differs from the decision; empty if it does not.
         enforced: False in shadow mode, where the proposal is carried out.
         obeyed: Whether the frame shows that the previous intervention was obeyed; None
-            if there was none, or it is too early to tell.
+            if there was none, or if it is too early to judge.
         prompt: For `reflect`: the message to the agent before its next proposal.
-        notes: Other events: the agent chose otherwise, an alert failed.
+        notes: Other events, such as a changed choice of the agent or a failed alert.
     """
 
     kind: Kind
@@ -260,8 +261,8 @@ class Turn:
     """The outcome of one frame.
 
     Args:
-        decision: What was decided.
-        outcome: The intervention on it.
+        decision: The guard's decision.
+        outcome: The outcome of the decision.
         executed: The action that is carried out; None if there is none.
     """
 
@@ -271,7 +272,7 @@ class Turn:
 
     @property
     def passes(self) -> bool:
-        """Whether nobody stepped in."""
+        """Whether the action was carried out without an intervention."""
         return RANK[self.outcome.kind] <= RANK["alert"] or not self.outcome.enforced
 
 
@@ -301,16 +302,18 @@ class Judge(Protocol):
 
     @property
     def rules(self) -> Mapping[str, str]:
-        """The names of its rules with their texts; a prompt may quote only these."""
+        """The judge's rules by name, with their texts; prompts may quote only these
+        texts.
+        """
 
     def as_dict(self) -> Mapping[str, Any]:
-        """Its content in a record: enough to create it again, including its format."""
+        """The judge's content for a record, from which the judge can be recreated."""
 
     def reset(self) -> None:
         """Begins an episode."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
-        """The intervention that it demands on this frame; None for no objection."""
+        """The intervention that the judge demands on this frame; None if none."""
 
 
 @runtime_checkable
@@ -327,7 +330,7 @@ class Bound(Protocol):
     """A judge whose rules are about actions that may not exist."""
 
     def unmatched(self, actions: Collection[str]) -> Sequence[str]:
-        """The names of its rules that none of these actions can match."""
+        """The names of rules that none of these actions can match."""
 
 
 @runtime_checkable
@@ -335,7 +338,7 @@ class Calling(Protocol):
     """A judge of an agent that calls tools."""
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks its rules against all tools and their arguments.
+        """Checks the judge's rules against all tools and their arguments.
 
         Raises:
             InvalidInput: A rule refers to a tool or argument that does not exist.

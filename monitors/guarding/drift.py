@@ -1,10 +1,11 @@
-"""Drift: whether runs still behave as in training, and guarantees are still kept.
+"""Drift: whether runs still behave as in training, and whether guarantees are still
+kept.
 
 The examined quantities are those that users care about: violations, false alarms,
 missed violations, whether predicted risks came true, and how high they rose. Each run
 is one observation, however many frames it has. The level is divided among the examined
-quantities, so that in total an unchanged world is reported with a probability of at
-most `LEVEL`, however long the runs continue.
+quantities, so that the total probability of reporting an unchanged world is at most
+`LEVEL`, however many runs follow.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.watch import Watch
 
 Outcomes = Mapping[str, Outcome]
-"""What came of a run, by the laws' names."""
+"""The outcome of a run for each law, by the law's name."""
 
 ENOUGH = 1.0 / LEVEL
-"""So much evidence is reported: it is what the level allows."""
+"""The amount of evidence at which drift is reported, as the level requires."""
 
 WHAT_TO_DO = (
     "until it has learned on (`forewarn learn --update`, or `forewarn merge-tallies`"
     " with the fleet's tallies) judge by `upper`, or hand over"
 )
-"""What is left to do then: docs/recordings.md says when which."""
+"""What to do about drift; docs/recordings.md has the details."""
 
 NO_LONGER = "the model no longer fits"
-"""How what is said of drift begins."""
+"""The beginning of a report of drift."""
 
 Reads = Callable[[Outcome], Any]
-"""What of a run is looked at; None: the run is none of those that count."""
+"""Extracts the examined quantity from a run; None if the run does not count."""
 
 _WATCHED: Mapping[str, tuple[float, Reads]] = {
     "violations": (0.6, lambda run: run.violating),
@@ -55,14 +56,17 @@ _WATCHED: Mapping[str, tuple[float, Reads]] = {
     "calibration": (0.075, lambda run: run.excess),
     "highest risk": (0.075, lambda run: run.highest),
 }
-"""What is examined of runs that a guard only watches, and its share of the level."""
+"""The quantities examined in runs that a guard only watches, with their shares of the
+level.
+"""
 
 _ACTED: Mapping[str, tuple[float, Reads]] = {
     "violations": (0.6, lambda run: run.violating),
     "alarms": (0.3, lambda run: run.alarmed),
     "violations without alarm": (0.1, lambda run: run.violating and not run.alarmed),
 }
-"""The same where it steps in: then nobody knows which alarms were false."""
+"""The quantities examined in guarded runs, in which false alarms cannot be recognised.
+"""
 
 
 @dataclass(slots=True)
@@ -71,13 +75,14 @@ class Examined:
 
     Args:
         law: The law.
-        what: What is examined.
-        share: The part of the level that is spent on it.
-        reference: The reference that it is compared with, as text.
+        what: The name of the examined quantity.
+        share: The quantity's share of the level.
+        reference: The reference for comparison, as text.
         by: The evidence.
-        reads: The examined quantity of a run.
+        reads: Extracts the quantity from a run.
         runs: The number of runs that counted.
-        happened: The number of these in which it happened, if it is an event.
+        happened: The number of these in which the event happened, if the quantity is an
+            event.
     """
 
     law: str
@@ -193,7 +198,7 @@ class Drift:
 
 
 def _compared(policy: Policy, law: str, what: str) -> tuple[str, Rate | Ranks] | None:
-    """The reference to compare it with, as text and for bets; None if unknown."""
+    """The reference for a quantity, as text and for bets; None if unknown."""
     ordinary, promise = policy.ordinary.get(law), policy.promises.get(law)
     if what in ("calibration", "highest risk"):
         if ordinary is None:
@@ -220,10 +225,10 @@ def _reference(promise: Promise, what: str) -> Reference | None:
 
 
 class Stated(Listener):
-    """Records a guard's stated risks along one run, to compare them with the outcome.
+    """Records a guard's risks along one run, to compare them with the outcome.
 
     Args:
-        policy: The guard's.
+        policy: The guard's policy.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -233,7 +238,7 @@ class Stated(Listener):
         self._forced: set[int] = set()
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Takes down one frame."""
+        """Records one frame."""
         stopped = watch.unknown and self._policy.unknown_state == "stop"
         if decision.risk is None or stopped:
             self._forced.add(len(self._times))

@@ -1,10 +1,10 @@
 """The gate: decides whether a frame is valid, and whether it is recent enough to be
 judged.
 
-It starts closed. It opens for a frame that is newer than the last, complete and within
-its ranges, and for that frame only. Everything else is a fault, which the guard answers
-with its fallback. A frame that is valid but late is also read, so that nothing it shows
-is lost; it does not pass.
+It starts closed. It opens only for a frame that is newer than the last, complete and
+within its ranges, and only for this one frame. Every other frame is a fault, and the
+fallback runs. A valid frame that is late does not pass either, but is still read, so
+that its content is not lost.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class Limits:
 
     Args:
         max_age_s: The maximum age of a frame or of its inputs.
-        frozen_after_s: Identical frames for this long are a fault; None means never.
-        leap_s: How much more than the guard's clock a frame's time may advance between
-            two frames.
+        frozen_after_s: How long frames may stay identical before this is a fault; None
+            means forever.
+        leap_s: By how much the frame's time may advance more than the guard's clock
+            between two frames.
     """
 
     max_age_s: float
@@ -66,7 +67,7 @@ class Gate:
         self._still_since_s = math.nan
 
     def admit(self, frame: Frame, now_s: float) -> str | None:
-        """Why a frame cannot be read, or None.
+        """Why a frame cannot be read; None if it can.
 
         Args:
             frame: The frame.
@@ -83,7 +84,7 @@ class Gate:
         return self.content(frame)
 
     def stale(self, frame: Frame) -> str | None:
-        """Why a frame that was just admitted is outdated, or None."""
+        """Why a frame that was just admitted is outdated; None if it is not."""
         # The clocks' offset is not known; the least lag seen so far stands for it.
         late_s = self._lag_s - self._least_lag_s
         if late_s > self._limits.max_age_s:
@@ -133,7 +134,7 @@ class Gate:
         return f"the frame's time is {ahead_s:.3g} s ahead of the guard's clock"
 
     def content(self, frame: Frame) -> str | None:
-        """The problem with a frame's content, apart from its time; or None."""
+        """The problem with a frame's content, apart from its time; None if valid."""
         values = frame.values
         try:
             for name, check in self._needs:
@@ -165,7 +166,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _finite(name: str) -> Callable[[object], object]:
-    """The check of a signal that no vocabulary describes."""
+    """The check for a signal that is not in any vocabulary."""
 
     def check(value: object) -> None:
         if isinstance(value, float) and not math.isfinite(value):

@@ -1,8 +1,8 @@
 """The guard: reviews each frame and the proposed action, and returns a decision.
 
 It lets an action pass only with a fresh, complete frame, a known state or one widened
-to known ones, and a finite risk below every threshold. Whatever goes wrong inside leads
-to the policy's fallback, never to an exception in the loop that asked.
+to known ones, and a finite risk below every threshold. Any internal failure leads to
+the policy's fallback, never to an exception in the calling loop.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ from forewarn.monitors.risk.calibration import Calibration
 Clock = Callable[[], float]
 
 _HELD = RANK["slow"]
-"""From here on what a judge calls for goes on for a while, as what a risk calls for."""
+"""Interventions of a judge with at least this severity are held, like those for a risk.
+"""
 _NO_FRAME = Frame(math.nan, -1)
-"""Judged in place of what is no frame."""
+"""The frame that is judged in place of an object that is not a frame."""
 
 CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
@@ -57,24 +58,24 @@ UNFIT = "what the action leads to: "
 OVERSIZED = "the action's arguments are too large to be recorded"
 REVOKED = "the certificate is revoked: "
 UNTOLD = CANNOT_JUDGE + "not told to all: "
-"""How the reason of a fallback begins where a listener failed."""
+"""The beginning of the reason for a fallback after a listener failed."""
 
 
 class Guard:
     """Reviews the frames of one episode after another.
 
-    It is a context manager: after its `with` block, no action passes.
+    The guard is a context manager: after the `with` block, no action passes.
 
     Args:
         watch: The model with its laws and risks; see `load_watch`.
         policy: The interventions and their thresholds.
-        provides: The signals that the source provides in every frame; None means those
-            that the model needs.
-        clock: Seconds that never go back. Embedded worlds pass simulated time.
+        provides: The signals that the source provides in every frame; None means the
+            signals that the model needs.
+        clock: Returns seconds that never decrease. Embedded worlds pass simulated time.
         listeners: Called with every review, in order. If one of them fails, those after
             it receive the fallback; the record is the last.
-        judges: Rules and guard programs that judge beside the risk, or alone if there
-            is no law.
+        judges: Rules and guard programs that judge in addition to the risk, or alone if
+            there is no law.
     """
 
     def __init__(
@@ -140,10 +141,10 @@ class Guard:
         self._calling.reset()
 
     def revoke(self, why: str) -> None:
-        """Why the guard's certificate does not hold; empty if it does, or there is
-        none.
+        """Sets why the guard's certificate is revoked; empty if it is not, or if there
+        is none.
 
-        The policy gives the intervention. Every decision says it.
+        The policy determines the consequence. Every decision contains the reason.
         """
         self.revoked = why
         # What switches a check off is said in every decision.
@@ -168,11 +169,11 @@ class Guard:
         """Judges one frame and the action proposed on it. Raises no exception.
 
         Args:
-            frame: What is observed now. Anything that is not a frame is judged as an
-                empty one.
-            proposal: The decision.
+            frame: The present frame. Any other object is judged as an empty frame.
+            proposal: The proposed action.
             foreseen: The predicted next frame, for a policy that judges actions before
-                they are done; without it a proposal does not pass.
+                they are carried out; without a predicted frame, a proposal does not
+                pass.
         """
         ended, self._ended = self._ended, BROKEN_OFF  # unless this comes to its end
         readings: list[float] = []
@@ -212,17 +213,17 @@ class Guard:
         return decision
 
     def break_off(self, reason: str = BROKEN_OFF) -> None:
-        """Handles a review that fails or does not end: nothing passes any more.
+        """Handles a review that fails or does not end: nothing passes until `reset`.
 
-        After an interrupt in the middle of a review, its progress is unknown. Only
-        `reset` begins anew.
+        After an interrupt in the middle of a review, the review's progress is unknown.
         """
         self._ended = reason
 
     def filter(self, control: Any, frame: Frame, stop: Any = None) -> Any:
-        """The control itself while the guard lets it pass, else `stop`.
+        """The control itself if the guard lets it pass, else `stop`.
 
-        A filter can only pass or stop: anything more severe than an alert stops.
+        A filter can only pass or stop, so every intervention more severe than an alert
+        stops.
         """
         return stop if interferes(self.review(frame), self.policy) else control
 
@@ -288,7 +289,9 @@ class Guard:
     def _judged(
         self, decision: Decision, frame: Frame, proposal: Action | None
     ) -> Decision:
-        """A decision as changed by rules and programs. Every judge sees every frame."""
+        """The decision after rules and programs have judged. Every judge sees every
+        frame.
+        """
         began_s = self._read_clock()
         for judge in self.judges:
             try:
@@ -331,7 +334,7 @@ class Guard:
         return joined
 
     def _outdated(self, frame: Frame) -> str | None:
-        """Why the decision at the last tick no longer counts, or None."""
+        """Why the decision at the last tick no longer counts; None if it does."""
         since_s = frame.time_s - self._decided_s
         if since_s <= self.policy.max_age_s:
             return None
@@ -354,7 +357,7 @@ class Guard:
 
     def _decide(self, frame: Frame, ahead: bool) -> Decision:
         """The intervention that the laws demand, unless only actions are judged; or the
-        held one.
+        held intervention.
         """
         watch, calling = self.watch, self._calling
         law, kind = calling.worst(watch, ahead)
@@ -372,7 +375,7 @@ class Guard:
     def _decide_ahead(self, frame: Frame, foreseen: Frame | None) -> Decision:
         """The intervention that the laws demand in the state after the proposed action.
 
-        It is not held, because the next proposal may lead elsewhere.
+        This intervention is not held, because the next proposal may lead elsewhere.
         """
         if foreseen is None or (fault := self._gate.content(foreseen)):
             why = UNFORESEEN if foreseen is None else f"{UNFIT}{fault}"
@@ -380,8 +383,8 @@ class Guard:
         return self._ahead(frame, foreseen, "the proposed action")
 
     def forbids(self, foreseen: Frame | None) -> str:
-        """Why an action that leads to that state takes no other's place; empty if it
-        may.
+        """Why an action that leads to that state must not be a substitute; empty if it
+        may be.
         """
         if foreseen is None or (fault := self._gate.content(foreseen)):
             return UNFORESEEN if foreseen is None else f"{UNFIT}{fault}"

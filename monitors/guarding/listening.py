@@ -19,7 +19,7 @@ class Run:
     """The facts about a run that listeners get when it begins.
 
     Args:
-        name: The run's name, for people.
+        name: The run's name, shown to people.
         source: Where the frames come from.
         watch: The guard's models and laws; None without a guard.
         policy: The guard's policy; None without a guard.
@@ -38,16 +38,16 @@ class Run:
 
 
 class Listener:
-    """Is notified of runs, reviews, decisions and interventions; each method may be
-    empty.
+    """An object that is notified of runs, reviews, decisions and interventions; each
+    method may be empty.
 
     Records, alerts, telemetry, live pages, tallies and risk logs are listeners. They
-    are called in order; a record is the last. A listener that fails in `reviewed` turns
-    the decision into the fallback, and those after it receive the fallback.
+    are called in order; a record is the last. If a listener fails in `reviewed`, the
+    decision becomes the fallback, and later listeners receive the fallback.
     """
 
     def began(self, run: Run) -> None:
-        """A run begins; called before its first frame is judged."""
+        """Called when a run begins, before its first frame is judged."""
 
     def reviewed(
         self,
@@ -58,35 +58,35 @@ class Listener:
         foreseen: Frame | None,
         /,
     ) -> None:
-        """A frame was judged.
+        """Called when a frame was judged.
 
         Args:
-            frame: What was seen.
+            frame: The frame.
             proposal: The action that was proposed on it.
-            decision: The guard's decision, unless a listener still fails.
+            decision: The guard's decision, unless a later listener fails.
             readings: The readings of the guard's clock during the review.
             foreseen: The state that the proposal would lead to, if known.
         """
 
     def failed(self, error: Exception) -> None:
-        """`reviewed` raised this, and may not even have begun."""
+        """Called when `reviewed` raised an error, possibly before it began."""
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """The decision on a frame is final."""
+        """Called when the decision on a frame is final."""
 
     def alerted(self, decision: Decision) -> None:
-        """An intervention begins: tell people."""
+        """Called when an intervention begins, to alert people."""
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """The outcome of a decision is final."""
+        """Called when the outcome of a decision is final."""
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None
     ) -> None:
-        """A frame of a scenario's run has passed, guarded or not."""
+        """Called after each frame of a scenario's run, guarded or not."""
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """The run is over.
+        """Called when the run is over.
 
         Args:
             facts: `ended` gives the reason; the rest is the run's JSON, if any.

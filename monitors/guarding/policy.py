@@ -38,10 +38,10 @@ Revoked = Literal["alert", "fallback"]
 
 
 MAX_EDGES = 100
-"""More classes of scores are never needed."""
+"""The maximum number of class boundaries for scores."""
 
 STAGE_DEADLINE_S = 0.02
-"""A stage takes microseconds; what takes so much longer has gone wrong."""
+"""The default time limit of a stage, which normally takes microseconds."""
 
 
 _RULE = "give it one, as in thresholds: {alert: 0.3}"
@@ -57,8 +57,8 @@ class Step:
 
     Args:
         kind: The intervention.
-        threshold: The intervention begins at this risk and above. In the paper's form
-            it is one minus theta, and only a risk above it counts.
+        threshold: The risk at which the intervention begins. In the paper's form the
+            threshold is one minus theta, and only a risk above it counts.
         inclusive: Whether the threshold itself counts; False in the paper's form.
     """
 
@@ -68,7 +68,7 @@ class Step:
 
     def applies(self, risk: float, margin: float = 0.0) -> bool:
         """Whether the risk reaches the threshold. A risk that is not a number always
-        reaches it.
+        does.
         """
         # Nothing falls below a low threshold by the whole margin: half of it counts.
         bound = self.threshold - min(margin, self.threshold / 2.0)
@@ -77,11 +77,11 @@ class Step:
 
     @property
     def least(self) -> float:
-        """The lowest risk at which it begins."""
+        """The lowest risk at which the intervention begins."""
         return self.threshold if self.inclusive else math.nextafter(self.threshold, 1)
 
     def check(self, place: str) -> None:
-        """Rejects a step whose threshold no risk reaches, or is not a probability."""
+        """Rejects a threshold that no risk can reach or that is not a probability."""
         reached = self.threshold <= 1 if self.inclusive else self.threshold < 1
         if not (self.threshold >= 0 and reached):
             above = "at least" if self.inclusive else "above"
@@ -100,7 +100,7 @@ class Policy:
 
     Args:
         name: For people.
-        rules: The steps of each law, the mildest first; `*` is every other law.
+        rules: The steps of each law, the mildest first; `*` stands for every other law.
         horizon_s: H of the guard's risk.
         calibration: The calibration curve of a law's risk at that horizon: pairs of
             predicted and observed rates. Other laws' risks are the chain's own.
@@ -110,8 +110,8 @@ class Policy:
         kept: The guarantee for guarded runs, if it was certified.
         if_acted: What slowing and stopping changed, by law and band of the risk; each
             decision to intervene quotes it.
-        when: `after`: the state that was observed is judged, as in the paper.
-            `before`: the state that the proposed action would lead to. `both`.
+        when: The state that is judged: `after` is the observed state, as in the paper;
+            `before` is the state that the proposed action would lead to; or `both`.
         judge_by: The value that is compared with thresholds: the point risk, the upper
             end of its likely interval, or its upper bound.
         delta: The error probability of the bounds.
@@ -119,12 +119,12 @@ class Policy:
             small threshold, to half of it.
         hold_s: How long the risk must stay low before an intervention is released.
         unknown_state: How a state never seen in training is treated.
-        after_violation: `stop`, or `re-arm`: watch for the next one.
-        revoked: What a guard does once its certificate is revoked: only alert, or fall
-            back.
+        after_violation: `stop`, or `re-arm` to watch for the next violation.
+        revoked: What a guard does once its certificate is revoked: `alert` or
+            `fallback`.
         escalation: The escalation of an intervention that is not obeyed, mildest first.
-        max_reflections: How often an agent may think again about one action.
-        fallback: What is done when the guard cannot decide.
+        max_reflections: How often an agent may reconsider one action.
+        fallback: What the guard does when it cannot decide.
         max_age_s: The maximum age of an input.
         frozen_after_s: Identical frames for this long are a fault; None means never.
         deadline_s: The time limit of each stage of a review.
@@ -187,7 +187,7 @@ class Policy:
 
     @property
     def laws(self) -> tuple[str, ...]:
-        """The laws that it names; none where it has a rule for every law."""
+        """The laws that the policy names; empty if it has a rule for every law."""
         return () if ANY_LAW in self.rules else tuple(self.rules)
 
     def steps_for(self, law: str) -> tuple[Step, ...]:
@@ -195,15 +195,16 @@ class Policy:
         return self.rules.get(law, self.rules.get(ANY_LAW, ()))
 
     def only_alerts(self, laws: Sequence[str]) -> tuple[str, ...]:
-        """Those of these laws for which it only alerts."""
+        """The laws among `laws` for which the policy only alerts."""
         kinds = {law: {step.kind for step in self.steps_for(law)} for law in laws}
         return tuple(law for law, does in kinds.items() if does == {"alert"})
 
     def without_rule(self, laws: Sequence[str]) -> tuple[str, ...]:
-        """Those of these laws on which it never acts.
+        """The laws among `laws` for which the policy has no rule.
 
         Raises:
-            InvalidPolicy: It acts on none of them, so the guard would do nothing.
+            InvalidPolicy: The policy has no rule for any of them, so the guard would do
+                nothing.
         """
         found = [law for law in laws if not {law, ANY_LAW} & self.rules.keys()]
         if laws and len(found) == len(laws):
@@ -223,7 +224,7 @@ class Policy:
 
     @property
     def digest(self) -> str:
-        """A digest of everything in it that determines a guard's decisions."""
+        """A digest of the parts of the policy that determine a guard's decisions."""
         content = self.as_dict()
         for told in ("name", "promises", "ordinary", "kept", "if_acted", "shadow"):
             content.pop(told, None)
@@ -375,7 +376,7 @@ class _Band(Strict):
 _Point = Annotated[tuple[float, float], Field(strict=False)]
 
 _OMITTED: Any = None
-"""A key that may be left out: the policy's own default then counts."""
+"""The default of a key that may be left out; the policy's own default then applies."""
 
 
 class _PolicyFile(Strict):
@@ -462,7 +463,7 @@ def _curves(
 
 
 def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage, float]:
-    """A limit for each stage; one number stands for all of them."""
+    """A time limit for each stage; a single number applies to all stages."""
     limits = given if isinstance(given, Mapping) else dict.fromkeys(STAGES, given)
     if not all(limit > 0 for limit in limits.values()):
         raise InvalidPolicy(
@@ -512,9 +513,9 @@ _CLOCK_S = 0.5  # which laws ask to move does not hang on it, but how long it ta
 def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
     """The policy with this intervention at the lowest threshold of each law.
 
-    No car is slowed or stopped for a law that asks it to move: that would cause the
-    violation, and forcing a stationary car to move is not a safe fallback. Such a law
-    only alerts.
+    For a law that requires the car to move, the policy only alerts: slowing or stopping
+    would cause the violation, and forcing a stationary car to move is not a safe
+    fallback.
     """
     moving = asks_to_move(laws) if RANK[kind] >= RANK["slow"] else frozenset[str]()
     rules = {

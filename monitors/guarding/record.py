@@ -1,9 +1,9 @@
 """Run records: what happened in one episode, each line chained to the one before.
 
 The format is `forewarn.run/1`, JSON Lines. A line's hash covers the hash before it and
-the line's own bytes, which reveals a change, a gap or a reordering. The head hash, kept
-elsewhere, also reveals a missing end. Only a live record states its machine and time:
-in simulated time, the same seed gives the same bytes everywhere.
+the line's own bytes, which reveals a change, a gap or a reordering. The head hash, if
+stored elsewhere, also reveals a missing end. Only a live record states its machine and
+time: in simulated time, the same seed gives the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ from forewarn.monitors.guarding.listening import Listener
 
 FORMAT = "forewarn.run/1"
 SUFFIX = ".run.jsonl"
-"""How the names of run records end."""
+"""The suffix of run records."""
 ORIGIN = "0" * 64
 """The hash before the first line."""
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MOST_FACT = 200
-"""How long a fact of the machine may be."""
+"""The maximum length of a fact about the machine."""
 MOST_BITS = 1024
 """Larger whole numbers are recorded as hexadecimal text."""
 HALF = "\\ud"
-"""How JSON begins to write a character that may be but half of one."""
+"""The beginning of a surrogate in JSON, which may be half of a character."""
 LONG_LINE = 20_000
-"""Longer lines are written by the careful way: they may hold large numbers."""
+"""Longer lines are encoded by the general method, because they may contain large
+numbers.
+"""
 
 _LINES = frozenset({"decision", "event", "end"})
-"""Each line but the first has one of these keys."""
+"""Each line except the first has one of these keys."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -54,11 +56,11 @@ _BEGINNING = b'{"format"'
 
 
 class BrokenRecord(InvalidInput):
-    """A run record that was changed, reordered or cut."""
+    """A run record that was changed, reordered or truncated."""
 
 
 class UnfinishedRecord(BrokenRecord):
-    """A run record whose end is missing: it was cut, or never closed."""
+    """A run record whose end is missing, because it was truncated or never closed."""
 
 
 class _Whole(NamedTuple):
@@ -114,7 +116,7 @@ class RunRecord(Listener):
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be written any more."""
+        """Whether the record accepts no further lines."""
         return self._file.closed
 
     @property
@@ -139,7 +141,7 @@ class RunRecord(Listener):
             raise
 
     def failed(self, error: Exception) -> None:
-        """Ends the record: every later line would miss the review that is not in it."""
+        """Ends the record, because the failed review is missing from it."""
         if os.getpid() == self._process:
             self._fail(error)
 
@@ -153,7 +155,7 @@ class RunRecord(Listener):
             raise
 
     def close(self, **facts: Any) -> str:
-        """Writes the end line; returns the head hash, to be kept elsewhere."""
+        """Writes the end line; returns the head hash, to be stored elsewhere."""
         if not self._file.closed and os.getpid() == self._process:
             try:
                 self._line({"end": True, "lines": self.lines, **facts})
@@ -164,7 +166,7 @@ class RunRecord(Listener):
         return self.head
 
     def _check_process(self) -> None:
-        """Keeps a fork from writing between the lines of its parent."""
+        """Prevents a forked process from writing between the lines of its parent."""
         if os.getpid() != self._process:
             raise OSError(f"{self.path}: another process is writing this record")
 
@@ -272,7 +274,7 @@ def _began(frame: Frame) -> str:
 
 
 def line_hash(previous: str, body: str) -> str:
-    """The hash of a line: of the hash before it and its own bytes."""
+    """The hash of a line, computed from the previous hash and the line's own bytes."""
     return hashlib.sha256(f"{previous}{body}".encode()).hexdigest()
 
 
@@ -308,7 +310,7 @@ def encodable(value: Any) -> Any:
 
 
 class Opaque:
-    """A recorded value that JSON cannot represent; it prints like the original."""
+    """A recorded value that JSON cannot represent, with the text of the original."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -340,7 +342,7 @@ def decoded(value: Any) -> Any:
 
 
 def _hashable(key: Any) -> Any:
-    """The key of a mapping: a tuple where JSON holds a list."""
+    """The key of a mapping, with lists from JSON as tuples."""
     if isinstance(key, list):
         return tuple(map(_hashable, key))
     return Opaque(str(key)) if isinstance(key, dict) else key
@@ -384,9 +386,8 @@ def read_record(path: Path) -> Iterator[Line]:
     """The lines of a record, each verified against the hash of the last.
 
     Raises:
-        BrokenRecord: Raised at the first line that was changed, is out of place or is
-            cut.
-        UnfinishedRecord: Raised if the end is missing.
+        BrokenRecord: The first line that was changed, is out of place or is truncated.
+        UnfinishedRecord: The end is missing.
     """
     head, number, ended = ORIGIN, 0, False
     try:
@@ -468,19 +469,20 @@ def _is_old(written: str, behind: str, first: Mapping[str, Any]) -> bool:
 _digits = float.__repr__
 
 _LEAST, _MOST = 1e-4, 1e16
-"""Between these nobody writes a float with an exponent, so that all write it alike."""
+"""Between these limits, no encoder writes a float with an exponent, so all texts agree.
+"""
 
 _LASTING = frozenset({float, int, bool, str, type(None)})
 """Types whose values cannot change and still be the same object."""
 
 
 class SignalText:
-    """Produces the same bytes as a JSON encoder without blanks.
+    """Encodes signals to the same bytes as a JSON encoder without blanks.
 
     It caches the signals and texts of one frame.
 
     Args:
-        encode: That encoder, for everything else.
+        encode: The JSON encoder for all other values.
     """
 
     def __init__(self, encode: Callable[[Any], str]) -> None:
@@ -531,4 +533,4 @@ class SignalText:
 
 
 _NOTHING = object()
-"""No signal's value."""
+"""A marker that is not the value of any signal."""

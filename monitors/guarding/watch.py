@@ -33,11 +33,11 @@ from forewarn.monitors.risk.first_visits import visits_for
 from forewarn.monitors.risk.tables import solve_risk
 
 Bits = tuple[int | None, ...]
-"""Of each model the state that a frame completes; None if its tick goes on."""
+"""For each model, the state that a frame completes; None if the tick is not over."""
 
 
 States = tuple[int | None, ...]
-"""Of each model the state of its chain; None for one outside it."""
+"""For each model, the state of its chain; None for a state outside the chain."""
 
 
 class Watch:
@@ -69,12 +69,12 @@ class Watch:
 
     @property
     def vocabulary(self) -> Vocabulary | None:
-        """What the signals are."""
+        """The vocabulary of the signals."""
         return self.parts[0].abstraction.vocabulary
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All texts that may hold in the models' states, each once."""
+        """All predicate texts of the models' states, without duplicates."""
         return tuple(
             dict.fromkeys(t for part in self.parts for t in part.abstraction.words)
         )
@@ -98,7 +98,7 @@ class Watch:
         return self.advance(self.abstracted(frame))
 
     def expect(self) -> None:
-        """A frame is there. If the last one was not read completely, it is lost."""
+        """Announces a frame. If the last one was not read completely, it is lost."""
         if self.violated:
             self.violated = ()
             for law in self.laws:
@@ -111,7 +111,9 @@ class Watch:
         self._expecting = True
 
     def interfered(self) -> None:
-        """An intervention begins; later frames are no evidence about the models."""
+        """Records that an intervention begins; later frames are no evidence about the
+        models.
+        """
         for part in self.parts:
             part.interfered()
 
@@ -122,8 +124,9 @@ class Watch:
     def advance(self, bits: Bits) -> bool:
         """Advances every law by the states just completed; False if there are none.
 
-        `violated` are the laws that break at it or, if frames were missing, before it.
-        `lost` means that a frame was lost and some law's state is still unknown.
+        `violated` lists the laws that break at this tick or, if frames were missing,
+        before it. `lost` means that a frame was lost and some law's state is still
+        unknown.
         """
         broke, ticks = False, 0
         for part, state in zip(self.parts, bits, strict=True):
@@ -174,7 +177,7 @@ class Watch:
 
     @property
     def holding(self) -> int:
-        """The `texts` that hold, as bits; the first is the lowest."""
+        """The `texts` that hold, as bits; the first text is the lowest bit."""
         places = {text: i for i, text in enumerate(self.texts)}
         held = {text for part in self.parts for text in part.holding()}
         return sum(1 << places[text] for text in held)
@@ -188,11 +191,12 @@ class Watch:
 
 
 MAX_HORIZON = 100_000
-"""The longest horizon in steps of the model."""
+"""The maximum horizon, in steps of the model."""
 
 MAX_STATES = 10_000
-"""The most states that the monitors of all laws may have together: more take more than
-a few seconds to compile and to solve."""
+"""The maximum number of states of all laws' monitors together; more would take more
+than a few seconds to compile and to solve.
+"""
 
 
 def load_watch(
@@ -209,9 +213,10 @@ def load_watch(
     Args:
         model: A learned model with an abstraction, or several, each for its own laws.
         horizon_s: H of the guard's risk.
-        delta: How improbable it may be that the bounds miss.
-        laws: Names or formulas; by default those that the models were learned for.
-        provides: The signals that the source provides; laws over others do not apply.
+        delta: The error probability of the bounds.
+        laws: Names or formulas; by default the laws that the models were learned for.
+        provides: The signals that the source provides; laws over other signals do not
+            apply.
         source: The models' file, for errors.
     """
     asked = _Asked(
@@ -239,7 +244,7 @@ class _Asked:
 
 @lru_cache(maxsize=4)  # the runs of a campaign have one model, or a few
 def _solved(wanted: _Asked) -> Watch:
-    """A template watch: it reads no frames itself, and others are copied from it."""
+    """A template from which watches are copied; the template itself reads no frames."""
     models, provides, source = wanted.models, wanted.provides, wanted.source
     laws, horizon_s = wanted.laws, wanted.horizon_s
     asked = laws or [text for each in models for text in each.laws]
@@ -290,7 +295,7 @@ def _check_alike(learned: Sequence[_Learned], source: str) -> None:
 
 
 def _named(text: str, learned: Sequence[_Learned]) -> list[Law]:
-    """Laws by a name that a model itself gives, or else from the law book."""
+    """The laws of a name, looked up in the model first and then in the law book."""
     own = told_apart(each.own[text] for each in learned if text in each.own)
     return own or parts_of(text, learned[0].abstraction)
 
@@ -301,11 +306,11 @@ class _Learned:
 
     Args:
         model: The model.
-        abstraction: Its own.
-        period_s: Its clock.
-        own: The laws that it was learned for, by name.
-        source: Its file, for errors.
-        watched: The laws that are watched by it.
+        abstraction: The model's abstraction.
+        period_s: The model's period.
+        own: The laws that the model was learned for, by name.
+        source: The model's file, for errors.
+        watched: The laws that are watched with the model.
     """
 
     model: Model
@@ -329,11 +334,11 @@ class _Learned:
         return cls(model, abstraction, period_s, own, source)
 
     def watch(self, horizon_s: float, delta: float, most: int) -> ChainWatch:
-        """Its laws, compiled and with their risks.
+        """Compiles the laws and precomputes their risks.
 
         Args:
             horizon_s: H of the guard's risk.
-            delta: How improbable it may be that the bounds miss.
+            delta: The error probability of the bounds.
             most: The maximum number of states of all laws' monitors together.
         """
         model = self.model
@@ -383,7 +388,7 @@ class _Learned:
             )
 
     def check_clocks(self, horizon_s: float) -> None:
-        """Rejects inconsistent times, a sign of a wrong unit."""
+        """Rejects inconsistent times, which indicate a wrong unit."""
         period_s, ticks_s = self.model.period_s, self.abstraction.period_s
         if not 0 < horizon_s < math.inf:
             raise InvalidInput(f"a horizon of {horizon_s:g} s is not above zero")

@@ -63,7 +63,7 @@ def one_step_later(formula: Formula, period_s: float | None) -> Formula:
 
 
 def renamed_as_in_paper(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Its waiting states count from K down to 0."""
+    """Renames the waiting states so that they count from K down to 0."""
     return tuple(
         f"wait:{int(name[5:]) - 1}" if name.startswith("wait:") else name
         for name in names
@@ -75,7 +75,7 @@ MAX_LETTERS = 4096
 MAX_PROPOSITIONS = 62
 """Letters must fit a signed 64-bit integer."""
 _COARSER = (2, 5, 10, 20, 50, 100)
-"""The multiples of the clock that a refusal tries, to name one that fits."""
+"""The multiples of the period that an error tries, to suggest one that fits."""
 
 _State = tuple[Owed, tuple[int, ...]]
 
@@ -84,25 +84,26 @@ _State = tuple[Owed, tuple[int, ...]]
 class Automaton:
     """A law as tables.
 
-    The state is the one after a frame's letter has been read; the first frame's
-    letter is read from `initial`.
+    A state describes the law after a frame's letter has been read. The first frame's
+    letter is read in the state `initial`.
 
     Args:
         formula: The law.
         propositions: Bit i of a letter says that proposition i holds.
-        letters: The letters that can occur: the columns of `step` and `complete`.
+        letters: The letters that can occur, which are the columns of `step` and
+            `complete`.
         step: The next state, by state and letter. `violated` is absorbing.
-        names: `idle`, `wait:3`, `violated`.
+        names: The names of the states: `idle`, `wait:3`, `violated`.
         initial: The state before the first frame, 0.
         violated: The state of a broken law, or -1 if no trace can break it.
-        left: Steps until the soonest violation; -1 where none can come.
+        left: Steps until the soonest violation; -1 if no violation can follow.
         due: Steps until a pending obligation can be broken; 0 if none is pending.
-        pending: Whether something is pending.
+        pending: Whether an obligation is pending.
         relieved: The state in which nothing is pending and everything else is equal.
-        complete: Like `step` for what is already pending. In row 0 nothing is pending;
-            in row 1 the obligation was not met.
-        owed: The row of `complete` that each state begins in.
-        period_s: The clock for times in seconds.
+        complete: Like `step`, for obligations that are already pending. In row 0
+            nothing is pending; in row 1 the obligation was not met.
+        owed: The row of `complete` in which each state begins.
+        period_s: The period of the clock for times in seconds.
     """
 
     formula: Formula
@@ -171,10 +172,10 @@ def compile_law(
     """Compiles a law.
 
     Args:
-        formula: What `parse_formula` gave.
-        period_s: The monitor's clock; needed when times are in seconds.
+        formula: The result of `parse_formula`.
+        period_s: The period of the monitor's clock, needed if times are in seconds.
         vocabulary: Ranges and types that exclude letters.
-        letters: The letters that can occur, when that is known better.
+        letters: The letters that can occur, if known more precisely.
         semantics: `exact`, or `paper` for Definition 5.2, which waits one step more.
         max_states: Larger automata are rejected.
 
@@ -241,7 +242,7 @@ def _coarser_clock(
 def _explored(
     formula: Formula, normal: Normal, letters: list[int], max_states: int
 ) -> _Explorer | None:
-    """All states; None if they are too many, which a long time tells at once."""
+    """All states; None if there are too many, which long times show early."""
     for node in formula.walk():
         steps = isinstance(node, Timed) and node.interval.steps(normal.period_s)[1]
         if steps and steps > max_states:
@@ -286,7 +287,7 @@ class _Explorer:
         self.step: list[list[int]] = []
 
     def explore(self) -> _Explorer | None:
-        """Itself, completed; None if there are too many states."""
+        """The explorer itself, once complete; None if there are too many states."""
         start = self.progression.start(self.normal.initially)
         first = (start, (0,) * len(self.normal.memories))
         numbers = {first: 0}
@@ -362,7 +363,7 @@ class _Explorer:
         )
 
     def _without_deadlines(self) -> list[int]:
-        """For each state, the one with only its permanent obligations, if known."""
+        """For each state, the state with only its permanent obligations, if known."""
         numbers = {state: number for number, state in enumerate(self.states)}
         return [
             numbers.get((_lasting(owed), memory), number)

@@ -1,7 +1,7 @@
 """A law's clock over recorded frames: converts the letters of frames to those of ticks.
 
 A tick combines the frames since the last one, so that nothing in between is lost. If no
-frame came for longer than a period, the ticks of that time repeat the last state,
+frame arrives for longer than a period, the ticks of the gap repeat the last state,
 because times are in seconds.
 """
 
@@ -30,7 +30,7 @@ from forewarn.monitors.laws.formula import (
 
 MAX_TICKS = 20_000_000
 _JITTER = 0.2
-"""Frames that come this share of a period early or late still come regularly."""
+"""The jitter, as a fraction of the period, up to which frames count as regular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Ticks:
     Args:
         letters: The letter of each tick.
         frames: The index of the frame at which each tick is complete.
-        times_s: When each tick is complete.
+        times_s: The time at which each tick is complete.
         open: The letters that the last tick may still get, if the trace ends before the
             tick does.
     """

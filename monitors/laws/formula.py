@@ -25,7 +25,7 @@ TimeUnit = Literal["s", "ms", "min", "steps"]
 
 _SECONDS = {"s": Fraction(1), "ms": Fraction(1, 1000), "min": Fraction(60)}
 MAX_STEPS = 1_000_000
-"""No time may be longer than this, in steps of the monitor's clock."""
+"""The maximum time, in steps of the monitor's clock."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -177,7 +177,7 @@ _ELSEWHERE = {
     "never": "write always not (…)",
     "within": "write the time after the operator: eventually[0, 2 s] (…)",
 }
-"""Words that other languages have, and how to say the same here."""
+"""Operators of other languages, and how to write the same in ours."""
 
 
 def parse_formula(
@@ -188,18 +188,19 @@ def parse_formula(
     """Parses a law.
 
     Args:
-        text: For example `always(brake > 5 -> eventually[0, 2 s] speed < 0.5)`.
-        vocabulary: Gives types and units of signals; without one any name is accepted.
+        text: The law, such as `always(brake > 5 -> eventually[0, 2 s] speed < 0.5)`.
+        vocabulary: Defines types and units of signals; without a vocabulary, any name
+            is accepted.
         definitions: Names that stand for expressions already parsed.
 
     Raises:
-        InvalidExpression: The message gives the column and what was expected there.
+        InvalidExpression: The message names the column and the expected syntax.
     """
     return _FormulaParser(text, vocabulary, definitions).parse()
 
 
 def is_temporal(formula: Formula) -> bool:
-    """Whether it refers to moments other than the present."""
+    """Whether the formula refers to moments other than the present."""
     return any(isinstance(node, Temporal) for node in formula.walk())
 
 
@@ -223,7 +224,9 @@ class _FormulaParser(ExpressionParser):
         return super()._unary()
 
     def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
-        """Also suggests the operator that the preceding word may stand for."""
+        """Reports an error, and suggests the operator for which the preceding word may
+        stand.
+        """
         at = token or self._peek
         words = [each for each in self._tokens if each.start <= at.start]
         for each in reversed(words[-4:]):
@@ -272,7 +275,7 @@ class _FormulaParser(ExpressionParser):
         return _INFIX[word](left, right, interval)
 
     def _is_signal(self, word: str) -> bool:
-        """Whether a one-letter operator is a signal's name here."""
+        """Whether a one-letter operator is used as a signal's name."""
         declared = self._vocabulary is not None and word in self._vocabulary.signals
         return declared or word in self._definitions
 

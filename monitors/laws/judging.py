@@ -1,9 +1,9 @@
 """Laws over recorded traces: verdicts, violations, and laws without a meaningful
 verdict.
 
-A law whose signals the trace cannot know is not applicable. One that could not have
-been broken, since its trigger never came or its signals never changed, is vacuous.
-Neither is ever reported as ok.
+A law whose signals the trace cannot know is not applicable. A law that could not have
+been broken, because its trigger never occurred or its signals never changed, is
+vacuous. Neither kind is ever reported as ok.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ Judged = Literal["ok", "pending", "violated", "not applicable", "vacuous"]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A violation: certain at a frame and a time, of an obligation pending since
-    `since_s`."""
+    """A violation that became certain at a frame and a time, of an obligation pending
+    since `since_s`.
+    """
 
     frame: int
     time_s: float
@@ -69,7 +70,7 @@ class Breach:
 
 
 AGAIN_S = 1.0
-"""What is broken again sooner is still the same instance."""
+"""A violation that follows sooner than this belongs to the same instance."""
 
 
 def instances(times_s: Iterable[float]) -> list[tuple[float, float]]:
@@ -113,10 +114,10 @@ def judge(
     """Runs one law over a whole trace.
 
     Args:
-        law: From the book, or a formula.
+        law: A law from the book, or a formula.
         trace: The frames, or the law's signals by columns.
         period_s: The monitor's clock; by default the trace's own.
-        every: Whether to give the verdict on every prefix too.
+        every: Whether to return the verdict on every prefix too.
 
     Raises:
         InvalidTrace: A signal is provided but absent from a frame.
@@ -144,7 +145,7 @@ def judge(
 
 
 def _seen(trace: Trace | Kept) -> set[str]:
-    """The signals that some frame carries."""
+    """The signals that occur in any frame."""
     if isinstance(trace, Kept):
         return set(trace.signals)
     return set().union(*(frame.values for frame in trace.frames))
@@ -276,10 +277,10 @@ def _units(formula: Formula) -> set[str]:
 def why_vacuous(formula: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> str:
     """Why the law could not have been broken in this trace; empty if it could.
 
-    Checked for each part: its trigger never holds; or its demand compares only signals
-    that are always none; or, without a trigger, none of its signals ever changes. Truth
-    values are exempt from the last condition, because a constant false is normal when
-    such a law is kept.
+    A part is vacuous if its trigger never holds, if its obligation compares only
+    signals that are always none, or, without a trigger, if none of its signals ever
+    changes. Truth values are exempt from the last condition, because a constant false
+    is normal when such a law is kept.
     """
     reasons = [_part_reason(part, columns, n) for part in _parts(formula)]
     return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
@@ -317,7 +318,9 @@ def _part_reason(part: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> 
 def _could(
     node: Expression, columns: Mapping[str, NDArray[Any]], n: int
 ) -> NDArray[np.bool_]:
-    """The frames in which it may hold; conditions on other moments are not analysed."""
+    """The frames in which a condition may hold; conditions on other moments are not
+    analysed.
+    """
     if not is_temporal(node):
         return np.broadcast_to(evaluate(node, columns), n)
     match node:
@@ -351,7 +354,7 @@ def _is_none_throughout(column: NDArray[Any]) -> bool:
 
 
 def _is_truth(column: NDArray[Any]) -> bool:
-    """Whether it holds truth values, which a CSV may write as 0 and 1."""
+    """Whether a column holds truth values, which a CSV may write as 0 and 1."""
     if column.dtype == object:
         return all(value is None or isinstance(value, bool) for value in column)
     return column.dtype == bool or bool(np.isin(column, (0, 1)).all())

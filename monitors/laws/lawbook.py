@@ -31,7 +31,7 @@ EDITIONS: tuple[Edition, ...] = ("probguard", "lawbreaker")
 
 _NAME = re.compile(r"\w+")
 _MEANT = re.compile(r"[\w.\-]+")
-"""What nobody would write for a formula: 51-5 is a law's name with a slip."""
+"""A text that is not a formula but a mistyped law name, such as 51-5."""
 
 _NAMED = re.compile(r"(\w+)\s*:=\s*(.*)", re.DOTALL)
 
@@ -45,15 +45,16 @@ class Law:
     """A law, ready to be compiled.
 
     Args:
-        name: As in the book, `51_5`; for a bare formula its text.
-        formula: What must hold. For a law in parts, all of them together.
+        name: The name in the book, such as `51_5`; for a bare formula, its text.
+        formula: The formula of the law; for a law in parts, the conjunction of the
+            parts.
         text: The formula as it was written.
         title: The law in plain words.
         article: Its place in the statute.
         statute: The statute.
         edition: The author of this text and its times; empty if there is only one.
-        clock_s: The coarsest clock needed: the law's automaton grows exponentially
-            with finer ones, so a monitor of it ticks no faster than this.
+        clock_s: The finest period at which the law's monitor ticks, because the
+            automaton grows exponentially with shorter periods.
         note: A remark about its text.
         vocabulary: The vocabulary of its names; None if any name is accepted.
         parts: The parts of this law, each with its own monitor.
@@ -85,18 +86,18 @@ class Law:
 
     @property
     def told(self) -> str:
-        """The law as NAME := FORMULA, which is found without its book."""
+        """The law as NAME := FORMULA, which `find_laws` can parse without the book."""
         formula = repr(self.formula)
         return formula if self.name == self.text else f"{self.name} := {formula}"
 
     def period(self, period_s: float | None) -> float | None:
-        """The clock of this law's monitor for frames with that period."""
+        """The period of this law's monitor for frames with the given period."""
         if self.clock_s is None:
             return period_s
         return max(self.clock_s, period_s or 0.0)
 
     def compile(self, period_s: float | None = None) -> Automaton:
-        """The law's automaton at that clock, or at the one that the book states."""
+        """The law's automaton at the given period, or else at the book's period."""
         return compile_law(
             self.formula, self.period(period_s), vocabulary=self.vocabulary
         )
@@ -112,8 +113,8 @@ class LawBook:
     def find(self, name: str) -> tuple[Law, ...]:
         """The law of that name, or all laws of an article: `51` has five.
 
-        `rule51_5`, `law51_5` and `51_5` are the same law; an unknown name gives
-        nothing.
+        `rule51_5`, `law51_5` and `51_5` are the same law; for an unknown name, the
+        result is empty.
         """
         every = self.every()
         for key in (name, _plain(name)):
@@ -171,7 +172,7 @@ def find_laws(
 
 
 def _plain(name: str) -> str:
-    """`rule51_5`, `Law51_5` and `NoCollision` as the book writes them."""
+    """The book's spelling of names such as `rule51_5`, `Law51_5` and `NoCollision`."""
     short = re.sub(r"^(rule|law)_?(?=\d)", "", name, flags=re.IGNORECASE)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", short).lower()
 
@@ -302,8 +303,7 @@ SPEED = "speed"
 
 
 def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
-    """Whether a stationary vehicle can be forced to break the law by staying where it
-    is.
+    """Whether a stationary vehicle may have to break the law if it does not move.
 
     Args:
         law: The law. Signals other than the speed may have any value.

@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 _REPEATED_LETTERS = 32
-"""How many letters are tried in repetition to tell states apart quickly."""
+"""The number of letters whose repetition is tried to separate states quickly."""
 
 
 def steps_to(step: NDArray[np.int32], target: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The fewest letters from each state to a target state; -1 if there is no way."""
+    """The minimum number of letters from each state to a target state; -1 if
+    unreachable.
+    """
     n, letters = step.shape
     before: list[list[int]] = [[] for _ in range(n)]
     for source, row in enumerate(step.tolist()):
@@ -40,7 +42,8 @@ def certain_to_reach(
 def merge_equivalent(
     step: NDArray[np.int32], target: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The class of each state: states that reach the target by the same words.
+    """The equivalence class of each state: equivalent states reach the target by the
+    same words.
 
     Refinement starts from the distances to the target, by any letters and by one letter
     repeated. Equivalent states have equal distances, and distances separate long
@@ -59,7 +62,7 @@ def merge_equivalent(
 
 
 def _number_rows(rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Gives equal rows the same number, one column at a time."""
+    """Numbers the rows so that equal rows get the same number, one column at a time."""
     wide = rows.astype(np.int64)
     width = int(wide.max()) + 1
     numbers = wide[:, 0]

@@ -28,10 +28,12 @@ from forewarn.monitors.laws.lawbook import Law
 Status = Literal["ok", "pending", "violated"]
 
 MAX_REMEMBERED = 100_000
-"""How many frames of a pending obligation are kept to find when it arose."""
+"""The number of frames kept of a pending obligation, to find when it arose."""
 
 MAX_TABLE = 4096
-"""Above so many combinations of propositions, letters are looked up by hash."""
+"""With more combinations of propositions than this, letters are looked up in a hash
+table.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Monitor:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets everything seen."""
+        """Resets the monitor to the initial state."""
         self.violations: list[Violation] = []
         self._steps = 0
         self._rearm()
@@ -113,7 +115,7 @@ class Monitor:
         return self.advance(self._letter(values))
 
     def advance(self, letter: int) -> Verdict:
-        """Reads one letter: a bit for each of the automaton's propositions."""
+        """Reads one letter, which has a bit for each proposition."""
         self._state, verdict, owing, seen = self._state[letter]
         self._steps += 1
         if owing:
@@ -146,7 +148,9 @@ class _State(dict[int, "_After"]):
 
 
 _After = tuple[_State, Verdict, bool, tuple[int, int]]
-"""The next state, its verdict, whether something is owed there, and how it came."""
+"""The next state, its verdict, whether an obligation is pending in it, and the
+transition.
+"""
 
 
 class _States:
@@ -217,8 +221,8 @@ class Scan:
     Args:
         violations: All violations, with a restart after each.
         status: The verdict on the trace: its first violation is final.
-        left: The minimum number of steps until the obligation can be broken, if it ends
-            pending.
+        left: The minimum number of steps until the obligation can be broken, if the
+            trace ends pending.
     """
 
     violations: tuple[Violation, ...]
@@ -237,7 +241,7 @@ def scan(automaton: Automaton, letters: NDArray[Any]) -> Scan:
 
 
 def _lookup(automaton: Automaton, per_column: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Maps one Boolean per column to one per letter."""
+    """Maps one Boolean per column of the automaton to one per letter."""
     table = np.zeros(1 << len(automaton.propositions), bool)
     table[list(automaton.letters)] = per_column
     return table
@@ -298,7 +302,7 @@ def prefix_statuses(automaton: Automaton, letters: Sequence[int]) -> list[Status
 
 
 MAX_MISSED = 1000
-"""For how many ticks without a frame the law's clock goes on by itself."""
+"""The maximum number of ticks without a frame for which the law's clock advances."""
 
 
 class FollowedLaw:
@@ -331,8 +335,8 @@ class FollowedLaw:
     def frame(self, frame: Frame) -> list[Verdict]:
         """Reads a frame; returns the verdicts on the ticks that it completes.
 
-        Usually that is one; none if the law's clock is slower than the frames, and
-        several if frames were missing.
+        Usually a frame completes one tick; it completes none if the law's clock is
+        slower than the frames, and several if frames were missing.
         """
         letter = self._latcher.frame(frame.time_s, self._reader.frame(frame))
         if letter is None:
@@ -344,7 +348,7 @@ class FollowedLaw:
         return [*verdicts, self._read(letter, frame.time_s)]
 
     def wait(self) -> Verdict:
-        """One more tick with the last known state."""
+        """Advances by one tick with the last known state."""
         return self._read(self._letter, self.times_s[-1] + self._period_s)
 
     def _read(self, letter: int, time_s: float) -> Verdict:

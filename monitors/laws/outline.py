@@ -14,7 +14,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A state, or a countdown of several that differ only in the steps left.
+    """A state, or a countdown of several states that differ only in the steps left.
 
     Args:
         name: `idle`, `wait:100 … wait:1`, `violated`.
@@ -48,7 +48,9 @@ class Outline:
 
 
 MAX_NODES = 12
-"""Beyond this an outline only says how many states wait, and for how long."""
+"""The maximum number of nodes; a larger outline shows only the number of waiting states
+and the longest wait.
+"""
 
 
 def legend(automaton: Automaton) -> tuple[tuple[str, str], ...]:
@@ -109,7 +111,7 @@ def _summary(automaton: Automaton) -> Outline:
 
 
 def transitions(automaton: Automaton) -> list[tuple[str, str, str]]:
-    """Every step: from, when, to."""
+    """Every transition: source, condition, target."""
     found: list[tuple[str, str, str]] = []
     alone = {state: state for state in range(automaton.n)}
     for state, name in enumerate(automaton.names):
@@ -132,7 +134,7 @@ def _node(automaton: Automaton, chain: Sequence[int]) -> Node:
 def _targets(
     automaton: Automaton, state: int, home: dict[int, int]
 ) -> dict[int, list[int]]:
-    """The columns by the node that they lead to."""
+    """The columns, grouped by the node to which they lead."""
     found: dict[int, list[int]] = {}
     for column, target in enumerate(automaton.step[state].tolist()):
         found.setdefault(home[target], []).append(column)
@@ -357,5 +359,5 @@ def _middle(x: int, y: int, text: str, kind: str = "") -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped, without the control characters that XML forbids."""
+    """The text, escaped and without the control characters that XML forbids."""
     return escape("".join(c if c.isprintable() else " " for c in text))

@@ -3,14 +3,14 @@ transitions alone.
 
 Equivalent laws therefore have the same obligations, however they are written. A state
 is *relieved* by a state that differs from it for a bounded time only: whatever follows,
-both soon come to the same state, or one of them is broken. It is the most lenient of
-these that is no more lenient than the law is in the beginning. What a state forbids
-beyond its relieved state is pending. What both forbid is the mode that the law is in:
-after `a`, `always (a -> always not bad)` is in another mode, and nothing is pending.
-This is the same law as `always (once a -> not bad)`.
+both soon reach the same state, or one of them is violated. Among such states, the
+relieved state is the most lenient that is no more lenient than the law's initial state.
+Whatever a state forbids beyond its relieved state is pending. Whatever both forbid is
+the law's mode: after `a`, `always (a -> always not bad)` is in another mode, and
+nothing is pending. It is the same law as `always (once a -> not bad)`.
 
-A pending obligation is broken if the law breaks before it is settled, and the relieved
-state is not broken by the same frame.
+A pending obligation is broken if the law is violated before the obligation is settled,
+and the same frame does not violate the law from the relieved state.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from numpy.typing import NDArray
 from forewarn.monitors.laws.minimal import merge_equivalent, steps_to
 
 MAX_COMPARED = 128
-"""All pairs of so many states are compared."""
+"""The maximum number of states of which all pairs are compared."""
 
 MAX_ROWS = 50_000
-"""The most pairs of a state and a relieved one that are followed."""
+"""The maximum number of pairs of a state and a relieved state that are tracked."""
 
 MET, UNMET = 0, 1
-"""Rows of a completion: what was pending was met, or went unmet."""
+"""Rows of a completion: the pending obligation was met, or was not met."""
 
 _Table = NDArray[np.int32]
 _Bools = NDArray[np.bool_]
 
 
 def relieved_states(step: _Table, initial: int, violated: int, guess: _Table) -> _Table:
-    """The state that relieves each state: itself where nothing is pending.
+    """The relieved state of each state: the state itself if nothing is pending.
 
     Args:
         step: The transitions of a minimal automaton.
         initial: Its first state.
-        violated: Its broken state, or -1.
-        guess: The relieving state of each state, for an automaton too large to compare
+        violated: The automaton's violated state, or -1.
+        guess: The relieved state of each state, for an automaton too large to compare
             all pairs.
     """
     n = len(step)
@@ -66,7 +66,7 @@ def _at_first(
 ) -> int:
     """The state in which nothing has happened.
 
-    This is the initial state, unless it demands something of the first frame only.
+    This is the initial state, unless the law constrains only the first frame.
     """
     again = bool((columns[:, alive] == initial).any())
     if again or within[alive, initial].all():
@@ -109,9 +109,9 @@ def completion(
 ) -> tuple[_Table, NDArray[np.int32]]:
     """What happens to pending obligations: a table, and each state's first row.
 
-    A row is a state with the relieved one beside it, both reading on. If there are too
-    many of these, only the state is tracked, and an obligation that arises while
-    another is pending counts as pending too.
+    A row is a pair of a state and its relieved state, which both read further letters.
+    If there are too many of these, only the state is tracked, and an obligation that
+    arises while another is pending counts as pending too.
     """
     columns, back = np.unique(step, axis=1, return_inverse=True)
     found = _pairs(columns, violated, relieved)
@@ -190,7 +190,7 @@ def _alone(
 def _longest_pending(
     step: _Table, violated: int, relieved: _Table
 ) -> NDArray[np.float64]:
-    """The maximum number of frames for which something stays pending; infinite in a
+    """The maximum number of frames for which an obligation stays pending; infinite in a
     cycle.
     """
     going = (step != step[relieved]) & (step != violated)

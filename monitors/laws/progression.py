@@ -43,8 +43,8 @@ Connective = Literal["true", "false", "atom", "not", "and", "or", "F", "G", "U",
 class Node:
     """A formula in negation normal form.
 
-    `atom` and `not` carry the number of a proposition in `bit`; `F G U R` carry
-    ends in steps and one or two operands (R is the dual of U).
+    `atom` and `not` carry the number of a proposition in `bit`; `F G U R` carry bounds
+    in steps and one or two operands (R is the dual of U).
     """
 
     kind: Connective
@@ -95,7 +95,9 @@ class Normal:
 
     @property
     def memory_bit(self) -> int:
-        """The first bit after the propositions, used by the memories' outputs."""
+        """The first bit after the propositions, from which the memories' outputs are
+        numbered.
+        """
         return len(self.propositions)
 
     def add(self, node: Node) -> int:
@@ -110,8 +112,8 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
     """Splits a law into invariants and conditions on the start.
 
     Raises:
-        InvalidExpression: No violation of the law could ever be observed, or it needs
-            the future inside the past.
+        InvalidExpression: No violation of the law could ever be observed, or a past
+            operator contains a future operator.
     """
     if period_s is not None and not 0 < period_s < math.inf:
         raise InvalidExpression(
@@ -315,7 +317,7 @@ def _implies(one: Timed, other: Timed) -> bool:
 
 
 def _strongest(literals: Iterable[Timed]) -> Clause:
-    """The clause without literals that imply another of it."""
+    """The clause without literals that imply another literal in it."""
     kept: list[Timed] = []
     for literal in literals:
         if any(_implies(literal, other) for other in kept):
@@ -331,7 +333,7 @@ def _clause_implies(one: Clause, other: Clause) -> bool:
 
 
 def _simplified(clauses: Iterable[Clause]) -> Owed:
-    """The clauses without those that follow from another of them."""
+    """The clauses without those that follow from another clause."""
     kept: list[Clause] = []
     for clause in clauses:
         if any(_clause_implies(other, clause) for other in kept):
@@ -385,9 +387,7 @@ class Progression:
         return _simplified(left)
 
     def arising(self, node: int, letter: int) -> Owed:
-        """The obligations from the next frame on that follow from a node that must hold
-        now.
-        """
+        """The obligations for later frames if a node must hold now."""
         key = (node, letter)
         if key not in self._of_node:
             self._of_node[key] = self._node(node, letter)

@@ -1,13 +1,13 @@
 """The quantitative semantics of formulas: how far a law is from being broken.
 
-Above 0 a formula holds, below 0 it does not, and the value is the margin in the units
-of its comparisons; 0 is exactly on the boundary. A comparison's number is the distance
-to its limit, `and` and `always` take the least, `or` and `eventually` the greatest.
-Boolean values, including comparisons with `none`, have no distance: they count as
-infinite, unless a degree is given.
+A formula holds if its robustness is above 0, and does not hold if it is below 0. The
+value is the margin in the units of its comparisons; 0 is exactly on the boundary. A
+comparison's number is the distance to its limit, `and` and `always` take the least,
+`or` and `eventually` the greatest. Boolean values, including comparisons with `none`,
+have no distance: they count as infinite, unless a degree is given.
 
-A trace is finite. After the end the last frame repeats forever, and before the
-beginning there is nothing.
+A trace is finite. After the end, the last frame is repeated forever; before the
+beginning, there are no frames.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Stretch:
     Args:
         columns: The signals, as `evaluate` reads them; all of the same length.
         length: How many frames.
-        degrees: The margin by which a Boolean signal keeps its value; above 0 it is
-            true.
+        degrees: The margin by which a Boolean signal keeps its value; positive if the
+            signal is true.
     """
 
     columns: Mapping[str, NDArray[Any]]
@@ -186,7 +186,7 @@ def _fold(choose: np.ufunc, parts: list[_Degree]) -> _Degree:
 
 
 def _later(values: Floats, steps: int) -> Floats:
-    """The values this many steps ahead; the last one is repeated."""
+    """The values this many steps ahead; the last value is repeated."""
     steps = min(steps, len(values) - 1)
     return np.concatenate([values[steps:], np.full(steps, values[-1])])
 

@@ -1,13 +1,14 @@
 """Calibration of a chain's risks: a curve, and likely intervals.
 
 A chain has no memory: it treats two runs in one state alike, even if one driver is bold
-and the other is not. Over a horizon its risks therefore lean towards the middle.
-Held-out runs show by how much. `Calibration` corrects it by a rising
-curve: risks keep their order, 0 stays 0 and 1 stays 1.
+and the other is not. Its risks over a horizon are therefore biased towards medium
+values. Held-out runs show by how much. `Calibration` corrects the bias with an
+increasing curve: risks keep their order, 0 stays 0 and 1 stays 1.
 
 `Likely` is a risk's likely interval, stored in the model. It comes from resampling
 whole runs (`trust.resampling`), so it shows how much the risk depends on the collected
-runs. It is not a bound, and does not cover unseen transitions. `low` and `high` do.
+runs. The interval is not a bound, and does not cover unseen transitions; `low` and
+`high` do.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from forewarn.monitors.risk.product import Bools, Floats, Ints
 from forewarn.monitors.risk.tables import RiskTable
 
 MIN_RUNS = 30
-"""What fewer runs went through says little."""
+"""The minimum number of runs in a segment of the curve."""
 
 _EDGES = np.array([0.01, 0.02, *np.arange(0.05, 1.0, 0.05)])
 _DIGITS = 4
@@ -54,7 +55,7 @@ class Calibration:
                 )
 
     def __call__(self, risks: Floats) -> Floats:
-        """What these risks mean."""
+        """The calibrated values of these risks."""
         if not self.points:
             return risks
         said, happened = zip((0.0, 0.0), *self.points, (1.0, 1.0), strict=True)
@@ -79,15 +80,15 @@ def calibrated(
 ) -> Calibration:
     """The calibration curve from frames of held-out runs.
 
-    Neighbouring spans are merged until each has enough runs and observed rates increase
-    with predicted ones.
+    Neighbouring segments are merged until each has enough runs and observed rates
+    increase with predicted rates.
 
     Args:
-        said: The risk at every frame, or at several frames of a run alike.
+        said: The risk at every frame, or at several equal frames of a run.
         happened: Whether the violation then happened, or after how many of these
             frames.
-        run: The run of each.
-        frames: The number of frames; by default one each.
+        run: The run of each entry.
+        frames: The number of frames of each entry; by default one.
         weight: The weight of each run; by default one.
     """
     if weight is None:
@@ -153,11 +154,12 @@ class _Span:
 
 
 JudgeBy = Literal["point", "likely", "upper"]
-"""What thresholds are compared with: the risk, the upper end of where it likely lies,
-or its upper bound."""
+"""The value that thresholds are compared with: the risk, the upper end of its likely
+interval, or its upper bound.
+"""
 
 _FINENESS = 1000
-"""Kept in thousandths, rounded outwards."""
+"""Intervals are stored in thousandths, rounded outwards."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,9 +170,10 @@ class Likely:
         horizon_s: H of the guard's risk.
         level: The probability that the interval contains the risk.
         draws: The number of resamplings.
-        calibration: The calibration curve; the interval is valid only with this one.
-        monitor: The digest of the monitor whose states are the rows: see
-            `monitor_digest`.
+        calibration: The calibration curve with which the interval was computed, and
+            without which it is invalid.
+        monitor: The digest of the monitor whose states are the rows (see
+            `monitor_digest`).
         low: The lower ends: [monitor state, chain state].
         high: The upper ends.
     """
@@ -184,7 +187,7 @@ class Likely:
     high: Floats
 
     def as_dict(self) -> dict[str, Any]:
-        """As the model's file has it."""
+        """The content for the model's file."""
         return {
             "horizon_s": self.horizon_s,
             "level": self.level,
@@ -197,7 +200,7 @@ class Likely:
 
     @classmethod
     def from_dict(cls, content: object, source: str = "") -> Likely:
-        """The interval that a model's file describes."""
+        """The interval described by a model's file."""
         file = validated(_LikelyFile, content, source, InvalidModel)
         low, high = (
             np.array(rows, np.float64) / _FINENESS for rows in (file.low, file.high)
@@ -220,7 +223,7 @@ class Corrected:
         low: The lower bound.
         point: The risk.
         high: The upper bound.
-        likely: The ends of its likely interval, if the model has it.
+        likely: The ends of the likely interval, if the model has one.
     """
 
     low: Floats
@@ -247,8 +250,7 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounded:
-    """A law's risk from every pair according to the chain, with bounds if there are
-    any.
+    """A law's risk from every pair according to the chain, with bounds if known.
 
     `observed` marks the bounds that come from first visits.
     """
@@ -265,8 +267,8 @@ def corrected(
     """The risks of a table, corrected by a curve.
 
     Bounds on the chain's risk are widened by the curve. Bounds from first visits apply
-    to the outcome itself, so they are only widened to contain the risk. An interval
-    that was made with another curve is left out.
+    to the outcome itself, so these bounds are only widened to contain the risk. A
+    likely interval that was computed with another curve is left out.
     """
     point = curve(table.point)
     low = table.point if table.low is None else table.low
@@ -308,11 +310,11 @@ def likely_for(
     """A law's interval in a model; None if there is none.
 
     Args:
-        kept: What the model keeps, by the texts of laws.
+        kept: The likely intervals stored in the model, by the texts of laws.
         law: The law's text.
         horizon_s: H.
         automaton: The law's monitor.
-        letters: The letter that it reads in each of the chain's states.
+        letters: The letter that the monitor reads in each state of the chain.
         source: The model's file, for errors.
     """
     if law not in kept:

@@ -34,11 +34,13 @@ from forewarn.monitors.risk.product import Bools, Ints
 from forewarn.monitors.risk.tables import RiskTable, solve_risk
 
 Truth = Callable[[Expression], Bools]
-"""Where a proposition holds: a mask over the states of a chain."""
+"""The states in which a proposition holds, as a mask over a chain's states."""
 
 
 def truth_in_sets(sets: Mapping[str, Iterable[int]], n: int) -> Truth:
-    """Propositions over named sets of states: a chain's labels, or definitions."""
+    """The truth of propositions over named sets of states: a chain's labels, or
+    definitions.
+    """
     columns: dict[str, Bools] = {}
     for name, group in sets.items():
         columns[name] = np.zeros(n, dtype=bool)
@@ -58,7 +60,7 @@ def truth_in_sets(sets: Mapping[str, Iterable[int]], n: int) -> Truth:
 
 
 def truth_in_abstraction(chain: Chain, abstraction: Abstraction) -> Truth:
-    """Propositions that the abstract states themselves decide; END is left false."""
+    """The truth of propositions that the abstract states decide; false in END."""
 
     def truth(proposition: Expression) -> Bools:
         decide = abstraction.decides(proposition)
@@ -98,7 +100,7 @@ def compile_for(
 
 
 def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
-    """For each state of the chain, the column of the automaton's tables."""
+    """For each state of the chain, its column in the automaton's tables."""
     masks = np.zeros(chain.n, dtype=np.int64)
     for bit, proposition in enumerate(automaton.propositions):
         masks |= truth(proposition).astype(np.int64) << bit
@@ -178,11 +180,11 @@ def assess(
         automaton: The law, compiled with the model's period.
         horizon_steps: H.
         delta: The error probability of the bounds.
-        law: The law's text, by which the model keeps its first visits.
+        law: The law's text, under which the model stores its first visits.
         violations_seen: The result of `count_violations` on the training traces.
-        truth: The states in which the law's propositions hold. Without it the model's
-            abstraction must decide them; on a chain without an abstraction they are its
-            labels.
+        truth: The states in which the law's propositions hold. By default the model's
+            abstraction must decide them; on a chain without an abstraction,
+            propositions are labels.
     """
     chain, abstraction = model.chain, abstraction_of(model)
     if truth is None:
@@ -231,7 +233,7 @@ class RiskRow:
         worst: The highest risk over the monitor states that can occur here, except
             `violated`.
         visits: The number of transitions out of the state in training.
-        violations_seen: The number of observed violations in it.
+        violations_seen: The number of observed violations in the state.
     """
 
     state: str
@@ -247,7 +249,7 @@ def risk_rows(
     abstraction: Abstraction | None = None,
     likely: Likely | None = None,
 ) -> list[RiskRow]:
-    """Every state but END: what it means, its risk and the evidence for it."""
+    """Every state except END, with its meaning, its risk and the evidence."""
     automaton = table.automaton
     possible = table.consistent.copy()
     if automaton.violated >= 0:
@@ -291,7 +293,7 @@ def _entry(counts: Ints | None, state: int) -> int | None:
 
 
 def for_people(rows: Sequence[RiskRow]) -> tuple[list[str], list[list[str]]]:
-    """A heading and cells, without empty columns."""
+    """The rows as a table with a header, without empty columns."""
     head = ["state", "risk", "worst", "in", "visits", "broken", "what holds"]
     body = []
     for row in rows:
@@ -323,17 +325,17 @@ def parts_of(text: str, abstraction: Abstraction | None) -> list[Law]:
 
 
 def laws_of(model: Model) -> list[Law]:
-    """The laws that a model was learned for, each part by itself."""
+    """The laws that a model was learned for, with each part as a separate law."""
     abstraction = abstraction_of(model)
     return told_apart(law for text in model.laws for law in parts_of(text, abstraction))
 
 
 def told_apart(laws: Iterable[Law]) -> list[Law]:
-    """The laws, each once.
+    """The laws without duplicates.
 
     Raises:
-        InvalidModel: Two different laws have the same name, so a rule for it would be
-            ambiguous.
+        InvalidModel: Two different laws have the same name, so a rule for the name
+            would be ambiguous.
     """
     found: dict[str, Law] = {}
     for law in laws:
@@ -346,7 +348,7 @@ def told_apart(laws: Iterable[Law]) -> list[Law]:
 
 
 def laws_named(model: Model, names: Sequence[str] = ()) -> list[Law]:
-    """The laws of those names, or else all that a model was learned for."""
+    """The laws with these names; by default all that a model was learned for."""
     abstraction = abstraction_of(model)
     vocabulary = None if abstraction is None else abstraction.vocabulary
     texts = names or model.laws
@@ -362,8 +364,8 @@ def in_words_of(model: Model, law: str) -> str:
 def dealt(models: Sequence[Model], laws: Sequence[Law]) -> list[list[Law]]:
     """For each model, the laws that it watches.
 
-    A law is watched by the model that was learned for it, or else by the first model
-    whose states decide it.
+    A law is watched with the model that was learned for it, or else with the first
+    model whose states decide it.
     """
     laws = told_apart(laws)
     if len(models) == 1:
@@ -408,7 +410,7 @@ def refuse_undecided(
 
 
 def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
-    """Rejects laws that the states of none of these models decide."""
+    """Rejects laws that no model among these can decide."""
     for law in laws:
         if not any(_decides(model, law) for model in models):
             raise InvalidModel(
@@ -418,11 +420,11 @@ def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
 
 
 def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
-    """One of several models: the only one, or that of a law.
+    """The model to use: the only one, or the model of a law.
 
     Raises:
-        InvalidModel: There are several models and no law is given, or none is for that
-            law.
+        InvalidModel: There are several models and no law is given, or no model is for
+            that law.
     """
     if len(models) == 1:
         return models[0]

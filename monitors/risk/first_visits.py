@@ -7,9 +7,9 @@ states hide memory. Clopper-Pearson therefore bounds the probability at a first 
 and Bonferroni makes the bounds hold for all pairs at once. They do not apply to later
 visits in a run.
 
-A run that ends is followed to its end, as in a chain whose ends are counted. Otherwise,
-and where frames are missing, some outcomes are unknown: the lower bound counts them as
-met, the upper bound as broken, so both hold whatever cut the run short.
+If ends of runs are counted, a run that ends is followed to its end. Otherwise, and
+where frames are missing, some outcomes are unknown: the lower bound counts them as met,
+the upper bound as broken, so both hold whatever cut the run short.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FirstVisits:
 
     Args:
         horizon_s: H of the guard's risk.
-        monitor: The digest of the monitor: see `monitor_digest`.
+        monitor: The digest of the monitor (see `monitor_digest`).
         pairs: One row per pair: the monitor's state, the chain's state, and the numbers
             of runs that visited it, that were followed by a violation, and whose
             outcome is unknown.
@@ -68,7 +68,7 @@ class FirstVisits:
         """The least and greatest risk of each pair; NaN where there was no visit.
 
         Args:
-            possible: The pairs that can occur: their bounds hold jointly.
+            possible: The pairs that can occur, whose bounds hold jointly.
             delta: The error probability of all bounds together.
         """
         from scipy.special import betaincinv
@@ -100,7 +100,7 @@ def visits_for(
         law: The law's text.
         horizon_s: H.
         automaton: The law's monitor.
-        letters: What it reads in each of the chain's states.
+        letters: The letter that the monitor reads in each state of the chain.
         source: The model's file, for errors.
     """
     if law not in model.first_visits:
@@ -118,7 +118,7 @@ def visits_for(
 
 
 def monitor_digest(automaton: Automaton, letters: Ints) -> str:
-    """Distinguishes monitors whose states have other meanings or numbers."""
+    """A digest that distinguishes monitors with different states or numbers."""
     parts = (automaton.step, automaton.pending, letters)
     content = b"".join(np.asarray(part, "<i8").tobytes() for part in parts)
     return hashlib.sha256(content).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """The product of a chain and the monitor of a law.
 
-A product state is a pair (s, q): the chain is in s and the monitor is in q, which it
-reached by reading the letter of s. Arrays over pairs are indexed [q, s].
+A product state is a pair (s, q): the chain is in s, and the monitor is in q after
+reading the letter of s. Arrays over pairs are indexed [q, s].
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from forewarn.monitors.chains.chain import Chain, check_size
 from forewarn.monitors.laws.automaton import Automaton
 
 MAX_PAIRS = 10_000_000
-"""The most pairs (monitor state, chain state) that a table is made for."""
+"""The maximum number of pairs (monitor state, chain state) in a table."""
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -31,11 +31,11 @@ class Reading:
 
     An obligation pending at END is decided by repeating the last state forever. END is
     therefore split into one absorbing state for each letter from which it is entered;
-    there the monitor continues to read that letter. The first copy keeps END's number
-    and the others come last, so that all other numbers stay.
+    in this state, the monitor continues to read that letter. The first copy keeps END's
+    number, and the others come last, so that all other numbers stay the same.
 
     Args:
-        indptr: Where each row begins, with END split.
+        indptr: The start of each row, with END split.
         indices: The successors, ascending within each row.
         origin: For each transition, its number before END was split; the self-loop of
             an added copy has the original number of transitions.
@@ -59,7 +59,7 @@ class Reading:
         return np.repeat(np.arange(self.n), np.diff(self.indptr))
 
     def weights(self, data: Floats) -> Floats:
-        """The values at each transition, from those before the split."""
+        """The values of each transition, from the values before END was split."""
         return np.append(data, 1.0)[self.origin] if self.ends.size > 1 else data
 
     def restore(self, values: Floats) -> Floats:
@@ -121,7 +121,7 @@ def read_chain(
 def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bools:
     """The pairs [q, s] that can occur: q after reading s from some monitor state.
 
-    END has no letter of its own, so any state of the monitor may be seen there.
+    END has no letter of its own, so any monitor state may occur in END.
     """
     step = automaton.step
     after = np.zeros(step.shape, dtype=bool)
@@ -135,10 +135,10 @@ def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bo
 def product_chain(chain: Chain, letters: Ints, automaton: Automaton) -> Chain:
     """The reachable pairs as a chain, for other tools.
 
-    It starts in the chain's initial states, or else in every state, after the monitor
-    has read that state. A pair is named "s|q". The chain's labels are kept, `violated`
-    and `pending` are added. A product that would be too large is rejected before it is
-    built.
+    The product starts in the chain's initial states, or else in every state, after the
+    monitor has read that state. A pair is named "s|q". The chain's labels are kept,
+    `violated` and `pending` are added. A product that would be too large is rejected
+    before it is built.
     """
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     n = reading.n
@@ -183,7 +183,9 @@ def _pair_names(
 def _explore(
     reading: Reading, step: NDArray[np.int32], starts: Ints
 ) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-    """Breadth first: pairs, their row lengths, successor pairs and transitions."""
+    """Explores pairs breadth first; returns them with row lengths, successor pairs and
+    transitions.
+    """
     indptr, n = reading.indptr, reading.n
     seen = np.zeros(step.shape[0] * n, dtype=bool)
     seen[starts] = True

@@ -1,14 +1,14 @@
 """The probability that a monitor reaches violation along a chain, from every pair at
 once.
 
-`within` answers for a horizon, with one product per step. `ever` answers without one.
-Value iteration does not work there: chains learned from driving stay in the same state
-997 times in 1000 and need tens of thousands of sweeps. Instead a few states of the
-monitor are kept as unknowns, such that the others have no cycle left (for a bounded
-response, only `idle`). Those others are affine functions of the unknowns, layer upon
-layer. A countdown is a run of layers that differ only in the state below them, and a
-run of K layers costs log K matrix products. Where that is too large, `ever` solves one
-sparse system over all pairs.
+`within` computes the probability within a horizon, with one product per step. `ever`
+computes it without a horizon. Value iteration is not suitable for `ever`: chains
+learned from driving stay in the same state 997 times in 1000 and need tens of thousands
+of sweeps. Instead a few states of the monitor are kept as unknowns, such that the
+others have no cycle left (for a bounded response, only `idle`). The other states are
+affine functions of the unknowns, layer by layer. A countdown is a run of layers that
+differ only in the state below them, and a run of K layers costs log K matrix products.
+If the layers are too large, `ever` solves one sparse system over all pairs.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ MAX_UNKNOWNS = 3_000
 MAX_LAYER_CELLS = 50_000_000
 
 FLOOR = 1e-150
-"""Probabilities above 0 are kept at or above this, so that none turns into 0."""
+"""The lower limit of probabilities above 0, so that none underflows to 0."""
 
 
 @dataclass(slots=True)
 class Countdown:
-    """Monitor states each of which differs from the one before only in the state below.
+    """A sequence of monitor states that differ only in the state below.
 
-    `pattern` is the row of each over the letters in use, with BELOW in place of the
-    state before it; before the first stands `base`.
+    `pattern` is the row of each state over the letters in use, with BELOW in place of
+    the previous state; `base` precedes the first state.
     """
 
     states: list[int]
@@ -55,9 +55,9 @@ BELOW = -1
 class Plan:
     """The order in which the states of a monitor can be eliminated.
 
-    `live` states can reach `violated`; the others never do. The `runs` stand so that
-    each refers only to earlier ones, to unknowns, to `violated` and to what is not
-    live.
+    `live` states can reach `violated`; the others cannot. The `runs` are ordered so
+    that each refers only to earlier runs, to unknowns, to `violated` and to states that
+    are not live.
     """
 
     rows: list[tuple[int, ...]]
@@ -68,12 +68,14 @@ class Plan:
 
     @property
     def is_short(self) -> bool:
-        """Whether runs cover the monitor well enough for the method of layers."""
+        """Whether countdowns cover enough of the monitor for the method of layers."""
         parts = len(self.runs) + len(self.unknowns)
         return parts <= max(8, int(self.live.sum()) // 8)
 
     def levels(self) -> list[Ints]:
-        """The live states, each level needing only earlier ones and the unknowns."""
+        """The live states in levels, each of which needs only earlier levels and the
+        unknowns.
+        """
         depth = [0] * len(self.rows)
         levels: list[list[int]] = []
         for q in (q for run in self.runs for q in run.states):
@@ -104,7 +106,7 @@ def plan_elimination(table: Sequence[Sequence[int]], violated: int) -> Plan:
 def _order(
     rows: list[tuple[int, ...]], referrers: list[list[int]], live: Bools
 ) -> tuple[list[int], list[int]]:
-    """Live states, each after its successors, and those kept as unknowns."""
+    """The live states, each after its successors, and the states kept as unknowns."""
     alive = live.tolist()
     waiting = {
         q: sum(alive[r] for r in set(row)) for q, row in enumerate(rows) if alive[q]
@@ -172,11 +174,12 @@ def _floored(values: Floats) -> Floats:
 
 
 class Layers:
-    """Affine functions of the unknowns, layer upon layer.
+    """Affine functions of the unknowns, layer by layer.
 
     The unknowns are the values of the pairs (q, s) with q an unknown state that can be
-    entered with the letter of s. A layer is a matrix [n, unknowns + 2]: the probability
-    to come to each unknown, to `violated`, and to where nothing can be violated.
+    entered with the letter of s. A layer is a matrix [n, unknowns + 2]: the
+    probabilities of reaching each unknown, `violated`, and states from which nothing
+    can be violated.
     """
 
     def __init__(self, plan: Plan, chain: Floats, column: Ints) -> None:
@@ -242,7 +245,9 @@ class Layers:
         return layer
 
     def _descent(self, run: Countdown) -> _Powers:
-        """The powers of the chain restricted to the letters that lead below."""
+        """The powers of the chain, restricted to the letters that lead to the state
+        below.
+        """
         below = tuple(u for u, r in enumerate(run.pattern) if r == BELOW)
         if below not in self._powers:
             kept = np.isin(self._column, below)
@@ -262,7 +267,7 @@ class Layers:
         return layer
 
     def _fill(self, values: Floats, run: Countdown) -> None:
-        """The values of a run, from those below it."""
+        """Fills in the values of a run from the values below it."""
         targets = np.array(run.pattern)[self._column]
         successors = values[targets, np.arange(len(targets))]
         fixed = self._chain @ np.where(targets == BELOW, 0.0, successors)
@@ -317,10 +322,10 @@ Table = NDArray[np.integer[Any]]
 """The next monitor state, by monitor state and column of letters."""
 
 SMALL_STATES = 200
-"""Up to so many states a chain is kept as a full matrix."""
+"""With at most this many states, a chain is stored as a full matrix."""
 
 DENSE_STATES = 1_000
-"""And up to so many if one transition in ten is possible, or for layers."""
+"""The same limit if one in ten transitions is possible, or for layers."""
 
 MAX_SPARSE_TRANSITIONS = 5_000_000
 
@@ -328,7 +333,7 @@ MAX_SPARSE_TRANSITIONS = 5_000_000
 def within(
     backup: Backup, table: Ints, start: Floats, first: Ints, steps: int
 ) -> Floats:
-    """Values after so many steps: V_h(q, s) = sum P(s, s') V_h-1(table[q, s'], s').
+    """Values after `steps` steps: V_h(q, s) = sum P(s, s') V_h-1(table[q, s'], s').
 
     Args:
         backup: One step of the chain, point or robust.
@@ -336,7 +341,7 @@ def within(
         start: V_0.
         first: The first step at which a monitor state's values may change; negative if
             they never do.
-        steps: How often.
+        steps: The number of steps.
     """
     values = start.copy()
     rows = np.argsort(first, kind="stable")[np.count_nonzero(first < 0) :]
@@ -349,7 +354,7 @@ def within(
 
 
 def expectation(reading: Reading, data: Floats) -> Backup:
-    """The step of a chain whose probabilities are known."""
+    """The expected values after one step of a chain with known probabilities."""
     if _is_dense(reading):
         across = np.ascontiguousarray(_dense(reading, data).T)
         return lambda values: values @ across
@@ -384,7 +389,8 @@ def ever(reading: Reading, data: Floats, table: Table, violated: int) -> Floats:
         reading: The chain and its letters.
         data: The probability of each of the reading's transitions.
         table: The next state of the monitor: [monitor state, column of letters].
-        violated: The state asked about; it is absorbing. Negative if there is none.
+        violated: The absorbing state whose probability is computed; negative if there
+            is none.
     """
     if violated < 0:
         return np.zeros((len(table), reading.n))
@@ -403,7 +409,7 @@ def ever(reading: Reading, data: Floats, table: Table, violated: int) -> Floats:
 def sweep(
     backup: Backup, table: Table, violated: int, levels: Iterable[Ints]
 ) -> Floats:
-    """The same for a monitor without cycles, level by level."""
+    """Computes `ever` for a monitor without cycles, level by level."""
     values = np.zeros(table.shape)
     values[violated] = 1
     states = np.arange(table.shape[1])

@@ -3,10 +3,10 @@
 The guard's risk within H is the probability that an obligation that is pending now, or
 arises within the next H steps, is then broken: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
 where q' is q after reading s'; V_0(s, q) settles the pending obligations of q without
-new ones. The literal risk, "violated within H steps" (`violation_within`), is 0 for as
-long as the deadline lies beyond H. For invariants the two agree.
+new ones. The literal risk, "violated within H steps" (`violation_within`), is 0 while
+the deadline lies beyond H. For invariants, the two risks agree.
 
-Tables are solved when a model is loaded; at run time a risk is an element of a list.
+Tables are computed when a model is loaded; at run time a risk is a list look-up.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ ROBUST_SWEEPS = 10_000
 ROBUST_TOLERANCE = 1e-10
 
 MAX_WORK = 8_000_000_000
-"""Transitions times monitor states times steps: half a minute at the most."""
+"""The maximum of transitions times monitor states times steps, about half a minute."""
 
 MAX_ROBUST_WORK = 800_000_000
-"""The same of bounds, whose rows are all as long as the longest."""
+"""The same limit for bounds, where every row is padded to the longest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +60,14 @@ class RiskTable:
         automaton: The law's monitor.
         states: The names of the chain's states.
         end: The index of END, if there is one.
-        letters: The column of the automaton's tables that each state is read as.
+        letters: The column of the automaton's tables for each state.
         horizon_steps: H.
         point: The guard's risk within H.
-        low: The lower bound on it. If training runs visited the pair, it comes from
-            first visits; otherwise it is the least of any chain within the intervals.
+        low: The lower bound on the risk. If training runs visited the pair, it comes
+            from first visits; otherwise it is the least risk of any chain within the
+            intervals.
         high: The upper bound, likewise.
-        consistent: Which pairs can occur.
+        consistent: The pairs that can occur.
         observed: The pairs whose bounds come from first visits.
         visits: The number of transitions out of each state in training.
         violations_seen: The number of observed violations in each state.
@@ -122,14 +123,14 @@ def solve_risk(
     Args:
         chain: The chain; obligations pending at its END are decided by repeating the
             last state.
-        letters_of_state: See `evidence.letters_of_states`.
+        letters_of_state: The result of `evidence.letters_of_states`.
         automaton: The law's monitor.
         horizon_steps: H.
         intervals: Bounds on the chain's probabilities, for `low` and `high`.
-        first: The first visits of training runs, for the same.
+        first: The first visits of training runs, for `low` and `high`.
         delta: The error probability of the bounds from first visits.
-        visits: Evidence, kept for showing.
-        violations_seen: Evidence, kept for showing.
+        visits: The visits of each state, stored for display.
+        violations_seen: The violations in each state, stored for display.
     """
     if intervals is not None and intervals.states != chain.states:
         raise InvalidInput("the intervals do not belong to this chain")
@@ -253,10 +254,10 @@ def _check_work(
 
     Args:
         automaton: The monitor whose live states count.
-        each: The number of cells of one of them.
+        each: The number of cells per live state.
         steps: The number of steps.
         most: The maximum number of cells in total.
-        held: The number of them that may be held at once.
+        held: The number of cells that may be in memory together.
     """
     states = int(np.count_nonzero(automaton.left > 0))
     cells = states * each
@@ -270,7 +271,7 @@ def _check_work(
 
 
 def _unseen(intervals: IntervalChain, reading: Reading) -> Floats | None:
-    """The probability of unseen successors of each state; copies of END have none."""
+    """The probability of unseen successors for each state; 0 for copies of END."""
     if intervals.unseen is None:
         return None
     return np.append(intervals.unseen, np.zeros(reading.n - intervals.n))

@@ -1,7 +1,7 @@
-"""What is random in a scenario: named distributions, drawn once an episode.
+"""The random values of a scenario: named distributions, drawn once per episode.
 
-A draw depends on the episode's seed and its own name alone, so that adding another
-does not change it.
+A draw depends only on the episode's seed and its own name, so adding another draw does
+not change it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.serial import Strict
 
 MAX_INTEGER = 2**53
-"""Beyond it not every integer is a number of its own."""
+"""The largest integer up to which every integer has an exact double."""
 
 Plain = int | float | bool | str | None
 
 
 class Normal(Strict):
-    """A normal distribution, cut off at `low` and `high` by drawing again."""
+    """A normal distribution, truncated to `low` and `high` by repeated drawing."""
 
     mean: float
     sd: float = Field(ge=0)
@@ -47,7 +47,7 @@ class Normal(Strict):
         return above and (self.high is None or value <= self.high)
 
     def sample(self, rng: np.random.Generator) -> float:
-        """One value; the mean, should the cut leave next to nothing."""
+        """One value; the mean, if the truncation leaves almost no probability."""
         for _ in range(1000):
             value = float(rng.normal(self.mean, self.sd))
             if self._admits(value):
@@ -56,7 +56,7 @@ class Normal(Strict):
 
 
 class Draw(Strict):
-    """One distribution: exactly one of the keys."""
+    """One distribution, given by exactly one of the keys."""
 
     uniform: tuple[float, float] | None = Field(default=None, strict=False)
     integer: tuple[int, int] | None = Field(default=None, strict=False)
@@ -119,7 +119,7 @@ class Draw(Strict):
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
-    """A source of randomness of its own for one purpose in one episode."""
+    """A separate random generator for one purpose in one episode."""
     digest = hashlib.sha256(purpose.encode()).digest()
     words = [int.from_bytes(digest[i : i + 4], "big") for i in range(0, 16, 4)]
     return np.random.default_rng([seed, *words])
@@ -136,7 +136,7 @@ HERE = "$here/"
 def filled(settings: Any, drawn: Mapping[str, Plain], source: str, place: str) -> Any:
     """Settings in which every `$name` is replaced by its drawn value.
 
-    A path that begins with `$here/` is taken from the folder of the file `source`.
+    A path that begins with `$here/` is relative to the folder of the file `source`.
     """
     if isinstance(settings, dict):
         return {

@@ -1,4 +1,5 @@
-"""A run for other tools: a table for statistics, and an MCAP log that Foxglove opens.
+"""Exports a run for other tools: as a table for statistics, or as an MCAP log for
+Foxglove.
 
 Every message is JSON with a JSON schema. The log's clock is the run's, from zero, so
 the same record gives the same bytes.
@@ -23,7 +24,7 @@ from forewarn.plugins.contracts import HIT, Shape, Thing
 from forewarn.scenarios.report.runs import RecordedRun, vocabulary_of
 
 WORLD = "world"
-"""The frame of everything that is drawn."""
+"""The name of the coordinate frame in which everything is drawn."""
 
 _HEIGHT_M = {"pedestrian": 1.8, "light": 0.2}
 _TALL_M = 1.5
@@ -44,7 +45,7 @@ _NUMBER = {"type": ["number", "null"]}
 
 
 def risk_topics(laws: Sequence[str]) -> list[str]:
-    """The topic of each law; of names that hold anything, only plain ones are in it."""
+    """The topic of each law; names with special characters are replaced."""
     plain = [name.isascii() and name.replace("_", "").isalnum() for name in laws]
     return [
         f"/risk/{name if fits else number}"
@@ -55,7 +56,7 @@ def risk_topics(laws: Sequence[str]) -> list[str]:
 def risk_message(
     law: str, risk: Risk | None, left_s: float | None, threshold: float | None
 ) -> dict[str, Any]:
-    """The risk of a law at a moment; None: it is not known."""
+    """The message with a law's risk at a moment; None if the risk is unknown."""
     low, point, high, likely = (None,) * 4 if risk is None else risk
     likely_low, likely_high = likely or (None, None)
     return {
@@ -116,7 +117,7 @@ def _entity(name: str, time_s: float, **parts: Any) -> dict[str, Any]:
 
 
 def scene(things: Iterable[Thing], time_s: float) -> dict[str, Any]:
-    """The whole scene again, so that a viewer that jumps in time sees everything."""
+    """The complete scene, so that a viewer that jumps in time sees everything."""
     everything = {"timestamp": _stamp(time_s), "type": 1, "id": ""}
     entities = [_body(thing, time_s) for thing in things]
     return {"deletions": [everything], "entities": entities}
@@ -161,7 +162,7 @@ def ground(shapes: Iterable[Shape], time_s: float) -> dict[str, Any]:
 
 
 def transform(thing: Thing, time_s: float) -> dict[str, Any]:
-    """Where the ego is."""
+    """The transform with the ego's position."""
     pose = _pose(thing.x, thing.y, 0.0, thing.heading_deg)
     return {
         "timestamp": _stamp(time_s),
@@ -173,7 +174,7 @@ def transform(thing: Thing, time_s: float) -> dict[str, Any]:
 
 
 def log(kind: str, text: str, time_s: float) -> dict[str, Any]:
-    """Something that happened, in a sentence."""
+    """A log message about an event, in a sentence."""
     calm = kind in ("end", "proceed", "obeyed", "action")
     level = _ERROR if kind == "violated" else _INFO if calm else _WARNING
     return {
@@ -194,10 +195,10 @@ def schemas(
     """The topics of a run, each with the name of its schema and the schema.
 
     Args:
-        laws: Those that are watched.
-        signals: Those that there are.
-        vocabulary: What they are called in.
-        seen: Whether there is anything to see.
+        laws: The watched laws.
+        signals: The available signals.
+        vocabulary: The vocabulary of the signals.
+        seen: Whether there are scenes.
     """
     found = {"/signals": ("forewarn.Signals", _object(**_types(signals, vocabulary)))}
     risk = _object(
@@ -270,7 +271,7 @@ _SCENE_UPDATE = _object(
 
 
 def write_csv(run: RecordedRun, path: Path) -> int:
-    """Writes the frames of a run with their risks and decisions; how many rows."""
+    """Writes a run's frames with risks and decisions; returns the number of rows."""
     bounds = ("low", "risk", "high", "likely low", "likely high", "left_s")
     head = ["time_s", "sequence", "decision"]
     head += [f"{law.name}: {each}" for law in run.laws for each in bounds]
@@ -295,17 +296,17 @@ def _cell(value: Any) -> Any:
 
 
 Message = tuple[str, float, dict[str, Any]]
-"""A topic, a time in seconds, and what is said."""
+"""A topic, a time in seconds, and the message's content."""
 
 
 def write_mcap(run: RecordedRun, path: Path) -> dict[str, int]:
     """Writes a run as an MCAP file.
 
     Returns:
-        How many messages each topic has.
+        The number of messages of each topic.
 
     Raises:
-        MissingDependency: Without the extra `mcap`.
+        MissingDependency: The extra `mcap` is not installed.
     """
     try:
         from mcap.writer import Writer

@@ -1,1 +1,1 @@
-"""How far a chain may be trusted: fairness, memory, reliability."""
+"""How far a chain can be trusted: fairness, memory, reliability."""

@@ -1,4 +1,4 @@
-"""Runs as sequences of states, and their counts."""
+"""Runs as sequences of states, and counts of these."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from forewarn.monitors.chains.chain import compressed
 from forewarn.monitors.laws.clocking import regular_period
 
 _GAP = 1.5
-"""Where so many periods passed between two states, something in between was missed."""
+"""A gap of this many periods between two states means that frames were missed."""
 
 _MOST_LATE = 1.2
-"""Frames that come later than this share of a period leave steps without any."""
+"""Frames that are further apart than this fraction of a period leave steps without a
+frame.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """The states of runs one after the other, latched if the abstraction has a period.
+    """The states of several runs in sequence, latched if the abstraction has a period.
 
     Args:
         states: They.
@@ -72,7 +74,7 @@ def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
 def encode_traces(
     traces: Sequence[Trace | Kept], abstraction: Abstraction
 ) -> list[Encoded]:
-    """The states of each of these runs; of many at once they are found faster."""
+    """The states of each of these runs; encoding many runs together is faster."""
     names = abstraction.signals
     kept = (each if isinstance(each, Kept) else Kept.of(each, names) for each in traces)
     found: list[Encoded] = []
@@ -86,7 +88,7 @@ def encode_traces(
 
 
 def _shape(run: Kept, names: Sequence[str]) -> tuple[object, ...]:
-    """What runs have in common that can be looked at as one."""
+    """The properties that runs must share to be encoded together."""
     kinds = [run.signals[name].dtype for name in names if name in run.signals]
     return run.header.provides, kinds
 
@@ -97,7 +99,7 @@ def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.in
 
 
 def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.float64]:
-    """When each state of a trace was complete."""
+    """The time at which each state of a trace was complete."""
     times = trace.times()
     period_s = abstraction.period_s
     return times if period_s is None else times[tick_ends(times, period_s)]
@@ -105,7 +107,7 @@ def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.floa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """What is counted of runs, wherever they were read.
+    """The counts of some runs, independent of where they were read.
 
     Args:
         runs: They.
@@ -113,10 +115,11 @@ class Counted:
         names: The states that occur.
         numbers: The runs one after the other, by the numbers of these.
         starts: Where each begins.
-        gaps: The states before which time passed unseen.
+        gaps: The indices of states that follow a gap in time.
         periods: The time between two states of each run.
-        late: The mean time between frames, by run, where it is well above that.
-        unused: Which further predicates held, and how long each run is there.
+        late: The mean time between frames, for runs in which it is well above the
+            period.
+        unused: The further predicates that held, and the length of each run.
     """
 
     runs: tuple[Stored, ...]
@@ -131,7 +134,7 @@ class Counted:
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """How many states each run has."""
+        """The number of states in each run."""
         return np.diff(self.starts, append=len(self.numbers))
 
 
@@ -182,7 +185,7 @@ def _late(batch: Batch, periods: Sequence[float | None]) -> dict[str, float]:
 
 
 def _gaps(found: Encoded, periods: Sequence[float | None]) -> NDArray[np.int64]:
-    """The states before which more time passed than between others, by number."""
+    """The indices of states that follow a longer time than other states do."""
     times, starts, lengths = found.times_s, found.starts, _lengths(found)
     period = np.repeat(np.array(periods, np.float64), lengths)
     wide = np.diff(times, prepend=math.inf) > _GAP * period

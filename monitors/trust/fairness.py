@@ -1,6 +1,6 @@
-"""Is the chain a fair picture of the traces it was learned from?
+"""Checks whether a chain represents the traces that it was learned from.
 
-It warns and never blocks: it tests whether states depend on the past, whether predicted
+The check only warns: it tests whether states depend on the past, whether predicted
 risks came true on held-out traces, and which unused predicates would help.
 """
 
@@ -34,7 +34,7 @@ from forewarn.monitors.trust.memory import (
 )
 
 NAMED = 3
-"""How many findings of a kind are told to people; `as_dict` has them all."""
+"""The number of findings of each kind in a summary; `as_dict` contains all findings."""
 
 Finding = TypeVar("Finding", OrderFinding, DwellFinding)
 
@@ -59,9 +59,10 @@ class Helpful:
     Args:
         predicate: Its text.
         bits_about_next: About the next state.
-        bits_about_outcome: About whether a violation follows; None if not known.
-        state: The state in which it tells most about the next.
-        bits_there: Its information gain there.
+        bits_about_outcome: About whether a violation follows; None if unknown.
+        state: The state in which the predicate adds the most information about the next
+            state.
+        bits_there: The information gain in that state.
     """
 
     predicate: str
@@ -84,12 +85,14 @@ class Helpful:
 
 @dataclass(frozen=True, slots=True)
 class FairnessReport:
-    """What was found, the worst first.
+    """The findings, the worst first.
 
     Args:
-        order: Whether the state before matters, for each state that could be tested.
-        dwell: Whether the time in a state matters, likewise.
-        reliability: Predicted against observed on held-out traces, by law.
+        order: Whether the previous state matters, for each state that could be tested.
+        dwell: Whether the time spent in a state matters, for each state that could be
+            tested.
+        reliability: Predicted risks against observed frequencies on held-out traces, by
+            law.
         helpful: Unused predicates, ranked by information gain.
         level: The fraction of flagged states that may be due to chance.
     """
@@ -102,7 +105,7 @@ class FairnessReport:
 
     @property
     def fair(self) -> bool:
-        """Whether there is nothing to warn about."""
+        """Whether there are no warnings."""
         remembers = any(f.flagged for f in self.order)
         lingers = any(f.flagged for f in self.dwell)
         misjudges = any(each.warns for each in self.reliability.values())
@@ -117,10 +120,11 @@ class FairnessReport:
                 yield from each.sentences(law)
 
     def verdict(self, told: Callable[[str], str] = str) -> str:
-        """One sentence: whether the picture is fair, and where it is worst.
+        """One sentence: whether the chain represents the traces, and where it fits
+        worst.
 
         Args:
-            told: A state in words, by its name.
+            told: Describes a state in words, given its name.
         """
         order, dwell = len(self.order), len(self.dwell)
         if self.fair:
@@ -150,7 +154,7 @@ class FairnessReport:
         return f"No fair picture: {'; '.join(found)}."
 
     def advice(self) -> Iterator[str]:
-        """The findings, and what would improve the chain."""
+        """The findings, with advice on how to improve the chain."""
         if self.fair:
             yield self.verdict()
         for helpful in self.helpful[:NAMED]:
@@ -177,17 +181,17 @@ def assess(
     level: float = 0.05,
     seed: int = 0,
 ) -> FairnessReport:
-    """Tests the chain's claim against the traces it was learned from.
+    """Tests the chain's assumptions on the traces that it was learned from.
 
     Args:
         sequences: The traces as state numbers of the chain.
         chain: The chain; only the names of its states are used.
         held_out: Predicted risks and outcomes on other traces, by law.
-        candidates: Predicates that the abstraction does not use: their values along
-            each of the sequences.
-        outcome: Along each of the sequences, whether a violation followed.
+        candidates: Predicates that the abstraction does not use, with their values
+            along each sequence.
+        outcome: Whether a violation followed, along each sequence.
         level: The fraction of flagged states that may be due to chance.
-        seed: For the permutations.
+        seed: The seed for the permutations.
     """
     data = Sequences.of(chain.states, sequences)
     return FairnessReport(
@@ -209,9 +213,9 @@ def rank_predicates(
 ) -> tuple[Helpful, ...]:
     """Unused predicates by the information they would add, corrected for chance.
 
-    Each is tried as one more split of every state: how much does it tell about the next
-    state, and about the outcome if that is given (which then decides the order)?
-    Uninformative ones are left out.
+    Each predicate is tried as a further split of every state, and its information about
+    the next state is measured. If outcomes are given, its information about the outcome
+    is measured too, and determines the order. Uninformative predicates are left out.
     """
     codes, states = sequences.codes, len(sequences.states)
     steps = np.flatnonzero(sequences.trace[:-1] == sequences.trace[1:])
@@ -258,7 +262,7 @@ def _gains(
     state's visits.
 
     Mutual information from counts is too large by (r - 1)(c - 1) / 2 nats on average
-    (Miller and Madow), which is taken off.
+    (Miller and Madow); this bias is subtracted.
     """
     pair, cell = np.unique(
         state * (target.max(initial=0) + 1) + target, return_inverse=True
@@ -317,7 +321,7 @@ HORIZON_STEPS = 20
 
 
 def horizon_steps(period_s: float | None) -> int:
-    """The horizon that risks are validated at."""
+    """The horizon at which risks are validated."""
     if period_s is None:
         return HORIZON_STEPS
     return max(int(HORIZON_S / period_s + 1e-9), 1)
@@ -332,9 +336,9 @@ def cross_validate(
 ) -> HeldOut:
     """The guard's risk in every trace, from a chain learned without it.
 
-    The traces, of the model's state numbers, are dealt into five parts; each is
-    predicted by what the other four teach, in the model's own manner. A state that
-    those never saw has no risk (NaN).
+    The traces, given as the model's state numbers, are divided into five parts. Each
+    part is predicted by a chain that is learned from the other four in the same way as
+    the model. A state that does not occur in these four has no risk (NaN).
     """
     names = model.chain.states
     columns = _letters(model, abstraction, automaton)
@@ -362,7 +366,7 @@ def cross_validate(
 
 
 def _tally(traces: Sequence[Ints], names: Sequence[str]) -> Tally:
-    """What was seen in some traces."""
+    """The counts in some traces."""
     filled = [trace for trace in traces if len(trace)]
     lengths = np.array([len(trace) for trace in filled], np.int64)
     tally = Tally()
@@ -380,15 +384,15 @@ def assess_training(
     automata: Mapping[str, Automaton] | None = None,
     candidates: Mapping[str, Sequence[Bools]] | None = None,
 ) -> FairnessReport:
-    """Whether a model is a fair picture of the traces it was just learned from.
+    """Tests whether a new model represents the traces that it was learned from.
 
     Args:
         sequences: The traces as state names.
-        model: What was learned.
-        abstraction: Its abstraction, which the laws need.
-        automata: Monitors of its laws by name; their risks are validated, and unused
-            predicates are judged by what they tell of violations ahead.
-        candidates: Unused predicates: their values along each of the sequences.
+        model: The learned model.
+        abstraction: The model's abstraction, which the laws need.
+        automata: The monitors of the laws by name; their risks are validated, and
+            unused predicates are judged by their information about later violations.
+        candidates: Unused predicates, with their values along each sequence.
     """
     number = model.chain.number.__getitem__
     traces = [np.fromiter(map(number, row), np.int64, len(row)) for row in sequences]
@@ -418,6 +422,6 @@ def assess_training(
 
 
 def _letters(model: Model, abstraction: Abstraction, automaton: Automaton) -> Ints:
-    """The column that each state of the model is read as."""
+    """The automaton's column for each state of the model."""
     truth = truth_in_abstraction(model.chain, abstraction)
     return letters_of_states(model.chain, automaton, truth)

@@ -1,9 +1,9 @@
-"""Hindsight: what the guard's risk would have been in held-out runs.
+"""Hindsight: the guard's risk as it would have been in held-out runs.
 
 The risk of every law is looked up along runs that the chain was not learned from, as a
-guard would have done; the outcome is stored beside it. To compare ways to find an
-abstraction the runs are dealt into folds, and for each fold the abstraction is found
-and the chain learned on the others alone.
+guard would have done; the outcome is stored with it. To compare methods of finding an
+abstraction, the runs are divided into folds. For each fold, the abstraction is found
+and the chain is learned from the other folds only.
 """
 
 from __future__ import annotations
@@ -51,24 +51,24 @@ Run = Trace | Kept
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """An abstraction that was found by runs.
+    """An abstraction that was found from runs.
 
     Args:
-        abstraction: What the model has.
-        apart: The abstraction for counting the runs that it was fitted to: one with the
-            same predicates, found without them.
+        abstraction: The abstraction of the model.
+        apart: The abstraction for counting each run to which `abstraction` was fitted:
+            the same predicates, found without that run.
     """
 
     abstraction: Abstraction
     apart: Mapping[int, Abstraction] = field(default_factory=dict)
 
     def counting(self, run: int) -> Abstraction:
-        """The abstraction by which a run is counted."""
+        """The abstraction with which a run is counted."""
         return self.apart.get(run, self.abstraction)
 
 
 Recipe = Callable[[Sequence[int]], Found]
-"""Finds the abstraction by the runs of these numbers alone."""
+"""Finds the abstraction from the runs with these numbers only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Counting:
     """How a chain is learned.
 
     Args:
-        support: Which transitions may be.
-        alpha: Their pseudo-count.
-        end: The meaning of a trace's end.
+        support: The transitions that are possible.
+        alpha: The pseudo-count of each transition.
+        end: How the end of a trace is counted.
     """
 
     support: Support = Support("observed")
@@ -94,7 +94,7 @@ def out_of_fold(
     counting: Counting,
     fold_of: Sequence[int],
 ) -> Iterator[dict[str, list[Foretold]]]:
-    """Fold by fold, every run of it under every law.
+    """Every run under every law, fold by fold.
 
     Args:
         runs: The runs.
@@ -102,7 +102,7 @@ def out_of_fold(
         laws: The laws.
         horizons_s: The horizons.
         counting: How the chains are learned.
-        fold_of: The fold of each run, as `dealt` deals them.
+        fold_of: The fold of each run, as returned by `dealt`.
     """
     states = States(runs)
     for number in sorted(set(fold_of)):
@@ -121,14 +121,14 @@ def out_of_fold(
 
 
 class States:
-    """The states of runs by one abstraction or another, each found once."""
+    """The states of runs under several abstractions, each computed once."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = runs
         self._found: dict[int, tuple[Abstraction, dict[int, Encoded]]] = {}
 
     def by(self, abstractions: Mapping[int, Abstraction]) -> list[Encoded]:
-        """Of these runs, each by its abstraction."""
+        """The states of these runs, each with its own abstraction."""
         wanted: dict[int, list[int]] = {}
         for run, abstraction in abstractions.items():
             _, found = self._found.setdefault(id(abstraction), (abstraction, {}))
@@ -148,7 +148,7 @@ class States:
         horizons_s: Sequence[float],
         counting: Counting,
     ) -> Judge:
-        """Learns the chain from these runs, each counted by its abstraction."""
+        """Learns the chain from these runs, each counted with its own abstraction."""
         first = self._runs[next(iter(by))]
         period_s = abstraction.period_s or first.header.period_s or 0.0
         codes = [each.states for each in self.by(by)]
@@ -160,10 +160,11 @@ class States:
 
 
 def dealt(groups: Sequence[Hashable], folds: int) -> list[int]:
-    """The fold of each run, by the group of each: no group lies in two folds.
+    """The fold of each run, such that no group is split between folds. Neighbouring
+    groups go to the same fold, because runs of one drive or driver often follow each
+    other.
 
-    Neighbours go together: runs of one drive or driver often follow each other. Where
-    all runs are of one group, each is dealt by itself.
+    If all runs are in one group, runs are assigned individually.
     """
     sizes = Counter(groups)
     if len(sizes) == 1:
@@ -247,19 +248,19 @@ class Judge:
             abstraction: The abstraction for other runs.
             laws: The laws.
             horizons_s: The horizons.
-            counting: How it is learned.
-            apart: By what each run is counted, if not all are by that.
+            counting: How the chain is learned.
+            apart: The abstraction with which each run is counted, if it differs.
         """
         by = dict(enumerate(apart or [abstraction] * len(runs)))
         return States(runs).judge(by, abstraction, laws, horizons_s, counting)
 
     def look(self, number: int, run: Run) -> Iterator[tuple[str, Foretold]]:
-        """The risks that would have been stated along a run."""
+        """The risks that a guard would have computed along a run."""
         (ticks,) = encode_traces([run], self._abstraction)
         yield from self.along(number, ticks)
 
     def along(self, number: int, ticks: Encoded) -> Iterator[tuple[str, Foretold]]:
-        """The risks that would have been stated along a run's states."""
+        """The risks that a guard would have computed along a run's states."""
         codes, times = ticks.states, ticks.times_s
         distinct, place = np.unique(codes, return_inverse=True)
         states = [self._states_for(bits) for bits in distinct.tolist()]
@@ -283,7 +284,7 @@ class Judge:
             )
 
     def _states_for(self, bits: int) -> list[int]:
-        """The state of the chain, or those nearest to a state outside it."""
+        """The state in the chain, or the nearest states if it is outside the chain."""
         if bits in self._known:
             return [self._known[bits]]
         found = self._nearest.get(bits)
@@ -298,7 +299,9 @@ class Judge:
 def _along(
     table: Floats, path: Ints, place: Ints, states: Sequence[list[int]]
 ) -> Floats:
-    """The risk at every tick; of a state never seen, the worst of the nearest."""
+    """The risk at every tick; for an unseen state, the worst risk of the nearest
+    states.
+    """
     first = np.array([of[0] for of in states])
     found: Floats = table[path, first[place]]
     for at, of in enumerate(states):
@@ -309,7 +312,7 @@ def _along(
 
 
 class LawPaths:
-    """One law over the states of an abstraction, whole runs at a time."""
+    """One law over the states of an abstraction, for whole runs at a time."""
 
     def __init__(self, law: Law, abstraction: Abstraction, period_s: float) -> None:
         automaton = compile_for(law.formula, abstraction, period_s)
@@ -325,9 +328,9 @@ class LawPaths:
         """The monitor's states before the first violation, and that violation.
 
         Args:
-            distinct: The states of a run, each once.
-            place: Which of them each tick has.
-            times: When each tick was.
+            distinct: The distinct states of a run.
+            place: The index of each tick's state in `distinct`.
+            times: The time of each tick.
         """
         masks = [
             sum(decide(bits) << i for i, decide in enumerate(self._decide))
@@ -347,8 +350,8 @@ class LawPaths:
         return np.array(path, np.int64), broken
 
     def _broken(self, masks: Sequence[int], times: Floats) -> Broken | None:
-        """When the law was first broken; an obligation pending at the end is decided by
-        repeating the last state.
+        """The first violation of the law; an obligation pending at the end is decided
+        by repeating the last state.
         """
         monitor = self._monitor
         monitor.reset()

@@ -1,8 +1,9 @@
-"""Does the past matter beyond the present state? Two tests, one state at a time.
+"""Two tests of whether the past matters beyond the present state, for each state. In a
+Markov chain the past does not matter.
 
-In a Markov chain it does not. `order_test` asks whether the state before changes what
-comes next; `dwell_test` asks whether it matters how long a state has lasted already,
-which is what a traffic light or a timer does and the first test hardly sees.
+`order_test` tests whether the previous state changes the distribution of the next.
+`dwell_test` tests whether it matters how long a state has lasted, as with a traffic
+light or a timer, which `order_test` hardly detects.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 FEW = 5.0
-"""Below so many expected, chi-square is not to be trusted."""
+"""With fewer expected counts than this, the chi-square approximation is not reliable.
+"""
 
 MIN_RUNS = 25
 DWELL_BINS = 6
@@ -30,23 +32,23 @@ MORE_DRAWS = (999, 1999)
 DOUBTFUL = 0.05
 CHUNK = 100
 MAX_CELLS = 20_000_000
-"""Of all tables drawn for one state."""
+"""The maximum number of cells in all tables drawn for one state."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderFinding:
-    """Whether what follows a state depends on what came before it.
+    """Whether the state that follows depends on the state that came before.
 
     Args:
         state: The state.
-        visits: How often it was seen with a state before and one after.
-        p_value: The p-value: how often chance alone makes as large a difference.
-        method: "chi-square", or "permutation" where counts are small.
+        visits: The number of visits with a state before and a state after.
+        p_value: The p-value: the probability of as large a difference by chance.
+            method: "chi-square", or "permutation" where counts are small.
         effect: The total variation between the rows for each predecessor and the row
             for all, averaged over the visits.
-        predecessor: The state before it that matters most.
-        predecessor_effect: The total variation for that one.
-        flagged: Whether it stands out among all states tested.
+        predecessor: The previous state that matters most.
+        predecessor_effect: The total variation for that previous state.
+        flagged: Whether the state is significant among all tested states.
     """
 
     state: str
@@ -73,14 +75,13 @@ class DwellFinding:
 
     Args:
         state: The state.
-        runs: How many times it was left.
-        p_value: The p-value: how often chance alone makes as large a difference.
-        effect: The total variation distance between its actual and its expected
-            durations.
-        mean_steps: How many steps it lasts on average.
-        early_rate: How likely it is to end in each of its first steps.
-        late_rate: How likely once it has lasted long.
-        flagged: Whether it stands out among all states tested.
+        runs: The number of times that the state was left.
+        p_value: The p-value: the probability of as large a difference by chance.
+        effect: The total variation distance between actual and expected durations.
+        mean_steps: The mean number of steps that the state lasts.
+        early_rate: The probability of leaving the state in each of the first steps.
+        late_rate: The probability of leaving the state after a long time.
+        flagged: Whether the state is significant among all tested states.
     """
 
     state: str
@@ -104,12 +105,12 @@ class DwellFinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sequences:
-    """Traces as state numbers, one after the other.
+    """Traces as state numbers, in sequence.
 
     Args:
         states: The names of the states.
         codes: The state of every frame.
-        trace: The trace that each frame belongs to.
+        trace: The trace to which each frame belongs.
     """
 
     states: tuple[str, ...]
@@ -131,9 +132,9 @@ class Sequences:
 def order_test(sequences: Sequences, seed: int, level: float) -> list[OrderFinding]:
     """Order 1 against order 2 by likelihood ratio (Anderson and Goodman), by state.
 
-    States with one predecessor or one successor cannot be tested and are left out.
-    Where a cell is expected fewer than five times, the successors are shuffled among
-    the predecessors instead of trusting chi-square.
+    States with one predecessor or one successor cannot be tested and are left out. If
+    the expected count of a cell is below five, a permutation test that shuffles the
+    successors replaces chi-square.
     """
     n = len(sequences.states)
     codes, trace = sequences.codes, sequences.trace
@@ -197,8 +198,8 @@ def _order_finding(
 def _permutation(table: Ints, rng: np.random.Generator, draws: int) -> float:
     """The share of tables with the same margins that deviate as much.
 
-    With the margins given, the likelihood ratio grows with the sum of n ln n alone. If
-    few draws leave it in doubt, more are made.
+    With fixed margins, the likelihood ratio depends only on the sum of n ln n. If a few
+    draws leave the result in doubt, more are made.
     """
     from scipy.special import xlogy
     from scipy.stats import random_table
@@ -223,9 +224,9 @@ def _permutation(table: Ints, rng: np.random.Generator, draws: int) -> float:
 def dwell_test(sequences: Sequences) -> list[DwellFinding]:
     """Run lengths against Geometric(1 - p_bb), by chi-square over ages, by state.
 
-    For each span of ages (steps since the state was entered) the number of times it
-    ended is compared with what a constant rate gives. A run that the end of a trace cut
-    short counts for as long as it was observed.
+    For each range of ages (steps since the state was entered), the number of exits is
+    compared with the number expected at a constant rate. A stay that the end of a trace
+    cut short counts for as long as it was observed.
     """
     codes, trace = sequences.codes, sequences.trace
     if not codes.size:
@@ -280,7 +281,7 @@ def _dwell_finding(state: str, lengths: Ints, cut: Bools) -> DwellFinding | None
 
 
 def _by_age(watched: Ints, whole: Ints, ages: Ints) -> tuple[Ints, Ints]:
-    """Steps observed, and runs ended, in each span of ages up to `ages`."""
+    """The numbers of observed steps and of exits in each range of ages up to `ages`."""
     ordered, total = np.sort(watched), np.append(0, np.cumsum(np.sort(watched)))
     within = np.searchsorted(ordered, ages, side="right")
     until = total[within] + (len(ordered) - within) * ages
@@ -302,7 +303,9 @@ def _merge(expected: list[float]) -> list[int]:
 
 
 def _length_variation(ages: Ints, hazard: Floats, rate: float) -> float:
-    """Total variation between the run lengths seen and geometric ones, in spans."""
+    """The total variation between observed and geometric durations, over ranges of
+    ages.
+    """
     spans = np.diff(ages, prepend=0)
     shares = []
     for each in (hazard, np.full(len(ages), rate)):
@@ -314,7 +317,7 @@ def _length_variation(ages: Ints, hazard: Floats, rate: float) -> float:
 
 
 def benjamini_hochberg(p_values: ArrayLike, level: float) -> Bools:
-    """Which of many tests stand out, with at most `level` of them by chance."""
+    """The significant tests among many, with at most `level` of them by chance."""
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p)
     within = p[order] <= level * np.arange(1, p.size + 1) / max(p.size, 1)

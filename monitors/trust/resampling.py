@@ -1,13 +1,13 @@
 """Likely ranges of risks: how they would vary with other training runs.
 
-Whole runs are drawn again, with replacement, as often as there are. For each bootstrap
-draw, the chain is learned and its risks are calibrated again; the abstraction stays the
-same. Then each pair's risk is varied by as much as risks were off, pair by pair, in
-held-out runs: a risk that is right on average need not be right in each state. The
-middle 95 % of the draws are a risk's likely interval. Runs are drawn, not transitions,
-because the transitions of one run are dependent.
+Whole runs are resampled with replacement. For each resample, the chain is learned and
+its risks are calibrated again; the abstraction stays the same. Each pair's risk is then
+varied by as much as risks deviated from outcomes, pair by pair, in held-out runs: a
+risk that is right on average need not be right in each state. The middle 95 % of the
+draws are a risk's likely interval. Runs are drawn, not transitions, because the
+transitions of one run are dependent.
 
-Every run is read once: a draw only changes the weights of its counts.
+Every run is read only once: a resample only changes the weights of the counts.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 DRAWS = 200
 LEVEL = 0.95
 FEWEST_RUNS = 5
-"""Of a pair that fewer runs went through nobody can say how far its risk is off."""
+"""The minimum number of runs through a pair for an estimate of its risk's error."""
 
 _MOST = 0.99
 _LEAST = 1e-4
-"""A beta distribution is around something between 0 and 1."""
+"""The minimum distance of a beta distribution's mean from 0 and 1."""
 
 _LEAST_OFF = 1e-3
-"""So little nobody can tell from not at all."""
+"""Smaller errors cannot be distinguished from 0."""
 
 Shown = Callable[[Iterable[int], str, int], Iterable[int]]
 
@@ -73,15 +73,14 @@ def likely_risks(
 
     Args:
         model: The model.
-        laws: Its laws.
+        laws: The model's laws.
         horizon_s: H.
-        runs: The runs that it was learned from.
-        told: For each law, the runs of its curve, as hindsight gives them without a
-            curve.
-        curves: The curves.
-        draws: How often runs are drawn.
+        runs: The runs that the model was learned from.
+        told: For each law, the runs of its calibration curve, with uncalibrated risks.
+        curves: The calibration curves.
+        draws: The number of resamples.
         progress: Shows progress.
-        counted: The abstraction by which each run was counted, if not the model's.
+        counted: The abstraction with which each run was counted, if not the model's.
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
         raise InvalidModel("it has no abstraction, no counts or no period")
@@ -161,7 +160,7 @@ def _keys(indptr: Ints, indices: Ints) -> Ints:
 
 
 class _Redrawn:
-    """Chains that would have been learned from other draws of the runs."""
+    """Chains that would have been learned from resamples of the runs."""
 
     def __init__(self, model: Model, counts: Counts, seen: csr_array) -> None:
         chain = model.chain
@@ -200,9 +199,10 @@ class _Redrawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Heights:
-    """In which pairs the runs of a curve were, and what then happened.
+    """The pairs in which the runs of a curve were, and the outcomes.
 
-    An entry is a run in a pair; `frames` and `happened` count its frames there.
+    An entry is a run in a pair; `frames` counts the run's frames in the pair, and
+    `happened` those followed by a violation.
     """
 
     runs: int
@@ -226,15 +226,15 @@ class _Heights:
         )  # fmt: skip
 
     def curve(self, risks: Floats, weight: Floats) -> Calibration:
-        """The curve of these runs, with these weights, for a table of risks."""
+        """The calibration curve of these weighted runs, for a table of risks."""
         said = risks.ravel()[self.pair]
         return calibrated(said, self.happened, self.run, self.frames, weight)
 
     def off(self, drawn: Sequence[Floats]) -> float:
-        """How far risks were off pair by pair: 0 by chance alone, 1 entirely.
+        """The error of risks pair by pair: 0 for chance alone, 1 for the maximum.
 
-        As a share of what the outcome of a single run is off by. The variance from
-        outcomes and draws is subtracted.
+        The error is relative to the deviation of a single run's outcome. The variance
+        from outcomes and draws is subtracted.
         """
         pairs, place, runs, came = self._pairs()
         told = np.array([each.ravel()[pairs] for each in drawn], np.float64)
@@ -248,11 +248,11 @@ class _Heights:
         return float(np.clip(beyond / single, 0.0, _MOST)) if single > 0.0 else 0.0
 
     def move(self, drawn: list[Floats], random: np.random.Generator) -> None:
-        """Varies the draws, pair by pair, by as much as risks were off.
+        """Varies the draws, pair by pair, by the error of the risks.
 
-        A pair's risk is taken for one of a beta distribution around what was drawn, and
-        for what the runs that went through the pair make of that: of the draws those
-        are kept that foretold it, the more often the better they did.
+        A pair's risk is drawn from a beta distribution around the resampled risk. The
+        draws are then resampled with weights for how well they predicted the outcomes
+        of the runs through the pair.
         """
         firm = 1.0 / max(self.off(drawn), _LEAST_OFF) - 1.0
         pairs, _, runs, came = self._pairs()
@@ -269,9 +269,10 @@ class _Heights:
             drawn[number] = moved.reshape(drawn[number].shape).astype(np.float32)
 
     def _pairs(self) -> tuple[Ints, Ints, Floats, Floats]:
-        """The pairs, which of them each entry is, their runs, and how many came true.
+        """The pairs, the pair of each entry, and the numbers of runs and violations per
+        pair.
 
-        The frames of one run come and go together: a run counts as one.
+        The frames of one run are dependent, so a run counts once.
         """
         pairs, place = np.unique(self.pair, return_inverse=True)
         runs, came = np.bincount(place), np.bincount(place, self.happened / self.frames)
@@ -281,7 +282,7 @@ class _Heights:
 def _foretold(true: Floats, false: Floats, came: Floats, kept: Floats) -> Floats:
     """The likelihood of the runs' outcomes under beta distributions with these ends.
 
-    In proportion, and 1 for the one of each column that made it the most probable.
+    Likelihoods are relative to the most likely draw of each column, which has 1.
     """
     from scipy.special import betaln
 
@@ -290,7 +291,7 @@ def _foretold(true: Floats, false: Floats, came: Floats, kept: Floats) -> Floats
 
 
 def _again(weight: Floats, random: np.random.Generator) -> Ints:
-    """Numbers of draws, as many as there are, each as often as its weight demands."""
+    """The indices of resampled draws, each as often as its weight requires."""
     edges = np.cumsum(weight)
     spread = (np.arange(weight.size) + random.random()) / weight.size
     found = np.searchsorted(edges, spread * edges[-1])

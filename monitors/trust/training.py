@@ -58,9 +58,9 @@ def law_abstraction(
     """The abstraction whose predicates are the laws' own atoms (Algorithm 1).
 
     With a period, atoms are latched as the laws need them, so that nothing that could
-    break one is lost between two ticks. A condition on several atoms at one moment is
-    then a predicate too, because latched atoms may hold together although they did in
-    no frame.
+    break a law is lost between two ticks. A condition on several atoms at one moment is
+    then a predicate too, because latched atoms may hold together although they did not
+    hold together in any frame.
     """
     uses: dict[str, set[Latch]] = {}
     atoms: dict[str, Expression] = {}
@@ -95,7 +95,7 @@ _DUAL: dict[Latch, Latch] = {"any": "all", "all": "any", "last": "last"}
 
 
 def _latch(uses: set[Latch] | None) -> Latch:
-    """How an atom is latched: as all its uses agree, or else as it is at the tick."""
+    """How an atom is latched: as all its uses require, or else as at the tick."""
     return next(iter(uses)) if uses and len(uses) == 1 else "last"
 
 
@@ -119,14 +119,14 @@ def _atoms(
 
 
 HELD_BYTES = 1 << 26
-"""What is held in memory; where there is more, all of it lies in a temporary file."""
+"""The maximum size in memory; larger data is stored in a temporary file."""
 
 
 class Spool:
-    """Runs of numbers, which grow and are then gone through.
+    """Runs of numbers that are appended and then read in sequence.
 
     Args:
-        kind: What numbers they are.
+        kind: The type of the numbers.
     """
 
     def __init__(self, kind: DTypeLike = np.int64) -> None:
@@ -163,16 +163,17 @@ class Training:
     """A tally that grows file by file, and the facts to store about the files.
 
     Args:
-        tally: The counts, including an earlier model's if one is continued.
+        tally: The counts, including those of an earlier model that is continued.
         facts: The facts stored in the earlier model.
-        seen: The states of all runs, by their numbers.
-        unused: For all runs, which predicates held that are not part of the states.
+        seen: The numbers of the states in all runs.
+        unused: For all runs, the truth of predicates that are not part of the states.
         late: The mean time between frames, by file, where it is well above the period
             that a step is taken to last.
-        gaps: The number of gaps in time, by file; no step is counted across them.
+        gaps: The number of gaps in time, by file; no transition is counted across a
+            gap.
         parts: The facts about the parts of datasets, and the digest so far.
         numbers: The numbers of the states that were seen.
-        unbroken: How many states of each run come before its first gap.
+        unbroken: The number of states in each run before its first gap.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -190,7 +191,7 @@ class Training:
 
     @classmethod
     def of(cls, model: Model) -> Training:
-        """The training of a model, to be continued."""
+        """The training state of a model, so that training can continue."""
         kept = {k: model.training[k] for k in ("files", "violations")
                 if k in model.training}  # fmt: skip
         training = cls(Tally.of(model), deepcopy(kept))
@@ -225,14 +226,14 @@ class Training:
         period_s: float | None = None,
         candidates: Abstraction | None = None,
     ) -> Iterator[Stored]:
-        """Counts traces of frames, and yields each that has been counted.
+        """Counts traces of frames, and yields each trace once it has been counted.
 
         Args:
             runs: Traces in any format that can be read.
-            abstraction: What turns their frames into states.
-            vocabulary: Overrides the one that a trace names.
+            abstraction: The abstraction that turns frames into states.
+            vocabulary: Overrides the vocabulary that a trace names.
             period_s: The time between the rows of a table without times.
-            candidates: Further predicates, whose values are kept in `unused`.
+            candidates: Further predicates, whose values are stored in `unused`.
         """
         signals = [*abstraction.signals, *(candidates.signals if candidates else ())]
         used = vocabulary or abstraction.vocabulary
@@ -302,7 +303,9 @@ class Training:
         self.facts.setdefault("files", []).append(entry)
 
     def _remember_part(self, run: Stored, frames: int, header: TraceHeader) -> None:
-        """One entry for all runs of a part that are alike; there may be very many."""
+        """Adds one entry for all similar runs of a part, because there may be very
+        many.
+        """
         files = self.facts.setdefault("files", [])
         key = run.path, header.scenario, header.guarded
         if key not in self.parts:
@@ -328,7 +331,9 @@ class Training:
     def violations(
         self, model: Model, abstraction: Abstraction, laws: Iterable[Expression]
     ) -> dict[str, dict[str, int]]:
-        """How often each law broke in each state, earlier training included."""
+        """The number of violations of each law in each state, including earlier
+        training.
+        """
         truth = truth_in_abstraction(model.chain, abstraction)
         own = np.array([*map(model.chain.number.__getitem__, self.numbers)], np.int64)
         found: dict[str, dict[str, int]] = deepcopy(self.facts.get("violations", {}))
@@ -350,7 +355,7 @@ class Training:
         laws: Iterable[Expression],
         horizon_s: float,
     ) -> dict[str, dict[str, Any]]:
-        """What followed first visits, by the texts of laws; of unguarded runs alone.
+        """The outcomes of first visits in unguarded runs, by the texts of laws.
 
         A continued model has none, because its earlier runs are no longer available.
         """
@@ -378,11 +383,11 @@ class Training:
 
     @property
     def period_s(self) -> float | None:
-        """The time between two states, where all traces agree on it."""
+        """The time between two states, if all traces agree on it."""
         return next(iter(self.periods)) if len(self.periods) == 1 else None
 
     def refuse_mixture(self) -> None:
-        """Raises if traces from guarded runs stand beside unguarded ones.
+        """Raises an error if guarded and unguarded runs are mixed.
 
         A guard changes what happens next, so guarded and unguarded traces follow
         different chains.
@@ -396,7 +401,7 @@ class Training:
             )
 
     def repeated(self) -> list[str]:
-        """Files whose content was counted more than once."""
+        """The files whose content was counted more than once."""
         seen: set[str] = set()
         found: list[str] = []
         for entry in self.facts.get("files", ()):
@@ -406,7 +411,7 @@ class Training:
         return found
 
     def summary(self) -> dict[str, Any]:
-        """The facts that the model keeps."""
+        """The facts that are stored in the model."""
         counted = sum(sum(row.values()) for row in self.tally.seen.values())
         return self.facts | {
             "traces": self.tally.traces,
@@ -421,7 +426,7 @@ def digest_of_runs(digests: Iterable[str]) -> str:
 
 
 def holds_traces(path: Path) -> bool:
-    """Whether a file holds a trace of frames, and not sequences of state names."""
+    """Whether a file holds a trace of frames, not sequences of state names."""
     if path.suffix == SUFFIX:
         return True
     head = first_line(path)
@@ -429,14 +434,16 @@ def holds_traces(path: Path) -> bool:
 
 
 _NAME_BYTES = 200
-"""The memory that a state of a sequence takes while it is counted."""
+"""The memory per state of a sequence while it is counted."""
 
 
 _UNPACKED_BYTES, _UNPACKED_RATIO = 16 << 20, 20
 
 
 def _most_text(path: Path) -> int:
-    """The text limit of a file: none for a plain file, by its size for a packed one."""
+    """The limit on a file's text: none for a plain file, proportional to size if
+    gzipped.
+    """
     with suppress(OSError), path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":
             return _UNPACKED_BYTES + _UNPACKED_RATIO * path.stat().st_size
@@ -444,9 +451,9 @@ def _most_text(path: Path) -> int:
 
 
 def read_sequences(path: Path) -> list[list[str]]:
-    """The sequences in a file with one a line; names are set apart by blanks.
+    """The sequences in a file with one sequence per line and names separated by blanks.
 
-    Empty lines and comments are passed over: lines that begin with # and a blank.
+    Empty lines and comments are skipped; a comment begins with # and a blank.
     """
     memory = available_memory()
     text = read_text(path, min(memory // 16, _most_text(path)))

@@ -1,4 +1,4 @@
-"""Counting first visits: what followed each pair of states, run by run."""
+"""Counting first visits: the outcome after each pair of states, run by run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forewarn.monitors.risk.first_visits import FirstVisits, monitor_digest
 from forewarn.monitors.risk.product import Ints
 
 _AT_ONCE = 64
-"""How many runs are looked at together."""
+"""The number of runs that are processed together."""
 
 
 def count_first_visits(
@@ -27,9 +27,9 @@ def count_first_visits(
 
     Args:
         automaton: The law's monitor.
-        letters: What it reads in each of the chain's states.
-        runs: The chain's states of each run, and whether it is whole: otherwise what
-            comes after its last state is unknown.
+        letters: The letter that the monitor reads in each state of the chain.
+        runs: The chain's states in each run, and whether the run is complete;
+            otherwise, the outcome after its last state is unknown.
         horizon_s: H.
         period_s: The time between two states.
     """

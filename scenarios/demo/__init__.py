@@ -1,4 +1,4 @@
-"""Traces to try Forewarn on before there is a simulator: two small made-up worlds.
+"""Traces from two small synthetic worlds, for trying Forewarn without a simulator.
 
-They are synthetic: `generate` wrote them, and writes the same ones again.
+`generate` wrote these traces, and reproduces them exactly.
 """

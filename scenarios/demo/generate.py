@@ -23,7 +23,7 @@ _STEPS_A_FRAME = 4
 
 
 def approach(luck: Random) -> Iterator[Signals]:
-    """One car on its way to a light, a frame each 0.2 s."""
+    """One car that approaches a light, with a frame every 0.2 s."""
     v = 9.0 + 6.0 * luck.random()  # m/s
     d = 45.0 + 35.0 * luck.random()  # m to the stop line
     yellow_s = 0.4 + 2.0 * luck.random()
@@ -65,7 +65,7 @@ def approach(luck: Random) -> Iterator[Signals]:
 
 
 def chores(luck: Random) -> Iterator[Signals]:
-    """One robot warming mugs and rinsing them, a frame each high-level action."""
+    """One robot that warms and rinses mugs, with a frame per high-level action."""
     fork = mug = opened = heating = faucet = held = False
     for _ in range(24):
         yield {
@@ -106,7 +106,9 @@ WORLDS = {
     "driving": (approach, 0.2, 80, 40),
     "household": (chores, 1.0, 80, 40),
 }
-"""For each vocabulary: the world, its period in s, runs to learn from, held out."""
+"""For each vocabulary: the world, its period in s, and the numbers of training and
+held-out runs.
+"""
 
 
 def generate(folder: Path) -> None:

@@ -1,6 +1,7 @@
-"""The demo's way through a scenario: collect, learn, tune, measure, and one run twice.
+"""The demo's steps for a scenario: collect, learn, tune, measure, and show one run
+twice.
 
-Everything is learned on the spot from unguarded runs, and judged on other runs.
+Models are learned during the demo from unguarded runs, and judged on other runs.
 """
 
 from __future__ import annotations
@@ -45,12 +46,14 @@ __all__ = [
 ]  # fmt: skip
 
 FALSE_ALARMS = 0.20
-"""How many clean runs in one may have an alarm: what the thresholds promise.
-
-With so few runs set aside a stricter promise leaves hardly a threshold to choose."""
+"""The false-alarm rate that the thresholds guarantee. With so few tuning runs, hardly
+any threshold could guarantee a lower rate.
+"""
 
 _TRIED = 8
-"""Among how many runs one is looked for that the guard saves."""
+"""The number of runs among which the demo looks for a violation that the guard
+prevents.
+"""
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
@@ -62,8 +65,8 @@ class Leg:
     Args:
         scenario: Its name.
         kind: What the guard does when it warns.
-        training: The seeds that it learns from.
-        held_out: The seeds that it is judged on.
+        training: The seeds of the training runs.
+        held_out: The seeds of the held-out runs.
     """
 
     scenario: str
@@ -93,15 +96,15 @@ class Travelled:
     """The results of a leg.
 
     Args:
-        leg: Which one.
+        leg: The leg.
         scenario: Its scenario.
-        trained: What was learned, and what its thresholds promise.
-        policy: What the guard did from which risk on.
-        measured: What its warnings were worth on the held-out runs.
-        folder: Where the measurement is.
-        seed: The run that is shown twice: without and with the guard; None if no
+        trained: The learned model, and the guarantees of its thresholds.
+        policy: The guard's policy.
+        measured: The quality of the warnings on the held-out runs.
+        folder: The folder of the measurement.
+        seed: The seed of the run that is shown without and with the guard; None if no
             held-out run broke a law.
-        records: Its records, that without first.
+        records: The records of that run, the unguarded one first.
     """
 
     leg: Leg
@@ -115,12 +118,12 @@ class Travelled:
 
     @property
     def row(self) -> LawRow:
-        """The law that was broken most, at the threshold that was found."""
+        """The row of the law that was broken most, at its tuned threshold."""
         return max(self.measured.rows, key=lambda row: len(row.warned.violating))
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """What a report shows of it."""
+        """The sources for a report of this leg."""
         return (self.folder / MEASUREMENT, *self.records)
 
 
@@ -131,14 +134,14 @@ def travel(
     progress: Progress = lambda items, *_: items,
     shown: Shown = lambda items, *_: items,
 ) -> Travelled:
-    """Goes through one scenario.
+    """Performs all steps for one scenario.
 
     Args:
-        leg: Which one, and on which seeds.
-        folder: Where its files go; episodes that are there are not run again.
-        on: Where the episodes run.
-        progress: Shows how far the episodes are.
-        shown: Shows how far other work is.
+        leg: The scenario and its seeds.
+        folder: The folder for its files; existing episodes are not run again.
+        on: The pool in which the episodes run.
+        progress: Shows the progress of the episodes.
+        shown: Shows the progress of other work.
     """
     scenario = load_scenario(leg.scenario)
     training = folder / "training"
@@ -161,7 +164,7 @@ def travel(
 def _learn(
     leg: Leg, scenario: Scenario, stored: Sequence[Stored], shown: Shown
 ) -> Trained:
-    """The chain and the thresholds, on the scenario's own predicates."""
+    """Learns the chain and the thresholds over the scenario's own predicates."""
     hand = scenario.abstraction
     signals = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
     known = kept_runs(stored, dict.fromkeys(signals), shown)
@@ -184,10 +187,10 @@ def _twice(
     policy: Policy,
     folder: Path,
 ) -> tuple[int | None, tuple[Path, ...]]:
-    """A run that broke a law, and the same seed with the guard acting.
+    """A run that broke a law, and the same seed with the guard intervening.
 
-    It is the first of those few that were warned of which the guard saves; if it saves
-    none of them, the first.
+    The first few runs with a warning are tried. The result is the first run in which
+    the guard prevents the violation, or else the first run.
     """
     kept: list[Kept] = ["record", "scene"]
     seeds = _warned_seeds(measured)[:_TRIED]
@@ -212,7 +215,7 @@ def _twice(
 
 
 def _warned_seeds(measured: Measurement) -> list[int]:
-    """Held-out runs that broke a law: those first that were warned of in time."""
+    """The held-out runs that broke a law; runs with a warning in time come first."""
     good = [episode.seed for episode in measured.episodes if not episode.failed]
     ranked: dict[int, bool] = {}
     for row in measured.rows:

@@ -1,4 +1,4 @@
-"""Labelled traces that ship: to evolve rules from, and to try them on."""
+"""The shipped labelled traces, for evolving and testing rules."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from forewarn.monitors.rules.predicates import Domain
 
 
 def labelled_traces(domain: Domain) -> list[LabelledTrace]:
-    """The traces of a domain that ship."""
+    """The shipped traces of a domain."""
     return read_labelled(Path(__file__).parent / f"{domain}.jsonl.gz")

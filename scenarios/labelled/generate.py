@@ -1,7 +1,8 @@
-"""Labelled traces that ship: runs of our robot, drives, and programs in pairs.
+"""Generates the shipped labelled traces: runs of our robot, drives, and pairs of
+programs.
 
-`python -m forewarn.scenarios.labelled.generate [DOMAIN ...]` writes them again: byte
-for byte with the same versions of what they run on.
+`python -m forewarn.scenarios.labelled.generate [DOMAIN ...]` reproduces the traces,
+byte for byte with the same versions of the simulators.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ SIGNALS = (
     "time_to_collision", "traffic_jam", "traffic_light", "traffic_light_age",
     "visibility",
 )  # fmt: skip
-"""What the predicates of driving ask for, of what a SUMO world knows."""
+"""The signals of a SUMO world that the driving predicates need."""
 
 
 def household() -> Iterator[dict[str, Any]]:
-    """A run of each task, and of each that tempts two, careful and careless."""
+    """Runs of each task and each merged task, with a careful and a careless robot."""
     for name, task in task_book(None).items():
         ways = (False, True) if task.hazard else (not task.safe,)
         for careless in ways:
@@ -61,7 +62,7 @@ def household() -> Iterator[dict[str, Any]]:
 
 
 def _lived(name: str, task: Task, seed: int, *, careless: bool) -> dict[str, Any]:
-    """One episode of the robot, from the preparing on."""
+    """One episode of the robot, including the preparation."""
     world = HouseholdWorld(task=name, failures="real")
     pilot = HouseholdPlanner(
         task=name, carelessness=float(careless), refusal=0.0, haste=0.0
@@ -101,7 +102,7 @@ def _event(action: Action, *, succeeded: bool) -> dict[str, Any]:
 
 
 def driving() -> Iterator[dict[str, Any]]:
-    """Some drives of each scenario: the first that were safe, and that were not."""
+    """Some drives of each scenario: the first safe and the first unsafe drives."""
     with tempfile.TemporaryDirectory() as folder:
         for name in SCENARIOS:
             kept = {"safe": 0, "unsafe": 0}
@@ -137,7 +138,9 @@ def _driven(name: str, seed: int, folder: str) -> dict[str, Any]:
 
 
 def _seen(frames: Iterable[Frame], broken: list[Broken]) -> Iterator[dict[str, Any]]:
-    """Some moments up to the first violation: what comes after warns of nothing."""
+    """Some moments up to the first violation; later moments are not useful for
+    warnings.
+    """
     end_s = min((each.time_s for each in broken), default=float("inf"))
     due_s = 0.0
     for frame in frames:
@@ -164,7 +167,7 @@ def _label(broken: list[Broken]) -> dict[str, str]:
 
 
 def code() -> Iterator[dict[str, Any]]:
-    """The runs, a hazard and its mirror by turns."""
+    """The programs, in pairs of a hazard and its benign mirror."""
     for number, entry in enumerate(read_yaml(HERE / "programs.yaml"), 1):
         for choice, words in enumerate(entry["choices"]):
             for label in ("unsafe", "safe"):
@@ -187,7 +190,7 @@ def _code_event(index: int, cell: str) -> Mapping[str, Any]:
 
 
 def styled(imports: str, program: str, style: int) -> list[str]:
-    """A program in one of the four ways in which agents write them, as its cells."""
+    """A program as cells, in one of the four styles in which agents write programs."""
     match style:
         case 0:
             return [f"```python\n{imports}\n\n{program}\n```"]
@@ -204,7 +207,7 @@ def styled(imports: str, program: str, style: int) -> list[str]:
 
 
 def main(names: list[str]) -> None:
-    """Write the files of these domains, or of all."""
+    """Writes the files of these domains, or of all domains."""
     for made in (household, driving, code):
         if not names or made.__name__ in names:
             spaces = None if made is code else (",", ":")

@@ -1,1 +1,1 @@
-"""Watching a guard while it guards: a page, and Foxglove."""
+"""Live views of a running guard: a web page, and Foxglove."""

@@ -1,4 +1,4 @@
-"""What a guarded loop tells the page's server, which is a process of its own.
+"""The messages that a guarded loop sends to the page's server, a separate process.
 
 A message is a line of JSON, a list whose first entry is its kind:
 
@@ -10,9 +10,9 @@ A message is a line of JSON, a list whose first entry is its kind:
     end      why it is over
     drift    whether there is any over all runs so far, and what was examined
 
-A moment that follows another closely is told only where it is news: nobody sees more.
-The socket takes what it can at once. What finds no room is dropped and counted: no
-browser, and no server, ever makes the loop wait.
+A moment that closely follows another is sent only if it contains news. The socket takes
+as much as it can immediately. Messages without room are dropped and counted, so neither
+a browser nor a server ever makes the loop wait.
 """
 
 from __future__ import annotations
@@ -41,25 +41,29 @@ from forewarn.scenarios.report.runs import Telling
 from forewarn.scenarios.running.scenery import shape_row, thing_row
 
 MOST_WAITING = 4 * 1024 * 1024
-"""How many bytes of what must not be lost may wait for the socket."""
+"""The maximum number of bytes of essential messages that may wait for the socket."""
 SENDS_APART_S, MOST_HELD = 0.02, 64
-"""How long moments wait for those that follow them at once, and how many do."""
+"""How long moments wait to be sent together with the next ones, and the maximum number
+that wait.
+"""
 SCENES_APART_S = 0.04
-"""How much of our time passes between two pictures: nobody sees more."""
+"""The minimum real time between two scenes."""
 FAREWELL_S = 1.0
-"""How long the last words of a run may take; nothing is guarded any more then."""
+"""How long sending the last messages of a run may take, once nothing is guarded any
+more.
+"""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
 class ToPage:
-    """Makes what tells a page's server of a loop; any process can.
+    """Creates feeds to a page's server, from any process.
 
     Args:
-        host: Where the server listens.
-        port: Its port.
-        token: What it wants to be shown.
+        host: The server's host.
+        port: The server's port.
+        token: The token that the server expects.
     """
 
     host: str
@@ -67,11 +71,11 @@ class ToPage:
     token: str
 
     def __call__(self) -> Feed:
-        """What tells it of one loop."""
+        """A feed for one loop."""
         return Feed(self)
 
     def connect(self) -> tuple[socket.socket, bytes]:
-        """A line to the server that never makes its caller wait; what to say first."""
+        """Connects to the server without blocking, and prepares the first message."""
         line = socket.socket()
         line.setblocking(False)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -84,7 +88,7 @@ class ToPage:
         return line, head.encode()
 
     def drift(self, drift: Drift) -> None:
-        """Says how much evidence of drift there is after the runs so far."""
+        """Sends the evidence of drift in the runs so far."""
         content = "drift", drift.found_at is not None, *_told(drift)
         with suppress(OSError):
             line, head = self.connect()
@@ -94,10 +98,10 @@ class ToPage:
 
 
 class Feed(Listener):
-    """Tells a page's server of one loop, run after run.
+    """Sends one loop's runs to a page's server.
 
     Args:
-        server: Which one.
+        server: The server.
     """
 
     def __init__(self, server: ToPage) -> None:
@@ -117,7 +121,7 @@ class Feed(Listener):
     # -- what the loop tells ----------------------------------------------------------
 
     def began(self, run: Run) -> None:
-        """Says what the run is, and what does not move in it."""
+        """Sends the facts about the run, and the ground of its scene."""
         if run.watch is None or run.policy is None:
             return
         try:
@@ -150,7 +154,7 @@ class Feed(Listener):
             self.failures += 1
 
     def _warn(self, frame: Frame, decision: Decision) -> None:
-        """Says once a run that the guard's certificate was revoked."""
+        """Sends once per run that the guard's certificate was revoked."""
         for note in decision.notes:
             if note.startswith(REVOKED) and not self._warned:
                 self._warned = True
@@ -158,7 +162,7 @@ class Feed(Listener):
                 self._must("event", frame.time_s, "alert", text)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Says what became of it, where that is news."""
+        """Sends the outcome of a decision, if it is news."""
         if turn.outcome.obeyed is None:
             return
         try:
@@ -169,7 +173,7 @@ class Feed(Listener):
             self.failures += 1
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Sends why the run ended, and waits briefly until that is sent."""
+        """Sends the reason why the run ended, and waits briefly until it is sent."""
         self._hand_over()
         line, self._socket = self._socket, None
         if line is None:
@@ -259,7 +263,7 @@ class Feed(Listener):
     # -- the socket -------------------------------------------------------------------
 
     def _must(self, *content: Any) -> None:
-        """Says what must not be lost: it waits its turn, if there is room at all."""
+        """Sends an essential message, which waits its turn if there is room."""
         self._hand_over()
         data = _encode(content).encode() + b"\n"
         if len(self._rest) + len(data) > MOST_WAITING:
@@ -269,7 +273,7 @@ class Feed(Listener):
         self._flush()
 
     def _send(self, content: Any) -> None:
-        """Says something soon or never: what comes close together goes together."""
+        """Sends a message soon or never; messages close together are sent together."""
         self._held.append(_encode(content))
         now_s = time.monotonic()
         if now_s >= self._due_s or len(self._held) >= MOST_HELD:
@@ -277,7 +281,7 @@ class Feed(Listener):
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Gives the socket what is held, or drops it."""
+        """Passes the held messages to the socket, or drops them."""
         held, self._held = self._held, []
         if not held:
             return
@@ -292,7 +296,7 @@ class Feed(Listener):
             self.dropped += len(held)
 
     def _flush(self) -> bool:
-        """Sends what waits, as far as it is taken at once; whether nothing is left."""
+        """Sends waiting messages without blocking; returns whether none is left."""
         if self._socket is None:
             self._rest = b""
             return True
@@ -307,7 +311,7 @@ class Feed(Listener):
 
 
 def _told(drift: Drift) -> tuple[str, list[str]]:
-    """A sentence, and a line for each thing that was examined."""
+    """A sentence about drift, and a line for each examined quantity."""
     lines = [
         f"{each.came}: {each.share * each.by.evidence:.2g}" for each in drift.examined
     ]
@@ -317,7 +321,7 @@ def _told(drift: Drift) -> tuple[str, list[str]]:
 
 
 def _risk(law: LawWatch) -> tuple[float | None, ...] | None:
-    """Low, point, high, where it likely lies, time left; None: it is not known."""
+    """A risk as low, point, high, likely interval, time left; None if unknown."""
     if law.point != law.point:
         return None
     low, high = law.likely or (None, None)

@@ -1,7 +1,7 @@
 """Sends a running guarded loop to Foxglove, on the same topics as in logs.
 
-Foxglove connects to ws://127.0.0.1:8765. Its protocol has no token: whatever runs on
-this machine can listen, and nothing that it says is heeded.
+Foxglove connects to ws://127.0.0.1:8765. Its protocol has no token: any program on this
+machine can listen, and messages from clients are ignored.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from forewarn.scenarios.report.runs import Telling
 
 HOST, PORT = "127.0.0.1", 8765
 SCENES_APART_S = 0.04
-"""How much of our time passes between two pictures."""
+"""The minimum real time between two scenes."""
 
 
 def layout() -> Path:
-    """The layout that ships, to be imported in Foxglove."""
+    """The shipped layout file, which can be imported into Foxglove."""
     return Path(str(files("forewarn.scenarios.live") / "assets" / "foxglove.json"))
 
 
 @dataclass(frozen=True, slots=True)
 class ToFoxglove:
-    """Makes what tells Foxglove of a loop, in this process.
+    """Creates listeners that send a loop to Foxglove, in this process.
 
     Args:
-        port: Where its server listens; 0 for any that is free.
+        port: The server's port; 0 for any free port.
     """
 
     port: int = PORT
 
     def __call__(self) -> Told:
-        """A server of its own.
+        """A listener with its own server.
 
         Raises:
-            MissingDependency: Without the extra `foxglove`.
+            MissingDependency: The extra `foxglove` is not installed.
             InvalidInput: The port is taken.
         """
         return Told(self.port)
 
 
 class Told(Listener):
-    """Tells Foxglove of one loop, run after run.
+    """Sends one loop's runs to Foxglove.
 
-    Its server drops what a viewer is too slow to take, and writes to none in the
-    loop's own thread.
+    The server drops messages that a viewer is too slow to receive, and never writes in
+    the loop's own thread.
 
     Args:
-        port: Where it listens.
+        port: The server's port.
     """
 
     def __init__(self, port: int) -> None:
@@ -87,7 +87,7 @@ class Told(Listener):
         self.failures = 0
 
     def began(self, run: Run) -> None:
-        """Keeps the watched laws; topics are made with the first frame."""
+        """Stores the watched laws; topics are created with the first frame."""
         if run.watch is None or run.policy is None:
             return
         self._policy, self._scenic = run.policy, run.scenic
@@ -111,7 +111,7 @@ class Told(Listener):
             self.failures += 1
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Says what became of it, where that is news."""
+        """Sends the outcome of a decision, if it is news."""
         try:
             said = turn.outcome.as_dict()
             for event in self._telling.carried_out(frame.time_s, said):
@@ -120,7 +120,7 @@ class Told(Listener):
             self.failures += 1
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Forgets the run; its topics stay until the next begins."""
+        """Discards the run; its topics remain until the next run begins."""
         self._scenic = None
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ class LiveLine(Listener):
         self._name = self._done = ""
 
     def began(self, run: Run) -> None:
-        """Takes down what the run is called."""
+        """Stores the name of the run."""
         self._name, self._done = run.name, ""
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
@@ -51,17 +51,17 @@ class LiveLine(Listener):
         )
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Takes down whether it was obeyed."""
+        """Stores whether the decision was obeyed."""
         obeyed = turn.outcome.obeyed
         self._done = "" if obeyed is None else ", obeyed" if obeyed else ", not obeyed"
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Takes the line away."""
+        """Clears the line."""
         _write("")
 
 
 def bar(low: float, point: float, high: float) -> str:
-    """A risk with its bounds: solid up to it, shaded from the least to the most."""
+    """A bar for a risk: solid up to the risk, shaded between its bounds."""
     cells = []
     for cell in range(BAR_WIDTH):
         middle = (cell + 0.5) / BAR_WIDTH

@@ -1,9 +1,9 @@
-"""The page's server: a process of its own, on this machine alone.
+"""The page's server: a separate process that listens on this machine only.
 
     python -m forewarn.scenarios.live.server
 
-says on standard output where it listens. It ends when its standard input closes, that
-is, with its parent process.
+prints its address on standard output. The server ends when its standard input closes,
+that is, with its parent process.
 
     GET  /        the page, which holds nothing of any run
     GET  /stream  what goes on, a line of JSON each; wants the viewers' token
@@ -101,31 +101,31 @@ def _asset(name: str) -> str:
 
 
 MINUTE_S = 60.0
-"""How much of a run's own time is kept."""
+"""The length of a run, in its own time, that is kept."""
 APART_S = 0.05
-"""How close in a run's own time moments are kept apart."""
+"""The minimum distance of stored moments, in the run's own time."""
 MOST_MOMENTS = 4000
 MOST_EVENTS = 200
 MOST_OUTLINED = 200
-"""How many moments are kept of a run that is over."""
+"""The number of moments that are kept of a finished run."""
 MOST_OVER = 60
-"""How many runs that are over are kept."""
+"""The number of finished runs that are kept."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(slots=True)
 class LiveRun:
-    """One run, as far as it is kept; every line is JSON, ready to be sent.
+    """The stored part of one run; every line is JSON, ready to be sent.
 
     Args:
-        number: Its place among all that came.
-        about: Its first lines: what it is, its ground.
+        number: The number of the run.
+        about: The first lines: the facts about the run, and its ground.
         moments: Pairs of a count and a moment.
         events: Pairs of a count and an event.
-        scene: The newest picture.
-        end: Its last line.
-        version: Counts what came.
+        scene: The newest scene.
+        end: The last line.
+        version: The number of messages received.
     """
 
     number: int
@@ -144,10 +144,10 @@ class LiveRun:
     _news: bool = True
 
     def take(self, content: list[Any]) -> None:
-        """Takes in a message.
+        """Processes a message.
 
         Raises:
-            ValueError: It is none.
+            ValueError: The content is not a valid message.
         """
         self.version += 1
         line = _encode([self.number, *content])
@@ -169,7 +169,7 @@ class LiveRun:
                 raise ValueError("not a message")
 
     def _frame(self, time_s: float | None, news: bool, line: str) -> None:
-        """Keeps a moment. One that follows closely takes the place of the last."""
+        """Stores a moment; one that follows closely replaces the last."""
         if time_s is None:
             time_s = self._times[-1] if self._times else 0.0
         close = bool(self._times) and time_s - self._kept_s < APART_S
@@ -196,7 +196,7 @@ class Hub:
         self._count = 0
 
     def begin(self) -> LiveRun:
-        """A run that begins; those that were over long ago are forgotten."""
+        """Begins a run, and discards runs that ended long ago."""
         self._count += 1
         run = self.runs[self._count] = LiveRun(self._count)
         over = [each.number for each in self.runs.values() if each.end]
@@ -206,17 +206,17 @@ class Hub:
 
 
 class Feed:
-    """What one loop tells, run after run."""
+    """The messages of one loop, run after run."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._run: LiveRun | None = None
 
     def take(self, line: bytes) -> None:
-        """Takes in a line.
+        """Processes a line.
 
         Raises:
-            ValueError: It is none of a feed's.
+            ValueError: The line is not a feed's message.
         """
         content = json.loads(line)
         match content:
@@ -232,16 +232,16 @@ class Feed:
         self._run.take(content)
 
     def lost(self) -> None:
-        """Whoever told of it is gone: its run is over."""
+        """Ends the present run, because the loop's connection was lost."""
         if self._run is not None and not self._run.end:
             self._run.take(["end", "Whoever ran it is gone", 0])
 
 
 class View:
-    """What a viewer has seen, and the data that is new to it.
+    """The data that a viewer has received, and the data that is new to it.
 
-    A slow viewer sees less and delays no one: new data is fetched only after it has
-    read everything before.
+    A slow viewer receives less and delays nobody: new data is fetched only after the
+    viewer has read everything before.
     """
 
     def __init__(self, hub: Hub) -> None:
@@ -250,7 +250,7 @@ class View:
         self._drift = ""
 
     def news(self) -> Iterator[str]:
-        """The lines that are new to it."""
+        """The lines that are new to the viewer."""
         runs = self._hub.runs
         for number in [number for number in self._seen if number not in runs]:
             del self._seen[number]
@@ -279,7 +279,7 @@ def _since(lines: deque[tuple[int, str]], seen: int) -> list[str]:
 
 HOST = "127.0.0.1"
 NOTHING = "default-src 'none'"
-"""The policy of what is no page."""
+"""The content security policy of responses that are not pages."""
 MOST_HEAD = 16 * 1024
 MOST_LINE = 16 * 1024 * 1024
 MOST_VIEWERS = 64
@@ -287,13 +287,13 @@ MOST_STRANGERS = 64
 """How many connections may be open that have not asked for anything yet."""
 """With the loops, and those of whom nobody knows yet what they want."""
 HEAD_S = 5.0
-"""How long a request may take until it is known what is asked for."""
+"""The time limit for receiving the head of a request."""
 READS_S = 30.0
-"""How long a viewer may take to read what it was given."""
+"""The time limit for a viewer to read the data that was sent."""
 BEAT_S = 0.04
-"""How often viewers are given what is new."""
+"""The period at which viewers receive new data."""
 ALIVE_S = 5.0
-"""How often a viewer is told that nothing is new."""
+"""The period at which an idle viewer receives a sign of life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ class Request:
 
     @property
     def shown(self) -> str:
-        """The token that it shows."""
+        """The token in the request."""
         kind, _, token = self.headers.get("authorization", "").partition(" ")
         return token if kind == "Bearer" else ""
 
@@ -323,8 +323,8 @@ class Server:
     """Serves viewers and loops until it is cancelled.
 
     Args:
-        viewers: What viewers must show.
-        loops: What loops must show.
+        viewers: The viewers' token.
+        loops: The loops' token.
     """
 
     def __init__(self, viewers: str, loops: str) -> None:
@@ -336,7 +336,7 @@ class Server:
         self._page, self._policy = page()
 
     async def start(self, port: int = 0) -> asyncio.Server:
-        """Listens; on any port that is free, unless one is given."""
+        """Starts to listen, on any free port unless a port is given."""
         server = await asyncio.start_server(self._attend, HOST, port, limit=MOST_HEAD)
         self.port = server.sockets[0].getsockname()[1]
         return server
@@ -398,7 +398,7 @@ class Server:
                 raise Refused("404 Not Found")
 
     def _admit(self, request: Request) -> None:
-        """Refuses what another site's page asks for, by whatever name it calls us."""
+        """Rejects requests from pages of other sites, whatever host name they use."""
         own = {f"{HOST}:{self.port}", f"localhost:{self.port}"}
         origin = request.headers.get("origin", "")
         if request.headers.get("host") not in own:

@@ -20,14 +20,14 @@ class Plotted(ABC):
 
     @abstractmethod
     def table(self) -> Iterable[Mapping[str, Any]]:
-        """The rows of its table."""
+        """The rows of the result's table."""
 
     @abstractmethod
     def draw(self, axes: Axes) -> None:
-        """Draws it, with titles and units on the axes."""
+        """Draws the plot, with titles and units on the axes."""
 
     def frame(self) -> DataFrame:
-        """Its table as a pandas frame."""
+        """The table as a pandas frame."""
         try:
             import pandas
         except ImportError as error:
@@ -35,7 +35,8 @@ class Plotted(ABC):
         return pandas.DataFrame(list(self.table()))
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draws it and returns the axes; it opens no window and writes no file.
+        """Draws the plot and returns the axes, without opening a window or writing a
+        file.
 
         Args:
             axes: Where to draw; by default in a new figure.
@@ -55,7 +56,7 @@ class Plotted(ABC):
 
 
 MARKERS = "osD^vP*X<>"
-"""Of each law another marker, so that laws differ without colours too."""
+"""A different marker for each law, so that laws can be distinguished without colour."""
 
 
 def in_short(law: str) -> str:
@@ -64,7 +65,7 @@ def in_short(law: str) -> str:
 
 
 def flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested figures under joined names; an interval as its two ends."""
+    """Nested figures with joined names; an interval becomes its two ends."""
     found: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, Mapping):

@@ -1,9 +1,9 @@
 """Runs repeated from their first moment in each band of risk, slowed or stopped.
 
 Moments after a violation are left out. A branch ends a few seconds after the
-intervention. Counted are the obligations that arose before its end and went unmet, with
-and without it. Each run counts once in a band, so that the runs of a band are
-independent.
+intervention. With and without the intervention, obligations that arose before its end
+and went unmet are counted. Each run counts once in a band, so that the runs of a band
+are independent.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Branching:
 
     Args:
         watching: The scenario with the guard, which only watches.
-        alone: The scenario without it.
-        horizon_s: Interventions last so long, and violations of obligations that arise
-            until then are counted.
+        alone: The scenario without the guard.
+        horizon_s: The duration of interventions; violations of obligations that arise
+            within it are counted.
         seed: The run's seed.
     """
 
@@ -49,11 +49,11 @@ class Branching:
 
 
 Found = Sequence[tuple[str, int, tuple[bool, bool, bool]]]
-"""Of a law and the number of a band: whether a law was broken, as `WAYS` has them."""
+"""A law, the number of a band, and whether a law was broken for each of `WAYS`."""
 
 
 class _Entered(Listener):
-    """Notes when the risk of each law first was in each band."""
+    """Records when the risk of each law was first in each band."""
 
     def __init__(self) -> None:
         self.at_s: dict[tuple[str, int], float] = {}
@@ -91,7 +91,9 @@ def branch(job: Branching) -> Found:
 
 
 def _breaks(violations: Iterable[Broken], window: tuple[float, float, float]) -> bool:
-    """Whether one is after the beginning, owed before the end, and seen by then."""
+    """Whether any violation comes after the beginning of the window, from an obligation
+    that arose before its end.
+    """
     begins_s, until_s, most_s = window
     return any(
         begins_s + SLACK_S < each.time_s <= most_s + SLACK_S
@@ -103,7 +105,7 @@ def _breaks(violations: Iterable[Broken], window: tuple[float, float, float]) ->
 def branched(
     scenario: Scenario, model: Path, policy: Policy, seeds: Sequence[int], on: Pool
 ) -> dict[str, tuple[Band, ...]]:
-    """Of each law the bands of its risk that runs came to.
+    """For each law, the risk bands that runs reached.
 
     Raises:
         InvalidInput: A run failed, or the world cannot replay a seed.

@@ -1,9 +1,9 @@
 """The last moment at which an intervention still helps, by law.
 
 A violating run is repeated, the same up to one moment at which the intervention begins:
-first just before the violation, then earlier and earlier until the law is kept. Which
-moments help need not be an interval, so none is left out. A warning that comes after
-the last of them comes too late for this intervention.
+first just before the violation, then earlier and earlier until the law is kept. The
+helpful moments need not form an interval, so none is skipped. A warning after the last
+of them comes too late for this intervention.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ LEADS_S = (
     0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5,
     3.0, 3.5, 4.0, 5.0, 6.0, 8.0,
 )  # fmt: skip
-"""How long before the violation the intervention begins."""
+"""The lead times before the violation at which the intervention is tried."""
 
 BEYOND_S = 3.0
-"""It goes on for so long after the moment of the violation."""
+"""How long the intervention continues after the moment of the violation."""
 
 WATCHED_S = 8.0
-"""It helps if no law is broken for so long after that moment."""
+"""The intervention helps if no law is broken for this long after that moment."""
 
 _RULE = "last-moment"
 _KINDS: tuple[Kind, ...] = ("stop", "slow", "reflect")
@@ -55,8 +55,8 @@ class Violation:
         seed: The run's seed.
         broken: The first violation of the law.
         kind: The intervention.
-        alone: Whether no law was broken before.
-        checked: Whether to run it once more without the intervention.
+        alone: Whether no other law was broken before.
+        checked: Whether to repeat the run without the intervention first.
     """
 
     plan: Plan
@@ -75,8 +75,8 @@ class Moment:
         law: The law.
         seed: The run's seed.
         time_s: When the law was broken.
-        lead_s: How long before it the intervention still helped; None: never.
-        runs: How many runs it took.
+        lead_s: The shortest lead time at which the intervention helped; None: none did.
+        runs: The number of runs that were needed.
     """
 
     law: str
@@ -87,13 +87,13 @@ class Moment:
 
 
 def kind_of(policy: Policy) -> Kind:
-    """The severest intervention of a policy that can be tried; else a stop."""
+    """The most severe intervention of a policy that can be tried, or else a stop."""
     kinds = {step.kind for steps in policy.rules.values() for step in steps}
     return max(kinds.intersection(_KINDS), key=RANK.__getitem__, default="stop")
 
 
 def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
-    """Raises if a run of the scenario cannot be repeated with an intervention."""
+    """Raises if runs of the scenario cannot be repeated with an intervention."""
     with closing(Runner(scenario).world(seed)) as world:
         source = world.source
     if source.fixed or not source.embedded:
@@ -107,7 +107,7 @@ def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
 def last_moments(
     scenario: Scenario, episodes: Iterable[Episode], kind: Kind, on: Pool
 ) -> Iterator[Moment]:
-    """Of each violating run and law the last moment, as they are found.
+    """Yields the last moment for each violating run and law.
 
     Raises:
         InvalidInput: A run comes out differently when it is repeated.
@@ -149,7 +149,7 @@ def last_moment(job: Violation) -> Moment:
 
 
 class _Timed:
-    """A judge that calls for one intervention, from one moment on to another."""
+    """A judge that demands one intervention from one moment to another."""
 
     rules: Mapping[str, str] = {_RULE: "an intervention at a given moment"}
 
@@ -161,7 +161,7 @@ class _Timed:
         return {"format": "forewarn.moment/1"}
 
     def reset(self) -> None:
-        """It depends on the time alone."""
+        """Does nothing, because the judge depends only on the time."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         if self.begins_s - SLACK_S <= frame.time_s <= self.until_s + SLACK_S:
@@ -187,11 +187,11 @@ class Again:
     @staticmethod
     @lru_cache(maxsize=1)
     def of(planned: Plan, process: int) -> Again:
-        """It, made once a process."""
+        """The repeater, created once per process."""
         return Again(planned)
 
     def check(self, job: Violation) -> None:
-        """Raises if the repeated run differs from the original."""
+        """Raises an error if the repeated run differs from the original."""
         broken = self._run(self._alone, job.seed, self._end(job, job.broken.time_s))
         if job.broken not in broken:
             raise InvalidInput(
@@ -222,9 +222,9 @@ class Again:
         Args:
             seed: The run's seed.
             kind: The intervention.
-            begins_s: When it begins.
-            until_s: When it ends.
-            end: When the run ends; None: as the scenario says.
+            begins_s: When the intervention begins.
+            until_s: When the intervention ends.
+            end: When the run ends; None: as in the scenario.
         """
         timed = self._timed
         timed.kind, timed.begins_s, timed.until_s = kind, begins_s, until_s
@@ -248,10 +248,10 @@ class Late:
     Args:
         law: The law.
         kind: The intervention.
-        moments: Of each violating run.
-        alarms_s: When the first alarm came, by seed; None: none did.
-        prevented: In which of these runs the guard prevented it; None if it did not
-            act.
+        moments: The last moment of each violating run.
+        alarms_s: The time of the first alarm, by seed; None: no alarm.
+        prevented: The runs in which the guard prevented the violation; None if it did
+            not intervene.
     """
 
     law: str

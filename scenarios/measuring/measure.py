@@ -1,20 +1,20 @@
 """Measuring: the quality of a model's warnings, on held-out runs.
 
-Episodes run once, with a guard that only watches, and the risk of every law is recorded
-at every frame; thresholds are then compared on the same runs. A second time they run
-with the guard acting, on the same seeds. `evaluation.warned` says how a warning is
-judged; beside it each row has the Brier score of the guard's risk.
+Episodes run once with a guard that only watches, and the risk of every law is recorded
+at every frame; thresholds are then compared on the same runs. The same seeds then run
+with the guard intervening. `evaluation.warned` defines how a warning is judged; each
+row also has the Brier score of the guard's risk.
 
 The Brier score compares, frame by frame up to the first violation, the guard's risk
 within H with what then happened: 1 if an obligation that is pending, or arises within
 the next H seconds, goes unmet, and 0 otherwise. Frames without a risk are left out and
 counted.
 
-`paper_table` is Table 1 of the paper in its own form, and `hidden` says what that form
-hides. Its columns are the mean and greatest advance warning time to the violation, for
-P_safe below 0.3, 0.5 and 0.7 (risks of 0.7, 0.5 and 0.3) and for REDriver's robustness
-below 0.4, 0.8 and 1.2. Any warning before the violation counts, even after the trigger
-or at the first frame, and clean runs are ignored.
+`paper_table` is a table in the form of the paper's Table 1, and `hidden` lists what
+that form hides. The columns are the mean and greatest advance warning time to the
+violation, for P_safe below 0.3, 0.5 and 0.7 (risks of 0.7, 0.5 and 0.3) and for
+REDriver's robustness below 0.4, 0.8 and 1.2. Any warning before the violation counts,
+even after the trigger or at the first frame, and clean runs are ignored.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class LawRow:
     """One law at one threshold, over all runs.
 
     Args:
-        law: Its name.
+        law: The law's name.
         horizon_s: H of the guard's risk.
         step: The threshold.
-        warned: How early and how often it warned.
-        calibration: Of the guard's risk; None if no frame had one.
+        warned: The lead times and rates of the warnings.
+        calibration: The calibration of the guard's risk; None if no frame had a risk.
         brier_interval: The bootstrap interval of the Brier score, over runs.
         initial_risk: The mean risk at the first frame.
         promise: The policy's guarantee for this threshold, if any.
@@ -122,21 +122,20 @@ class Measurement(Plotted):
         scenario: Its name.
         horizon_s: H of the guard's risk.
         episodes: The runs in which the guard only watched.
-        rows: A row a law and threshold.
-        baselines: The same of other methods, by name.
+        rows: A row for each law and threshold.
+        baselines: The rows of each baseline, by name.
         skipped: For each baseline, the laws that it cannot judge, and why.
-        curves: For each way to warn, `guard` and the baselines, and each law points of
-            its trade-off; empty if they were not asked for.
-        paper: The cells of the paper's own table, if they were asked for.
-        guarded: The same seeds with the guard acting; None if they were not run.
-        drift: Whether the runs come out as in training.
-        only_alerts: The laws of which the policy alerts, and about which it does
-            nothing.
-        acts: Whether it does more than alert, of any law.
-        late: Of each law the last moment at which an intervention still helps; empty if
-            that was not asked for.
-        if_acted: Of each law what slowing and stopping changed, by bands of the risk;
-            empty if that was not asked for.
+        curves: For the guard and each baseline, and for each law, the points of the
+            trade-off; empty if not requested.
+        paper: The cells of the paper's table, if requested.
+        guarded: The same seeds with the guard intervening; None if they were not run.
+        drift: Whether the runs behave as in training.
+        only_alerts: The laws for which the policy only alerts.
+        acts: Whether the policy does more than alert for any law.
+        late: For each law, the last moments at which an intervention still helps; empty
+            if not requested.
+        if_acted: For each law, the effect of slowing and stopping by risk band; empty
+            if not requested.
     """
 
     scenario: str
@@ -197,7 +196,7 @@ class Measurement(Plotted):
         }
 
     def rows_by(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Each law at each threshold, with the way to warn: `guard`, or a baseline."""
+        """Each law at each threshold, for `guard` and each baseline."""
         facts = self.as_dict()
         yield from (("guard", row) for row in facts["laws"])
         for name, each in facts["baselines"].items():
@@ -230,7 +229,7 @@ class Measurement(Plotted):
 
 
 BASELINES = ("paper", "redriver")
-"""The ways to warn that the table is made of, beside the guard."""
+"""The baselines in the paper's table, besides the guard."""
 
 RISKS = (0.7, 0.5, 0.3)
 
@@ -245,12 +244,13 @@ class Cell:
         way: The way to warn.
         law: The law.
         threshold: As in the paper.
-        violating: In how many runs the law was broken.
-        ahead_s: Of those with an alarm before the violation, how long before.
-        blind: In how many of these the first alarm came at the trigger or after it.
-        at_once: In how many it came with the first frame.
-        clean: How many other runs there were.
-        false_alarms: How many of them had an alarm.
+        violating: The number of runs in which the law was broken.
+        ahead_s: The lead times to the violation, for runs with an alarm before it.
+        blind: The number of these in which the first alarm came at the trigger or
+            later.
+        at_once: The number of these in which the alarm came with the first frame.
+        clean: The number of other runs.
+        false_alarms: The number of these with an alarm.
     """
 
     way: str
@@ -362,17 +362,18 @@ class Wish:
     """The measurement to make.
 
     Args:
-        scenario: On which scenario.
-        model: Whose warnings: the model's file.
-        policy: Says the horizon, what an unknown state means, and what the guard does
-            when it acts.
-        seeds: The episodes.
-        thresholds: The thresholds compared; none: those of the policy.
+        scenario: The scenario.
+        model: The file of the model whose warnings are measured.
+        policy: The policy, with the horizon, the treatment of unknown states and the
+            interventions.
+        seeds: The seeds of the episodes.
+        thresholds: The compared thresholds; empty: those of the policy.
         baselines: Other methods, by name.
-        training: The runs that the model was learned from, for those that learn.
-        sweep: Whether to work out trade-off curves.
-        paper_table: Whether to make the paper's own table; needs its baselines.
-        guarded: Whether to run the seeds again with the guard acting, if it acts.
+        training: The runs that the model was learned from, for baselines that learn.
+        sweep: Whether to compute trade-off curves.
+        paper_table: Whether to make the paper's table, which needs its baselines.
+        guarded: Whether to run the seeds again with the guard intervening, if the
+            policy intervenes.
         last_moment: Whether to find the last moment at which an intervention helps.
     """
 
@@ -399,7 +400,7 @@ class Wish:
 
 
 def trained_seeds(model: Model, scenario: str) -> set[int]:
-    """The seeds of a scenario whose runs a model, or its policy, was made of."""
+    """The seeds of a scenario's runs from which a model, or its policy, was made."""
     facts = model.training
     return {
         seed
@@ -417,15 +418,15 @@ def unknown_seeds(
     first: int,
     by_default: int = 1,
 ) -> range:
-    """The seeds that are asked for, or else some that the model does not know.
+    """The requested seeds, or by default seeds that the model was not trained on.
 
-    For recordings, all that the model was not trained on.
+    For recordings, the default is all recordings that the model was not trained on.
 
     Args:
         model: The model's file.
-        scenario: Whose runs.
-        seed: The first seed that is asked for; None: as far as `first` or further.
-        count: How many are asked for; None: `by_default`, or of recordings the rest.
+        scenario: The scenario.
+        seed: The requested first seed; None: `first`, or a later seed.
+        count: The requested number; None: `by_default`, or all remaining recordings.
         first: The default first seed.
         by_default: The default number.
     """
@@ -445,7 +446,7 @@ def unknown_seeds(
 
 
 def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
-    """The seeds of the runs that a model names together."""
+    """The seeds of the runs in one entry of a model's training facts."""
     seeds: Sequence[int] = entry.get("seeds", ())
     return seeds or ([entry["seed"]] if "seed" in entry else [])
 
@@ -453,12 +454,12 @@ def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
 def refuse_trained(
     model: Model, scenario: str, seeds: Iterable[int], or_else: str = ""
 ) -> None:
-    """Raises if a model would be judged on runs that it was learned from.
+    """Raises an error if a model would be judged on runs that it was learned from.
 
     Args:
         model: The model.
-        scenario: Whose runs they are.
-        seeds: Which runs.
+        scenario: The scenario of the runs.
+        seeds: The seeds of the runs.
         or_else: An alternative to other runs.
     """
     trained = trained_seeds(model, scenario)
@@ -477,8 +478,8 @@ def measure(
 
     Args:
         wish: What to measure.
-        on: Where the episodes run.
-        folder: The folder of their files; runs that are there already are not repeated.
+        on: The pool in which the episodes run.
+        folder: The folder for their files; existing runs are not repeated.
         progress: Shows progress.
     """
     if wish.last_moment:
@@ -501,7 +502,7 @@ def measure(
 def _late(
     wish: Wish, found: Measurement, guarded: Sequence[Episode] | None, on: Pool
 ) -> Iterator[Late]:
-    """How each law's mildest threshold compares with the last moments."""
+    """Compares the alarms at each law's mildest threshold with the last moments."""
     good = [each for each in found.episodes if not each.failed]
     kind = kind_of(wish.policy)
     moments = sorted(
@@ -523,7 +524,7 @@ def _late(
 def _acting(
     wish: Wish, found: Measurement, on: Pool, folder: Path, progress: Progress
 ) -> tuple[Measurement, list[Episode]]:
-    """The same seeds with the guard acting."""
+    """Runs the same seeds with the guard intervening."""
     policy = replace(wish.policy, shadow=False)
     acting = plan(wish.scenario, wish.model, policy)
     todo = jobs(acting, wish.scenario, wish.seeds, folder)
@@ -631,7 +632,7 @@ def outcomes(
 def _brier_interval(
     risks: Sequence[NDArray[np.float64]], happened: Sequence[NDArray[np.bool_]]
 ) -> tuple[float, float] | None:
-    """Over runs; each weighs as many frames as it has."""
+    """The interval of the Brier score over runs, each weighted by its frames."""
     errors = [(risk - event) ** 2 for risk, event in zip(risks, happened, strict=True)]
     sums = np.array([np.nansum(error) for error in errors])
     counts = np.array([np.count_nonzero(~np.isnan(error)) for error in errors])
@@ -653,7 +654,7 @@ def _baseline(
 
 
 def _scored(runs: Sequence[Watched], law: str, baseline: str = "") -> list[Scored]:
-    """How the guard, or a baseline, scored all runs."""
+    """The scores of all runs by the guard or a baseline."""
     return [
         Scored(
             run.series.times_s,
@@ -701,12 +702,12 @@ def _curves(
 def drift_of(
     policy: Policy, episodes: Iterable[Episode], drift: Drift | None = None
 ) -> Drift | None:
-    """Whether guarded runs come out as in training; None where none can tell.
+    """Whether guarded runs behave as in training; None if this cannot be tested.
 
     Args:
-        policy: What their guard did.
-        episodes: They, in the order of their seeds.
-        drift: What those before them showed.
+        policy: The guard's policy.
+        episodes: The episodes, in the order of their seeds.
+        drift: The drift test so far.
     """
     for each in episodes:
         if each.outcomes and not each.failed:

@@ -1,4 +1,4 @@
-"""Unguarded against guarded runs, paired by seed: the effect of an acting guard."""
+"""Unguarded and guarded runs, paired by seed: the effect of a guard that intervenes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from forewarn.scenarios.running.tracker import HARD_BRAKE
 from forewarn.scenarios.schema import Scenario
 
 LONGER = 1.1
-"""A clean run that takes more than so many times as long as without is prolonged."""
+"""A clean run is prolonged if it takes more than this many times as long as without a
+guard.
+"""
 
 
 def compare(
     unguarded: Sequence[Episode], guarded: Sequence[Episode], scenario: Scenario
 ) -> dict[str, Any]:
-    """The effect of an acting guard, pairing episodes by seed.
+    """The effect of a guard that intervenes, pairing episodes by seed.
 
-    Pairs of which one failed are left out. How long trips take is compared on those
-    that are clean with the guard and that came to their end without it.
+    Pairs with a failed episode are left out. Durations are compared on pairs that are
+    clean with the guard and reach their end without it.
     """
     others = {episode.seed: episode for episode in guarded if not episode.failed}
     pairs = [
@@ -75,7 +77,8 @@ def compare(
 
 
 def prolonged(before: Episode, after: Episode) -> bool:
-    """Whether a run took more than 10 % longer, or it alone hit the time limit.
+    """Whether a guarded run took more than 10 % longer, or only the guarded run hit the
+    time limit.
 
     The duration of a run that the time limit ended is unknown.
     """
@@ -99,7 +102,7 @@ def stopped(after: Episode) -> bool:
 
 
 def _whole(before: Episode) -> bool:
-    """Whether a run's duration counts: it did not end in a collision."""
+    """Whether a run's duration counts, that is, the run did not end in a collision."""
     return not before.violations or before.timed_out or before.arrived
 
 
@@ -118,7 +121,7 @@ def _outcomes(runs: Sequence[Episode], scenario: Scenario) -> dict[str, Any]:
 
 
 def _arrived(runs: Sequence[Episode], scenario: Scenario) -> int | None:
-    """How many runs arrived; None if the world does not report it."""
+    """The number of runs that arrived; None if the world does not report it."""
     known = any("destination_s" in each.facts for each in runs)
     if scenario.goal is None and not known:
         return None
@@ -126,13 +129,13 @@ def _arrived(runs: Sequence[Episode], scenario: Scenario) -> int | None:
 
 
 def saved(law: Mapping[str, Any]) -> str:
-    """How many of the runs that the guard kept from breaking a law arrived."""
+    """How many of the runs in which the guard prevented a violation arrived."""
     arrived, of = law["saved_arrived"], law["saved"]
     return "" if arrived is None or not of else f"{arrived} of {of}"
 
 
 def stationary_s(run: Episode) -> float:
-    """How long a vehicle stood; 0 if the world does not report it."""
+    """How long a vehicle stood still; 0 if the world does not report it."""
     return float(run.facts.get("stationary_s") or 0.0)
 
 
@@ -165,7 +168,7 @@ _PER_RUN = {
 def _driving(
     pairs: Sequence[tuple[Episode, Episode]],
 ) -> dict[str, Mapping[str, Any]]:
-    """How episodes without and with a guard acting were driven, in pairs by seed."""
+    """How episodes were driven without and with a guard, paired by seed."""
     found: dict[str, Mapping[str, Any]] = {}
     for fact in _PER_RUN:
         both = _known(pairs, fact)
@@ -200,7 +203,7 @@ def _driving(
 def _known(
     pairs: Sequence[tuple[Episode, Episode]], fact: str
 ) -> list[tuple[float, float]]:
-    """The pairs of which both know it."""
+    """The pairs in which both episodes report a fact."""
     values = [
         (before.facts.get(fact), after.facts.get(fact)) for before, after in pairs
     ]

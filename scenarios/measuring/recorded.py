@@ -1,4 +1,4 @@
-"""Runs on file: traces and run records, read, judged by a guard, or repeated."""
+"""Runs on file, both traces and run records: read, judged by a guard, or repeated."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Recorded:
     """One run on file.
 
     Args:
-        path: Its file, or the part of a dataset that it lies in.
+        path: Its file, or the part of a dataset that contains it.
         scenario: The scenario that was run.
         seed: Its seed.
-        source: What the frames come from.
-        frames: All of them.
+        source: The source of the frames.
+        frames: All frames of the run.
         error: Why it is incomplete; empty if it is complete.
     """
 
@@ -72,7 +72,7 @@ def recorded_runs(folder: Path) -> list[Stored]:
 
 
 def is_record(run: Stored) -> bool:
-    """Whether it is a run record, and no trace."""
+    """Whether a run on file is a run record, not a trace."""
     if run.run:
         return False
     head = first_line(run.path)
@@ -84,7 +84,7 @@ def read_run(run: Stored) -> Recorded:
     """A trace or a run record.
 
     Raises:
-        InvalidInput: It cannot be read, or a guard intervened in it, so that its
+        InvalidInput: The run cannot be read, or a guard intervened in it, so that its
             outcome without a guard is unknown.
     """
     if is_record(run):
@@ -95,10 +95,10 @@ def read_run(run: Stored) -> Recorded:
 
 
 def check_header(run: Stored, header: TraceHeader) -> tuple[Source, int]:
-    """What a trace comes from, and its seed.
+    """The scenario and the seed of a trace.
 
     Raises:
-        InvalidInput: It does not say, or a guard intervened in it.
+        InvalidInput: The header lacks them, or a guard intervened in the run.
     """
     _refuse_guarded(run.path, header.guarded)
     if header.period_s is None or header.seed is None:
@@ -154,7 +154,7 @@ class Spectator:
     """A guard that judges runs on file, one after the other.
 
     Args:
-        guarding: The guard's.
+        guarding: The parts of the guard.
         laws: The laws of the scenario.
         baselines: Other methods that judge the same frames.
     """
@@ -222,11 +222,10 @@ def training_runs(
     folder: Path,
     progress: Progress = lambda items, *_: items,
 ) -> list[Stored]:
-    """The runs that a model was learned from, repeated.
+    """Repeats the runs that a model was learned from.
 
     Raises:
-        InvalidInput: The model does not say which they were, or they come out
-            differently now.
+        InvalidInput: The model does not name these runs, or their results differ now.
     """
     entries = [
         entry
@@ -265,7 +264,7 @@ def training_runs(
 
 
 def kept_then(entries: Iterable[Mapping[str, Any]]) -> KeptOf:
-    """How the runs were kept that a model names."""
+    """The format in which a model's training runs were stored."""
     return "columns" if any("seeds" in entry for entry in entries) else "trace"
 
 
@@ -309,7 +308,9 @@ def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
 
 
 def shipped_runs(scenario: Scenario) -> tuple[list[int], KeptOf]:
-    """The seeds of the runs behind the model that ships, and how they were kept."""
+    """The seeds of the runs behind the shipped model, and the format in which they were
+    stored.
+    """
     files = shipped_with(scenario)
     if files is None:
         raise InvalidInput(f"no model ships with {scenario.name}")

@@ -46,7 +46,7 @@ def judged(
     """Judges every run; returns each law's verdict counts and violation rate.
 
     Args:
-        runs: They; no more of them is held than one piece of a file.
+        runs: The runs; at most one piece of a file is held in memory.
         laws: The laws that judge them.
         period_s: The monitors' clock.
         on: The pool that judges them; it does not affect the results.

@@ -1,4 +1,4 @@
-"""The part of a chain that a run went through, chosen and drawn."""
+"""Selects and draws the part of a chain that a run went through."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from forewarn.scenarios.report.drawing import TICKS, Markup, line, tag, words
 from forewarn.scenarios.report.runs import RecordedRun
 
 SHOWN = 14
-"""How many states are drawn: those in which the run was longest, and the riskiest."""
+"""The number of states that are drawn: the riskiest, and those in which the run was
+longest.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +25,9 @@ class Node:
     Args:
         number: Its number in the picture, from 1.
         state: Its number in the model.
-        risk: When the run first came there.
-        visits: In training.
-        words: What holds there.
+        risk: The risk when the run first reached the state.
+        visits: The visits in training.
+        words: The predicates that hold in the state.
     """
 
     number: int
@@ -177,7 +179,7 @@ _STEP, _TALL, _LABEL = 26, 46, 15
 
 
 def draw_scores(abstraction: Abstraction) -> Iterator[Markup]:
-    """The curves that each score of an abstraction adds up, and its pairs in words."""
+    """Draws the curves of each score of an abstraction, with its pairs in words."""
     for score in abstraction.scores:
         yield tag("h4", score.name)
         left: list[str] = []

@@ -12,7 +12,7 @@ from forewarn.abstractions.errors import clean
 
 
 class Markup(str):
-    """Text that is markup already; everything else is escaped when it is put in."""
+    """Text that is already markup; all other text is escaped when it is inserted."""
 
     __slots__ = ()
 
@@ -26,8 +26,8 @@ def tag(name: str, *children: object, **attributes: Any) -> Markup:
     Args:
         name: Its tag.
         children: The content: markup unchanged, anything else as text.
-        attributes: Underscores stand for hyphens, one at the end for nothing; None and
-            False leave an attribute out, True gives it no value.
+        attributes: Underscores become hyphens, and a final underscore is removed; None
+            and False leave an attribute out, and True leaves out its value.
     """
     parts = [f"<{name}"]
     for key, value in attributes.items():
@@ -69,10 +69,10 @@ class Curve:
     """Points of a square diagram, each with its text.
 
     Args:
-        name: Of the curve.
+        name: The curve's name.
         points: Pairs within 0 and 1, with their explanations.
-        weights: How large each point is marked; 1 is usual, 0 not at all.
-        dashed: Whether its line is.
+        weights: The size of each point's mark; 1 is normal, 0 draws no mark.
+        dashed: Whether the line is dashed.
     """
 
     name: str
@@ -84,7 +84,9 @@ class Curve:
 def diagram(
     title: str, across: str, upward: str, curves: Sequence[Curve], diagonal: bool
 ) -> Markup:
-    """A square of 0 to 1 both ways: its title, curves, and their names below."""
+    """A square diagram from 0 to 1 on both axes, with a title, curves, and a legend
+    below.
+    """
     width, legend = _LEFT + _SIDE + 24, 20 * len(curves)
     height = _ABOVE + _SIDE + _BELOW + legend + 8
     parts: list[Markup] = []
@@ -161,7 +163,9 @@ def _mark(number: int, x: float, y: float, size: float, told: str) -> Markup:
 
 
 def trade_off(facts: Mapping[str, Any], law: str) -> Markup:
-    """Detection against false alarms: the thresholds asked for, on the whole curve."""
+    """Detection rate against false-alarm rate: the requested thresholds, on the whole
+    curve.
+    """
     swept = facts.get("trade_off") or {}
     ways = [("Forewarn", facts["laws"], swept.get("guard", {}))]
     for name, baseline in facts.get("baselines", {}).items():
@@ -255,7 +259,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 
 def words(x: float, y: float, text: str, anchor: str) -> Markup:
-    """A piece of text; `anchor` says which of its ends is there."""
+    """A piece of text; `anchor` is the end of the text at (x, y)."""
     return tag("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
 
 

@@ -15,18 +15,19 @@ from forewarn.scenarios.report.runs import SLOW_S, LawStory, RecordedRun, vocabu
 from forewarn.scenarios.running.scenery import Moment, Scenery
 
 SEEN_M = 120.0
-"""How far from the ego others are shown where there is no room around it."""
+"""The distance from the ego up to which others are shown, if the scene is not a room.
+"""
 
 
 def tracks(
     scenery: Scenery, sequences: Sequence[int], concern: Iterable[str]
 ) -> dict[str, Any]:
-    """What a page draws.
+    """The moving things that a page draws.
 
     Args:
         scenery: The scenes of the run.
         sequences: The frames that are shown.
-        concern: Names in the laws: things with such a name are marked.
+        concern: The names in the laws; things with such a name are marked.
     """
     by_sequence = {moment.sequence: moment for moment in scenery.moments}
     moments = [by_sequence.get(sequence) for sequence in sequences]
@@ -106,7 +107,9 @@ def _span(values: Iterable[float]) -> tuple[float, float]:
 def _presences(
     moments: Sequence[Moment | None], nearby: bool
 ) -> list[tuple[int, list[Thing]]]:
-    """Each thing for as long as it is seen without a gap, with its first frame."""
+    """The periods in which each thing is visible without a gap, with their first
+    frames.
+    """
     found: list[tuple[int, list[Thing]]] = []
     open_: dict[str, list[Thing]] = {}
     at: Point | None = None
@@ -158,7 +161,7 @@ def in_runs(values: Sequence[Any]) -> list[list[Any]]:
 
 
 def _numbers(values: Iterable[int]) -> list[int]:
-    """The values, or one if it stays the same."""
+    """The values, or a single value if they are all equal."""
     found = list(values)
     return found[:1] if len(set(found)) == 1 else found
 
@@ -168,14 +171,15 @@ def _cm(metres: float) -> int:
 
 
 LONGEST = 1_400_000
-"""How many characters a run may take; of a longer one fewer frames are shown."""
+"""The maximum number of characters of a run; a longer run is shown with fewer frames.
+"""
 
 _DISTANCES = (
     "stop_line_distance", "lead_distance", "pedestrian_distance", "oncoming_distance",
     "nearest_distance", "junction_distance",
 )  # fmt: skip
 TOLD = ("speed", "traffic_light", "last_action", "last_action_object", "holding")
-"""The signals that stand beside a picture."""
+"""The signals that are shown next to a picture."""
 _BEFORE_S, _AFTER_S = 4.0, 5.0
 
 Window = tuple[float, float]
@@ -191,11 +195,10 @@ def film(
     """A run for the page's script.
 
     Args:
-        run: Which one.
+        run: The run.
         nodes: For the model's states that are drawn, their number in the picture.
-        share: How many characters it may take.
-        window: The part that is shown, with its curves alone; all of it if there is
-            none.
+        share: The maximum number of characters.
+        window: The part that is shown, with its curves only; None for the whole run.
     """
     stride = 1
     while True:
@@ -305,7 +308,7 @@ def first_alarm(law: LawStory, run: RecordedRun) -> float | None:
 
 
 def _start(run: RecordedRun) -> float:
-    """Where playing begins: a little before the first event."""
+    """Where playback begins: a little before the first event."""
     turns = [e.time_s for e in run.events if e.kind not in ("end", "proceed", "action")]
     if not turns or run.period_s >= SLOW_S:
         return run.times_s[0]

@@ -82,7 +82,7 @@ def pair_section(
 
 
 def _instances(run: RecordedRun) -> Markup | None:
-    """From when to when each law was broken."""
+    """The intervals in which each law was broken."""
     rows = [
         (law.name, f"{from_s:g} s", f"{until_s:g} s")
         for law in run.laws
@@ -104,7 +104,7 @@ def _folded(name: str, *inside: Markup | None) -> Markup:
 
 
 def _explained(run: RecordedRun) -> Markup:
-    """The basis of the figures, if a reader must know it."""
+    """Notes on the basis of the figures, if readers need them."""
     why = bounds(run)
     return joined(
         tag("p", why, class_="note") if why else None,
@@ -134,7 +134,7 @@ def _story(run: RecordedRun) -> Markup:
 
 
 MARKED = ("driving", "household")
-"""The vocabularies whose runs rules learn from."""
+"""The vocabularies from whose runs rules can learn."""
 
 
 def _marking(run: RecordedRun) -> Markup | None:
@@ -177,7 +177,7 @@ def _signals() -> Markup:
 
 
 def chain_of(run: RecordedRun) -> tuple[Markup, list[Node]]:
-    """The chain as the run went through it, and which states are drawn."""
+    """The chain as the run went through it, and the states that are drawn."""
     chain = run.chain
     if chain is None:
         return Markup(""), []
@@ -248,9 +248,9 @@ SCRIPTS = (
     "film.js",
 )  # fmt: skip
 _WHOLE = 4 * LONGEST
-"""How many characters all runs together may take."""
+"""The maximum number of characters of all runs together."""
 CARD = 120_000
-"""How many a card of a gallery may take."""
+"""The maximum number of characters of a card in a gallery."""
 
 
 def write_report(
@@ -260,8 +260,8 @@ def write_report(
 
     Args:
         paths: Run records, folders of campaigns, measurements as JSON.
-        out: Where it goes.
-        title: Its headline; by default made from its content.
+        out: The output file.
+        title: The headline; by default derived from the content.
         lead: Sentences below the headline.
 
     Returns:
@@ -442,14 +442,15 @@ def document(
     scripts: Sequence[str],
     more: str = "",
 ) -> tuple[str, str]:
-    """A whole page with its scripts in it, and the policy that it keeps.
+    """A whole page, with its scripts and its content security policy.
 
     Args:
         title: The title in the browser's tab.
-        body: What stands in it.
-        styles: Texts of style sheets.
-        scripts: Texts of scripts; with none, none may run.
-        more: Further permissions of the policy, such as requests to its own server.
+        body: The content of the page.
+        styles: The texts of style sheets.
+        scripts: The texts of scripts; no other script may run.
+        more: Further permissions in the policy, such as requests to the page's own
+            server.
     """
     style, script = "\n".join(styles), "\n".join(scripts)
     runs = _digest(script) if scripts else "'none'"
@@ -485,6 +486,6 @@ def _digest(text: str) -> str:
 
 
 def _data(held: Mapping[str, Any]) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON in a form that cannot close the element that contains it."""
     text = json.dumps(held, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -17,7 +17,7 @@ _RIGHTED = {True: "right now", False: "wrong now", None: "not labelled"}
 
 
 def write_proposal(path: Path, proposal: Proposal) -> None:
-    """Writes the page; equal input, equal bytes."""
+    """Writes the page; equal input gives equal bytes."""
     with atomic_text(path) as out:
         out.write(render(proposal))
 

@@ -41,14 +41,15 @@ class Head:
     """A record's facts about its run.
 
     Args:
-        name: The scenario, or what the frames came from.
-        title: In words.
-        seed: Its seed; None of a loop that has none.
+        name: The scenario, or the source of the frames.
+        title: The scenario's title.
+        seed: The seed; None for a loop without seeds.
         mode: Whether the guard only watched.
         period_s: The time between two frames.
         vocabulary: The signals' vocabulary; empty if only the model names it.
         model: The model's digest.
-        live: Whether it is not of a scenario: then only the guard reports violations.
+        live: Whether the run is not from a scenario, so that only the guard reports
+            violations.
     """
 
     name: str
@@ -79,7 +80,7 @@ def read_lines(path: Path) -> tuple[Line, list[Line], list[str]]:
 
 
 def head_of(header: Mapping[str, Any], reviews: Sequence[Line]) -> Head:
-    """The value in the header, or else one inferred from the reviews."""
+    """The facts in the header, or else facts inferred from the reviews."""
     scenario = header.get("scenario", {})
     name = str(scenario.get("name", header["source"]))
     text, seed = str(scenario.get("text", "")), header.get("seed")
@@ -113,8 +114,8 @@ def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
     """A live run's lines, with times from zero, and the violations that the guard
     found.
 
-    A real clock may start at any value; a faulty frame may have no time, and gets that
-    of the previous one.
+    A real clock may start at any value; a faulty frame without a time gets the time of
+    the previous frame.
     """
     began: float | None = None
     time_s = 0.0
@@ -135,7 +136,7 @@ def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened at a moment: the kind is a class of marks, the text a sentence.
+    """An event at a moment; the kind determines its mark, and the text is a sentence.
 
     `more` is further text from the record.
     """
@@ -158,11 +159,11 @@ class Telling:
         self._raised, self._obeyed = 0, False
 
     def decided(self, decision: Mapping[str, Any], more: str = "") -> Iterator[Event]:
-        """The beginning and the end of an alarm.
+        """The events of a decision: the beginning or the end of an alarm.
 
         Args:
-            decision: As JSON has it.
-            more: What else was said.
+            decision: The decision as JSON.
+            more: Further text.
         """
         kind, time_s = decision["decision"], float(decision["time_s"])
         if RANK[kind] > self._raised:
@@ -175,7 +176,7 @@ class Telling:
         self._raised = RANK[kind]
 
     def carried_out(self, time_s: float, outcome: Mapping[str, Any]) -> Iterator[Event]:
-        """That something was obeyed."""
+        """The event that an intervention was obeyed."""
         if outcome.get("obeyed") and not self._obeyed:
             self._obeyed = True
             yield Event(time_s, "obeyed", "The world shows that it was obeyed.")
@@ -251,7 +252,9 @@ def _alarm(words: str, decision: Mapping[str, Any]) -> str:
 
 
 SLOW_S = 0.5
-"""From this period on frames follow actions: nothing moves between two of them."""
+"""With at least this period, frames follow actions, and nothing moves between two
+frames.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,10 +265,10 @@ class LawStory:
         name: Its name.
         text: Its formula.
         steps: The guard's thresholds.
-        risks: At every frame, as far as it could be told.
+        risks: The risk at every frame, if known.
         left_s: At every frame, the time until a pending obligation goes unmet; None if
             none is pending.
-        broken: When it was broken, and since when that was owed.
+        broken: The times of violations, and of their triggers.
         automaton: Its monitor; None if the record was not replayed.
     """
 
@@ -284,7 +287,7 @@ class LawStory:
 
     @property
     def owes_later(self) -> bool:
-        """Whether it can have pending obligations; an invariant cannot."""
+        """Whether the law can have pending obligations, unlike an invariant."""
         return any(left is not None for left in self.left_s)
 
 
@@ -293,29 +296,29 @@ class RecordedRun:
     """One run.
 
     Args:
-        path: Its record.
+        path: The run's record.
         scenario: The scenario's name.
-        title: In words.
-        seed: Its seed; None of a loop that has none.
+        title: The scenario's title.
+        seed: The seed; None for a loop without seeds.
         mode: Whether the guard only watched.
         horizon_s: H of the guard's risk.
         vocabulary: The signals' vocabulary.
         period_s: The time between two frames.
         sequences: The frames' numbers.
-        ended: Why it was over.
-        times_s: When each frame was.
-        signals: Of each signal, its value at every frame; None: not there.
+        ended: Why the run ended.
+        times_s: The time of each frame.
+        signals: The value of each signal at every frame; None: absent.
         decisions: The decision at every frame.
-        foreseen: At every frame the decision's risk, if it judged the foreseen state.
+        foreseen: The decision's risk at every frame, if it judged the predicted state.
         laws: The laws, one by one.
         events: The events, in order of time.
         watch: The models as the guard read them; None if they are not available.
         chain: The model whose law came closest to violation.
-        visits: Its state at every frame; None: never seen in training.
-        scenery: The scenes; None if they were not kept.
+        visits: The chain's state at every frame; None: never seen in training.
+        scenery: The scenes; None if they were not stored.
         unseen: Why there is no picture; empty if there is one.
-        cautions: What the reader must know first.
-        notes: Remarks on its figures.
+        cautions: Warnings that the reader must see first.
+        notes: Remarks on the figures.
     """
 
     path: Path
@@ -344,13 +347,15 @@ class RecordedRun:
 
     @property
     def name(self) -> str:
-        """Its title beside others."""
+        """The title of the run among other runs."""
         return self.scenario + ("" if self.seed is None else f", seed {self.seed}")
 
 
 @dataclass(slots=True)
 class _Replayed:
-    """What a replay adds to the record: every law's risk, and the model's state."""
+    """The data that a replay adds to the record: every law's risk, and the model's
+    states.
+    """
 
     watch: Watch | None = None
     risks: dict[str, list[Risk | None]] = field(default_factory=dict)
@@ -389,7 +394,8 @@ def read_run(path: Path) -> RecordedRun:
     """Reads a run record, replays it, and looks for its scenes.
 
     Raises:
-        BrokenRecord: It was changed, or there is nothing before its cut.
+        BrokenRecord: The record was changed, or nothing precedes the point of
+            truncation.
     """
     header, lines, cautions = read_lines(path)
     try:

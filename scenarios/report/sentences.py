@@ -9,10 +9,10 @@ from forewarn.scenarios.report.film import first_alarm
 from forewarn.scenarios.report.runs import LawStory, RecordedRun
 
 WIDE = 0.4
-"""From this width on bounds are explained."""
+"""The width from which bounds are explained."""
 
 OFTEN = 100
-"""From so many visits on it is not the state itself that is rare."""
+"""With at least this many visits, the state itself is not rare."""
 
 
 def verdict(run: RecordedRun) -> Iterator[str]:
@@ -55,9 +55,9 @@ def compared(
     """The outcome for the law that either run broke first.
 
     Args:
-        first: Such as without a guard.
-        second: Such as with it.
-        sides: What they are called.
+        first: The first run, such as one without a guard.
+        second: The second run, such as one with a guard.
+        sides: The names of both.
     """
     broken = [
         (law.broken[0][0], law.name)
@@ -98,7 +98,9 @@ def _became(name: str, law: LawStory | None, run: RecordedRun, other_s: float) -
 
 
 def moment_of(run: RecordedRun) -> int:
-    """The frame that matters: the first warning, else the breach, else the peak."""
+    """The most important frame: the first warning, or else the violation, or else the
+    peak.
+    """
     alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]
     breaches = [law.broken[0][0] for law in run.laws if law.broken]
     times = alarms or breaches
@@ -116,7 +118,7 @@ def _worst(run: RecordedRun, i: int) -> tuple[str, float, Risk | None]:
 
 
 def bounds(run: RecordedRun) -> str | None:
-    """Why the bounds are wide where it matters; None if they are not."""
+    """Why the bounds are wide at the most important frame; None if they are not."""
     i = moment_of(run)
     _, _, risk = _worst(run, i)
     if risk is None or risk.high - risk.low < WIDE:
@@ -142,7 +144,7 @@ def bounds(run: RecordedRun) -> str | None:
 
 
 def evidence(run: RecordedRun, i: int) -> tuple[str, ...]:
-    """The predicates that held at a frame, as far as the model has them."""
+    """The predicates that held at a frame, if the model has predicates."""
     chain, state = run.chain, run.visits[i] if run.visits else None
     if chain is None or state is None:
         return ()

@@ -16,12 +16,12 @@ from forewarn.scenarios.running.episode import Episode, by_seed, read_episode
 from forewarn.scenarios.running.scenery import SUFFIX
 
 MEASUREMENT = "measurement.json"
-"""What `forewarn measure --out` writes into its folder."""
+"""The file that `forewarn measure --out` writes into its folder."""
 
 SHOWN_RUNS = 1
-"""How many runs of a campaign are shown large."""
+"""The number of a campaign's runs that are shown large."""
 MOST_LOOSE = 3
-"""How many records of a folder are shown that are of no campaign."""
+"""The number of a folder's records shown that are not part of a campaign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ WORDS = {
     "shadow": "the guard only watched",
     "unguarded": "without a guard",
 }
-"""What a run's mode is called."""
+"""The name of each mode."""
 
 Facts = Mapping[str, Any]
-"""A measurement, as its JSON has it."""
+"""A measurement as JSON."""
 
 Part = RecordedRun | Pair | Campaign | Facts
 
@@ -127,10 +127,11 @@ def read_sources(paths: Iterable[Path]) -> Content:
 
 
 def _paired(parts: Sequence[Part]) -> Iterator[Part]:
-    """Runs that belong side by side become one part, in the place of the first.
+    """Combines runs that belong side by side into one part, at the position of the
+    first.
 
-    They are of one scenario and seed, with a guard that acts and without; or the only
-    two that there are.
+    These are runs of one scenario and seed, with and without a guard that intervenes,
+    or the only two runs.
     """
     runs = [part for part in parts if isinstance(part, RecordedRun)]
     alone = len(runs) == 2 and len(parts) == 2
@@ -206,9 +207,9 @@ def _without(part: Part, seen: Collection[Path]) -> Part:
 
 
 def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Pair]:
-    """A run that the guard saved, of a scenario that was run with it and without.
+    """A run in which the guard prevented a violation, with its unguarded twin.
 
-    If it saved none, the first run that broke a law without the guard.
+    If there is none, the first run that broke a law without the guard.
     """
     campaigns = [each for each in found if isinstance(each, Campaign)]
     for without in (each for each in campaigns if each.mode == "shadow"):

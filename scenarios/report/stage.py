@@ -1,4 +1,4 @@
-"""The stage of a run, and the wall of pictures of a campaign."""
+"""The stage on which a run is shown, and the gallery of a campaign."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PACES = (0.25, 0.5, 1, 2, 4)
 def stage(
     runs: Sequence[RecordedRun], story: Iterable[str], sides: Sequence[str] = ()
 ) -> Markup:
-    """Where a run is seen, or two of them side by side.
+    """The stage for one run, or for two runs side by side.
 
     Args:
-        runs: One, or two.
+        runs: The run, or both runs.
         story: The summary, in sentences.
-        sides: What two are called.
+        sides: The names of the two sides.
     """
     names = sides or ("",) * len(runs)
     shows = joined(*(view(r, name) for r, name in zip(runs, names, strict=True)))
@@ -108,7 +108,7 @@ def key(run: RecordedRun, both: bool) -> Markup:
 
 
 def dialog() -> Markup:
-    """The place where a gallery's card is played large; the script fills it."""
+    """The dialog in which a gallery's card is played large; the script fills it."""
     return tag(
         "dialog",
         tag("button", "Close", type="button", class_="close"),
@@ -133,11 +133,11 @@ def dialog() -> Markup:
 
 
 SHOWN = 6
-"""How many cards of a kind are shown."""
+"""The number of cards shown of each kind."""
 SEARCHED = 300
-"""Among how many calm runs near misses are looked for."""
+"""The number of calm runs that are searched for near misses."""
 BEFORE_S, AFTER_S = 6.0, 4.0
-"""How much of a run a card plays, around its moment."""
+"""The part of a run that a card plays, before and after its moment."""
 
 _POINT = re.compile(r'"point":([0-9.e-]+)')
 _MARGINS = {
@@ -154,8 +154,8 @@ class Card:
     """One run of the gallery.
 
     Args:
-        kind: The section of the gallery that it belongs to.
-        run: What it plays.
+        kind: The card's section of the gallery.
+        run: The run that the card plays.
     """
 
     kind: str
@@ -163,7 +163,7 @@ class Card:
 
     @property
     def window(self) -> Window:
-        """The part of the run that it plays."""
+        """The part of the run that the card plays."""
         time_s = self.run.times_s[moment_of(self.run)]
         return time_s - BEFORE_S, time_s + AFTER_S
 
@@ -198,7 +198,7 @@ def kind_of(episode: Episode) -> str:
 
 
 def gallery(folder: Path, episodes: Sequence[Episode]) -> Iterator[Card]:
-    """The runs worth looking at, of those whose records are in a folder."""
+    """The notable runs among those whose records are in a folder."""
     kept = [
         (each, folder / each.record)
         for each in episodes
@@ -221,11 +221,11 @@ def _peak(record: Path) -> float:
 
 
 def wall(cards: Sequence[Card], first: int) -> Markup:
-    """The cards on their wall; the script draws and plays them.
+    """The gallery of cards, which the script draws and plays.
 
     Args:
-        cards: All of them.
-        first: The place of the first one among the page's cards.
+        cards: All cards.
+        first: The index of the first card among the page's cards.
     """
     parts: list[Markup] = []
     for kind, words in KINDS.items():

@@ -25,7 +25,7 @@ SHOWN_EPISODES = 50
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
-    """A table that scrolls where it is too wide; figures to the right."""
+    """A table that scrolls if it is too wide, with figures aligned to the right."""
     body = [list(row) for row in rows]
     numeric = [
         all(isinstance(row[i], int | float) or _figure(row[i]) for row in body)
@@ -60,11 +60,11 @@ def _figure(value: object) -> bool:
 
 
 def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
-    """What happened in the episodes of one scenario and mode.
+    """The events in the episodes of one scenario and mode.
 
     Args:
-        episodes: All of them.
-        shown: The seeds whose runs stand on this page, and where.
+        episodes: All episodes.
+        shown: The seeds whose runs are on this page, with their positions.
     """
     good = [episode for episode in episodes if not episode.failed]
     names = sorted({b.law for e in good for b in e.violations})
@@ -179,7 +179,7 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
 
 
 def _branched(law: str, bands: Sequence[Mapping[str, Any]]) -> Markup:
-    """What slowing and stopping changed, by bands of the risk."""
+    """The effect of slowing and stopping, by risk band."""
     return joined(tag("p", if_acted(law)), table(HEAD, map(cells, bands)))
 
 
@@ -215,7 +215,7 @@ def _drift(facts: Mapping[str, Any]) -> Markup:
 
 
 def _worth(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> Iterator[str]:
-    """One sentence per law and threshold, for readers of nothing else."""
+    """One sentence per law and threshold, as a summary."""
     for row in rows:
         ahead = row["awt_trigger_s"]["mean"]
         early = "" if ahead is None else f", {ahead:.1f} s ahead on average"

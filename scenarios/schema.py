@@ -27,7 +27,9 @@ from forewarn.scenarios.draws import Draw, Plain, draw_all, filled
 FORMAT = "forewarn.scenario/1"
 SUFFIX = ".yaml"
 ELSEWHERE = "@"
-"""Between a scenario's name and the world that it is to run in instead of its own."""
+"""The separator between a scenario's name and the world in which it should run instead
+of its own.
+"""
 
 Settings = Mapping[str, Any]
 
@@ -80,17 +82,18 @@ class Scenario:
         name: Its name on the command line.
         title: One line for people.
         description: Its description and purpose.
-        world: Where it happens.
-        pilot: What drives.
-        actuator: What carries out decisions; None: the world's own.
+        world: The world.
+        pilot: The pilot.
+        actuator: The actuator that carries out decisions; None: the world's own.
         laws: The watched laws; the parts of a law count separately.
         abstraction: The abstraction that the model is learned over.
         horizon_s: H of the guard's risk.
-        goal: The goal: what holds when the task is done; None without a task.
-        draws: What is random.
+        goal: The condition that holds when the task is done; None without a task.
+        draws: The random values.
         end: When an episode is over.
-        expected_base_rate: How often each law is broken unguarded, from and to.
-        judges: The rules that judge in it, as JSON.
+        expected_base_rate: The expected range of each law's violation rate in unguarded
+            runs.
+        judges: The rules that judge in the scenario, as JSON.
         text: The file's text.
         source: The file's name.
     """
@@ -120,8 +123,8 @@ class Scenario:
 
     @cached_property
     def unguarded_digest(self) -> str:
-        """A digest of what decides an unguarded run, so without the abstraction and the
-        horizon.
+        """A digest of the parts that determine an unguarded run, which exclude the
+        abstraction and the horizon.
         """
         vocabulary = self.abstraction.vocabulary
         settings = self.world.settings.items()
@@ -141,7 +144,7 @@ class Scenario:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The source that a model must have been learned from, to guard it."""
+        """The facts that a model must match in order to guard this scenario."""
         abstraction = self.abstraction
         return {
             "scenario": self.name,
@@ -151,7 +154,7 @@ class Scenario:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Its laws, in the form that a guard takes."""
+        """The scenario's laws, in the form that a guard takes."""
         return tuple(law.reference for law in self.laws)
 
     def drawn(self, seed: int) -> dict[str, Plain]:
@@ -167,7 +170,8 @@ class Scenario:
     def on(self, world: str) -> Scenario:
         """The same scenario in another world that takes the settings of this one.
 
-        It receives the scenario's name, to set up the traffic of its settings.
+        That world receives the scenario's name, in order to set up the scenario's
+        traffic.
         """
         settings = {**self.world.settings, "scenario": self.source}
         return replace(
@@ -208,9 +212,9 @@ def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
     """The scenario that a file's text describes.
 
     Args:
-        text: The YAML.
+        text: The YAML text.
         source: The file's name, for errors.
-        folder: Where files that it names are looked for.
+        folder: The folder in which the files that it names are looked up.
     """
     return _scenario(parse_yaml(text, source), text, source, folder)
 
@@ -248,7 +252,7 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
 def _laws(
     texts: Sequence[str], abstraction: Abstraction, source: str, place: str = ""
 ) -> tuple[Law, ...]:
-    """The laws of those names or formulas, parts by themselves."""
+    """The laws with these names or formulas, with parts as separate laws."""
     laws: list[Law] = []
     for text in texts:
         try:
@@ -298,11 +302,12 @@ def shipped_scenarios() -> dict[str, Path]:
 
 
 FOLDERS = ("tiny", "driving", "household", "highway", "metadrive")
-"""The folders of this room that hold scenarios."""
+"""The folders with shipped scenarios."""
 
 
 def load_scenario(name_or_path: Path | str) -> Scenario:
-    """A scenario that ships, by name, or a user's own, by path; of a family, one task.
+    """A shipped scenario by name, or a user's own by path; for a family, the scenario
+    of one task.
 
     A task of the family `household`, or of one in a file, is `household:TASK`;
     `s1@carla` is the scenario `s1` in the world `carla`.
@@ -333,7 +338,8 @@ def load_scenario(name_or_path: Path | str) -> Scenario:
 
 @dataclass(frozen=True)
 class Family:
-    """A scenario for each of many tasks: one file, in which `$key` is the task's own.
+    """A scenario for each of many tasks: one file, in which `$key` stands for the
+    task's own value.
 
     Args:
         name: Its name on the command line, before the colon.
@@ -369,7 +375,7 @@ def shipped_families() -> dict[str, Path]:
 
 
 def is_family(name_or_path: str) -> bool:
-    """Whether that is a family of scenarios, not a single one."""
+    """Whether a name or path is a family of scenarios, not a single scenario."""
     if name_or_path in shipped_families():
         return True
     path = Path(name_or_path)
@@ -380,7 +386,7 @@ def is_family(name_or_path: str) -> bool:
 
 
 def load_family(name_or_path: str) -> Family:
-    """A family that ships, by name, or a user's own, by path."""
+    """A shipped family by name, or a user's own by path."""
     shipped = shipped_families()
     path = shipped.get(name_or_path, Path(name_or_path))
     if name_or_path not in shipped and path.suffix != SUFFIX:
@@ -395,7 +401,7 @@ def load_family(name_or_path: str) -> Family:
 
 
 def _book(content: Any, source: str) -> TaskBook:
-    """The tasks that a family's file is for."""
+    """The tasks to which a family's file refers."""
     if not isinstance(content, dict) or not isinstance(content.get("tasks"), dict):
         raise InvalidScenario(
             "it has no tasks, so it is not a family of scenarios", source=source

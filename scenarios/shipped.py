@@ -16,9 +16,8 @@ class Shipped:
 
     Args:
         model: The model.
-        policy: The policy: from which risk on the guard intervenes.
-        abstraction: The abstraction that was learned; there is none where the
-            scenario's own was kept.
+        policy: The policy that alerts.
+        abstraction: The learned abstraction; None if the scenario's own was chosen.
         acting: The policy for stopping instead of only alerting, found by `tune
             --preset stop`, if there is one.
     """
@@ -30,7 +29,7 @@ class Shipped:
 
     @classmethod
     def in_folder(cls, folder: Path, name: str) -> Shipped:
-        """The files that a scenario of this name has in a folder."""
+        """The files of a scenario with this name in a folder."""
         return cls(
             folder / f"{name}.model.json.gz",
             folder / f"{name}.policy.yaml",

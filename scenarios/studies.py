@@ -1,7 +1,7 @@
 """The main jobs from Python: learn, tune, measure, and the risks along one trace.
 
-They do what the commands of the same names do, and return objects with a table and a
-plot: see `Plotted`.
+The functions do the same as the commands with the same names, and return objects with a
+table and a plot (see `Plotted`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MEASURED_SEED, TUNED_SEED = 1_000_000, 2_000_000
-"""The first seeds of the runs that measure and that tune: far from those that learn."""
+"""The first seeds for measuring and for tuning, far from those for training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Learned(Plotted):
     """Models that were learned, with the risk of each law in each state.
 
     Args:
-        models: One model; or several, each of its own laws.
+        models: One model, or several models for different laws.
         horizon_s: How far ahead the risks of the table look.
         warnings: Remarks about the runs and the chain.
     """

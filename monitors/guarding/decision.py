@@ -176,7 +176,7 @@ class Decision:
             that the proposed action would lead to; None if the decision is about the
             frame.
         risks: The risk of every law, by name, in the state that the decision is about;
-            laws whose risk is unknown are left out. Not part of the JSON.
+            laws whose risk is unknown are left out. This field is not part of the JSON.
         if_acted: What slowing and stopping changed in runs that came to this risk, if
             the policy contains these counts. They do not affect decisions.
     """

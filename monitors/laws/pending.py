@@ -109,9 +109,9 @@ def completion(
 ) -> tuple[_Table, NDArray[np.int32]]:
     """What happens to pending obligations: a table, and each state's first row.
 
-    A row is a pair of a state and its relieved state, which both read further letters.
-    If there are too many of these, only the state is tracked, and an obligation that
-    arises while another is pending counts as pending too.
+    A row is a pair of a state and its relieved state, both of which read further
+    letters. If there are too many of these, only the state is tracked, and an
+    obligation that arises while another is pending counts as pending too.
     """
     columns, back = np.unique(step, axis=1, return_inverse=True)
     found = _pairs(columns, violated, relieved)

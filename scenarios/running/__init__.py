@@ -1,1 +1,1 @@
-"""Running: episodes, campaigns of them, and what happened in each."""
+"""Running: episodes, campaigns of episodes, and their events."""

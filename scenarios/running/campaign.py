@@ -1,9 +1,10 @@
-"""Campaigns: many episodes, each with its results in files of its own.
+"""Campaigns: many episodes, each with its own result files.
 
 A file's name identifies its origin: the scenario, the model and the policy by their
-digests, and the seed. So a killed campaign continues where it stopped, and one that was
-split over machines is merged by copying the files together. An episode that failed has
-a result too; it is counted, and run again only once its file is removed.
+digests, and the seed. A campaign that was killed can therefore continue where it
+stopped, and a campaign that was split over machines is merged by copying the files
+together. A failed episode has a result too; it is counted, and repeated only after its
+file is removed.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ from forewarn.scenarios.running.tracker import Driven, Pace
 from forewarn.scenarios.schema import Scenario
 
 Kept = Literal["record", "trace", "columns", "series", "scene", "tally"]
-"""What is kept of an episode; its frames as JSON Lines (trace) or in columns."""
+"""The files that are kept of an episode; frames are kept as JSON Lines (trace) or in
+columns.
+"""
 
 _LINES = ".jsonl.gz"
 
@@ -63,11 +66,11 @@ class Job:
     """One episode to run.
 
     Args:
-        plan: What it has in common with the others.
+        plan: The settings common to all episodes.
         scenario: The scenario's name.
         seed: Its seed.
-        folder: Where its files go.
-        keep: What is written beside the episode itself.
+        folder: The folder for its files.
+        keep: The files to write in addition to the episode's summary.
         baselines: Other methods that judge the same frames.
     """
 
@@ -100,7 +103,7 @@ class Job:
         return place(self.folder) / "episodes" / f"{self.stem}.json"
 
     def write(self, episode: Episode) -> None:
-        """Writes the episode: whole, or not at all."""
+        """Writes the episode's summary completely or not at all."""
         with atomic_text(self.result) as out:
             json.dump({"format": FORMAT, **episode.as_dict()}, out, allow_nan=False)
 
@@ -120,7 +123,7 @@ def jobs(
     keep: Sequence[Kept] = (),
     baselines: Sequence[Rival] = (),
 ) -> list[Job]:
-    """One job a seed."""
+    """One job per seed."""
     return [
         Job(plan, scenario.name, seed, str(folder), tuple(keep), tuple(baselines))
         for seed in seeds
@@ -128,12 +131,12 @@ def jobs(
 
 
 def let_pass(seeds: Iterable[int], share: float) -> list[int]:
-    """About this share of the seeds, whichever others there are."""
+    """About this share of the seeds, independently of which other seeds are given."""
     return [seed for seed in seeds if _lot(seed) < share]
 
 
 def _lot(seed: int) -> float:
-    """A number from 0 to 1 that a seed draws, unrelated to its run."""
+    """A pseudo-random number from 0 to 1 for a seed, independent of the seed's run."""
     digest = hashlib.sha256(f"let pass {seed}".encode()).digest()
     return float(int.from_bytes(digest[:4], "big") / 2**32)
 
@@ -142,8 +145,8 @@ def pool(processes: int, on: str | None = None) -> Pool:
     """A pool of this many processes; for 1, no process is started.
 
     Args:
-        processes: How many.
-        on: The Ray cluster where they run; None: here.
+        processes: The number of processes.
+        on: The Ray cluster in which they run; None: this machine.
     """
     if on is not None:
         from forewarn.scenarios.running.on_ray import OnRay
@@ -159,8 +162,8 @@ def campaign(
 
     Args:
         todo: The jobs.
-        on: Where they are done.
-        again: Whether to repeat runs that exist already.
+        on: The pool in which they run.
+        again: Whether to repeat existing runs.
     """
     left: list[Job] = []
     for job in todo:
@@ -186,9 +189,9 @@ def campaign(
 
 
 class _Joined:
-    """Joins the columns of episodes into parts, as soon as those are whole.
+    """Joins the columns of episodes into parts as soon as a part is complete.
 
-    Episodes finished before an early end are joined then too.
+    If the campaign ends early, the finished episodes are joined too.
     """
 
     def __init__(self, left: Sequence[Job], todo: Sequence[Job]) -> None:
@@ -309,7 +312,7 @@ class _Recorder(Listener):
         return Trace(self._header(episode), tuple(self._frames), self._notes)
 
     def table(self, episode: Episode) -> RunTable:
-        """What was heard, in columns."""
+        """The recorded frames in columns."""
         noted = ((f, self._notes.get(i)) for i, f in enumerate(self._frames))
         vocabulary = runner_of(self._job.plan).scenario.abstraction.vocabulary
         return run_table(self._job.stem, self._header(episode), noted, vocabulary)
@@ -328,7 +331,7 @@ class _Recorder(Listener):
 
 
 def recordings(scenario: Scenario) -> int | None:
-    """How many runs the scenario's world has recorded; None: it is run."""
+    """The number of recordings of the scenario's world; None if simulated."""
     if not hasattr(load("world", scenario.world.name), "episodes"):
         return None
     settings = scenario.settings(scenario.world, 0)

@@ -16,7 +16,7 @@ from forewarn.monitors.guarding.decision import Kind, Risk
 FORMAT = "forewarn.episode/1"
 
 TIME_UP = "s had passed"
-"""How the words end of a run that its scenario's time limit ended."""
+"""The ending of the reason why a run ended, if the time limit ended it."""
 
 Mode = Literal["unguarded", "shadow", "guarded"]
 
@@ -31,9 +31,9 @@ class Raised:
 
     Args:
         law: Its law; empty for a fault of the guard's inputs.
-        time_s: When.
+        time_s: The time of the alarm.
         risk: The risk of that law; None if it is unknown.
-        decision: What was decided.
+        decision: The decision.
     """
 
     law: str
@@ -56,11 +56,11 @@ class Intervention:
     """An intervention, from its beginning to its end.
 
     Args:
-        law: The law that called for it.
-        time_s: When it began.
-        until_s: The last frame of it.
-        kind: What was carried out.
-        decided: What the guard had decided.
+        law: The law that required it.
+        time_s: The time at which it began.
+        until_s: The time of its last frame.
+        kind: The intervention that was carried out.
+        decided: The intervention that the guard decided.
         because: Why these two differ; empty if they do not.
         obeyed_s: When the world first showed that it was obeyed; None if it never did,
             or for an alert.
@@ -82,13 +82,13 @@ class Episode:
     Args:
         seed: Its seed.
         mode: Without a guard, with one that only watched, or with one that acted.
-        ended: Why it ended, as a sentence; "failed" if it failed.
-        duration_s: How long it lasted on the world's clock.
-        frames: How many frames there were.
+        ended: Why the run ended, as a sentence; "failed" if it failed.
+        duration_s: The duration on the world's clock.
+        frames: The number of frames.
         violations: The laws that were broken, in order of time.
         alarms: The guard's warnings.
-        interventions: What was done about it.
-        decisions: How many frames had which decision.
+        interventions: The interventions.
+        decisions: The number of frames with each decision.
         unknown: Frames in a state that was never seen in training.
         states: The ticks' states in the model, as runs: number (-1: unknown), length.
         outcomes: Its outcome under each law, for detecting drift.
@@ -99,9 +99,11 @@ class Episode:
         series: The file of the risks frame by frame, in the campaign's folder.
         tally: The file of its guard's tally, in the campaign's folder.
         error: What went wrong.
-        facts: How it was driven: see `Driven`, and what the world reports.
+        facts: Measurements of the driving (see `Driven`), and the facts that the world
+            reports.
         usage: The pilot's cost: calls of its model, tokens.
-        machine: Facts of the machine and the moment, which the seed does not determine.
+        machine: Facts about the machine and the time, which the seed does not
+            determine.
     """
 
     seed: int
@@ -129,7 +131,7 @@ class Episode:
 
     @property
     def failed(self) -> bool:
-        """Whether it failed before its end."""
+        """Whether the run failed before its end."""
         return self.error is not None
 
     @property
@@ -139,7 +141,7 @@ class Episode:
 
     @property
     def arrived(self) -> bool:
-        """Whether it is known to have reached its destination, or else its goal."""
+        """Whether the run is known to have reached its destination or its goal."""
         return self.facts.get("destination_s", self.goal_s) is not None
 
     def first(self, law: str) -> Broken | None:
@@ -147,7 +149,7 @@ class Episode:
         return next((broken for broken in self.violations if broken.law == law), None)
 
     def within(self, folder: Path) -> Episode:
-        """The same episode with its files relative to here, not to its folder."""
+        """The same episode with file paths relative to the current folder."""
         names = {
             "record": self.record,
             "trace": self.trace,

@@ -1,10 +1,10 @@
 """Episodes on a Ray cluster: persistent actors, and jobs that survive them.
 
 An actor is a process in the cluster that keeps what it loaded between episodes. Only
-jobs and episodes' figures are sent, some kilobytes: traces and records are files, in a
-folder that all nodes share. A job whose process or node is lost is done again by
-another, and leaves the same bytes, because an episode follows from its seed and its
-files appear whole or not at all.
+jobs and the figures of episodes are sent, a few kilobytes each: traces and records are
+files in a folder that all nodes share. If the process or node of a job is lost, another
+process repeats the job. The resulting bytes are the same, because an episode is
+determined by its seed and files are written completely or not at all.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from forewarn.scenarios.running.pools import (
 )
 
 HERE = "ray"
-"""A cluster of this machine alone, for as long as it is needed."""
+"""A cluster on this machine only, for as long as it is needed."""
 
 MAX_LOST = 3
-"""A job that has taken so many processes with it is given up."""
+"""A job that has lost this many processes is abandoned."""
 
 SILENT_S = 3600
-"""How long Ray may not answer at all: no place, no process and no result."""
+"""How long Ray may stay silent: without a slot, a process or a result."""
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
-"""Of a cluster that is started here; nothing large is ever put into it."""
+"""The object store of a cluster that is started here; only small objects are stored in
+it.
+"""
 
 
 class OnRay:
-    """Does jobs on Ray.
+    """Runs jobs on Ray.
 
     Args:
-        address: `ray`, or `ray://HOST:PORT` of a cluster that runs.
-        count: How many actors there are at a time, each with one processor.
+        address: `ray`, or `ray://HOST:PORT` of a running cluster.
+        count: The number of concurrent actors, each with one processor.
     """
 
     def __init__(self, address: str, count: int) -> None:
@@ -60,7 +62,7 @@ class OnRay:
 
 
 class _Crew:
-    """The actors, and which job each has."""
+    """The actors, with the job of each."""
 
     def __init__(self, ray: Any, work: Callable[[Any], Any], count: int) -> None:
         self._ray, self._count = ray, count
@@ -126,7 +128,9 @@ class _Crew:
                 self._ray.kill(hand)
 
     def _hire(self, waiting: int) -> None:
-        """As many actors as there is work for; they begin when there is room."""
+        """Starts as many actors as there is work for; they begin when processors are
+        free.
+        """
         idle = sum(job is None for _, job in self._busy.values())
         for _ in range(min(self._count - len(self._busy), waiting - idle)):
             hand = self._make.remote(os.getcwd())
@@ -140,7 +144,7 @@ class _Crew:
 
 
 class _Garbage(Exception):
-    """An answer that none of our processes gives."""
+    """An answer that no process of ours sends."""
 
 
 def _checked(answer: object) -> tuple[str, Any]:

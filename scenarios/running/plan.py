@@ -29,15 +29,16 @@ class Plan:
 
     Args:
         scenario: The scenario's file.
-        digest: Of the scenario; without a guard, of what decides how its runs go.
-        laws: Its laws.
+        digest: The digest of the scenario; without a guard, of the parts that determine
+            its runs.
+        laws: The laws.
         pilot: The pilot, as JSON.
         model: The model's file; empty without a guard.
         model_digest: Of the model's content.
         policy: The policy, as JSON; empty without a guard.
-        judges: The rules and programs that judge beside the risk, as JSON.
-        listeners: Make listeners to the episodes, once per process.
-        approver: Makes the approver; None if there is none.
+        judges: The rules and programs that judge in addition to the risk, as JSON.
+        listeners: Functions that make listeners, called once per process.
+        approver: A function that makes the approver; None if there is none.
         pace: Speed of the world relative to real time; 0: as fast as possible.
     """
 
@@ -61,14 +62,14 @@ class Plan:
         return "shadow" if json.loads(self.policy)["shadow"] else "guarded"
 
     def watching(self) -> Plan:
-        """The same, with a guard that enforces nothing."""
+        """The same plan with a guard that enforces nothing."""
         if not self.policy:
             return self
         policy = {**json.loads(self.policy), "shadow": True}
         return replace(self, policy=json.dumps(policy, sort_keys=True))
 
     def keep_model(self, folder: Path) -> None:
-        """Puts a copy of the model beside the records, for replaying them."""
+        """Copies the model next to the records, so that they can be replayed."""
         if self.model:
             keep_model(Path(self.model), folder)
 
@@ -82,9 +83,9 @@ def plan(
     judges: Sequence[Judge] = (),
     pace: float = 0.0,
 ) -> Plan:
-    """The plan of running a scenario, with a guard if there is a model.
+    """A plan to run a scenario, with a guard if there is a model.
 
-    The scenario's own rules judge in it too, before the others.
+    The scenario's own rules judge too, before the others.
     """
     pilot = scenario.pilot.model_dump_json()
     source, laws = scenario.source, scenario.references
@@ -133,7 +134,7 @@ def scenario_of(plan: Plan) -> Scenario:
 
 @lru_cache(maxsize=2)
 def runner_of(plan: Plan) -> Runner:
-    """The runner of a plan; its parts are made once per process."""
+    """The runner of a plan, whose parts are made once per process."""
     scenario = scenario_of(plan)
     if not plan.policy:
         return Runner(scenario)

@@ -1,7 +1,7 @@
-"""Where the episodes of a campaign run: here, or in processes of their own.
+"""Pools in which the episodes of a campaign run: this process, or separate processes.
 
-A pool is one method. Another engine is a class with it; the campaign keeps no other
-ties, because results are files.
+A pool has a single method. Another engine only needs a class with this method, because
+the campaign exchanges results as files.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 DEFECT = 70
-"""The exit status of what should never happen."""
+"""The exit status for a defect that should never occur."""
 
 _LEAVE_S = 10.0
-"""How long a process may take to close its world when it is told to leave."""
+"""How long a process may take to close its world when it is asked to exit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CannotRun(ForewarnError):
 
 
 class Pool(Protocol):
-    """Does jobs, and yields each with its result when it is done."""
+    """Runs jobs, and yields each job with its result when it is done."""
 
     def map(
         self, work: Callable[[Job], Result], jobs: Iterable[Job]
@@ -65,7 +65,7 @@ class Pool(Protocol):
 
 
 class Here:
-    """Does one job after another in this process."""
+    """Runs one job after another in this process."""
 
     def map(
         self, work: Callable[[Job], Result], jobs: Iterable[Job]
@@ -75,13 +75,13 @@ class Here:
 
 
 class Processes:
-    """Does jobs in processes of their own, a simulator each.
+    """Runs jobs in separate processes, each with its own simulator.
 
-    A process that dies takes one job with it, and is replaced. When this process dies
+    If a process dies, its job is lost and the process is replaced. If this process dies
     in any way, the others close their worlds and end.
 
     Args:
-        count: How many there are at a time.
+        count: The number of concurrent processes.
     """
 
     def __init__(self, count: int) -> None:
@@ -118,7 +118,7 @@ class Processes:
 
 
 class _Worker(Generic[Job, Result]):
-    """One process, and the job that it has."""
+    """One process with its current job."""
 
     def __init__(self, work: Callable[[Job], Result]) -> None:
         context = get_context("spawn")
@@ -137,14 +137,16 @@ class _Worker(Generic[Job, Result]):
         return bool(self._job)
 
     def give(self, job: Job) -> None:
-        """Hands it a job."""
+        """Sends a job to the process."""
         self._job.append(job)
         # Should it have died meanwhile, that shows when the result is taken.
         with suppress(OSError):
             self.pipe.send(job)
 
     def take(self) -> tuple[Job, Result | Lost]:
-        """Its job with the result. It is ready for the next one, unless it died."""
+        """The job with its result; the process is then ready for the next job, unless
+        it died.
+        """
         job = self._job.pop()
         try:
             kind, answer = self.pipe.recv()
@@ -156,13 +158,15 @@ class _Worker(Generic[Job, Result]):
         return job, answer
 
     def dismiss(self) -> None:
-        """Asks it to exit: at once if it is idle, else once its world is closed."""
+        """Asks the process to exit: immediately if it is idle, else once its world is
+        closed.
+        """
         self.pipe.close()
         if self.busy:
             self._process.terminate()
 
     def end(self) -> int | None:
-        """Waits until it has exited; returns its exit status."""
+        """Waits until the process has exited; returns its exit status."""
         self._process.join(_LEAVE_S)
         if self._process.is_alive():
             self._process.kill()
@@ -172,10 +176,11 @@ class _Worker(Generic[Job, Result]):
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; this one ends the others.
+    """Protects starting processes from Ctrl-C, which reaches every process of a
+    terminal.
 
-    It waits until they have started: a process interrupted in its start prints a long
-    traceback.
+    This process ends the others, after they have started, because a process that is
+    interrupted while it starts prints a long traceback.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -213,7 +218,7 @@ def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
 
 
 def answered(work: Callable[[Any], Any], job: Any) -> tuple[str, Any]:
-    """Another process's answer about a job: its result, or why it is impossible."""
+    """Another process's answer to a job: the result, or why the job is impossible."""
     try:
         return "done", work(job)
     except ForewarnError as error:
@@ -232,7 +237,7 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _follow_parent() -> None:
-    """Exits when the campaign's own process is gone, for example killed."""
+    """Exits when the campaign's own process is gone, for example if killed."""
     parent = parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -240,7 +245,7 @@ def _follow_parent() -> None:
 
 
 SHARE = 100
-"""So many runs are one job."""
+"""The number of runs in one job."""
 
 
 def shared(runs: Sequence[Job]) -> Iterator[Sequence[Job]]:
@@ -251,7 +256,7 @@ def shared(runs: Sequence[Job]) -> Iterator[Sequence[Job]]:
 def in_turn(
     work: Callable[[Job], Result], jobs: Sequence[Job], on: Pool
 ) -> Iterator[Result]:
-    """The results in the order of the jobs; one that is early waits for its turn.
+    """The results in the order of the jobs; an early result waits for its turn.
 
     Raises:
         CannotRun: The process of a job was lost again and again.

@@ -1,4 +1,4 @@
-"""Pictures that a world renders, small enough to be kept with a run."""
+"""Pictures that a world renders, small enough to be stored with a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_SIDE = 320
 PERIOD_S = 0.1
 """Time between two pictures of a run."""
 MAX_RUN_CHARS = 4_000_000
-"""All pictures of a run together, as text."""
+"""The maximum size of all pictures of a run, as text."""
 
 _MAGIC = b"\x89PNG\r\n\x1a\n"
 _HEAD = _MAGIC + b"\x00\x00\x00\x0dIHDR"

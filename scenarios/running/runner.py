@@ -57,11 +57,11 @@ class Keep:
 
     Args:
         record: The file of its run record; without a guard there is none.
-        listeners: Hear of the episode.
+        listeners: Listeners that are notified of the episode.
         scene: The file of the scenes, for a world that can be drawn or that renders
             pictures.
         tally: The file of its guard's tally.
-        end: When it ends; None: as the scenario says.
+        end: When the episode ends; None: as in the scenario.
     """
 
     record: Path | None = None
@@ -75,7 +75,7 @@ class Runner:
     """Runs episodes of one scenario, guarded or not.
 
     Args:
-        scenario: Which one.
+        scenario: The scenario.
         guarding: The parts of the guard; None for runs without a guard.
     """
 
@@ -97,10 +97,10 @@ class Runner:
         return make_world(plug.name, *self._settings(plug, seed))
 
     def run(self, seed: int, keep: Keep | None = None) -> Episode:
-        """One episode. Its world is closed however it ends.
+        """Runs one episode, and closes its world in any case.
 
-        A failure of the world or the pilot gives a failed episode with its error; if
-        they cannot be made at all, it raises.
+        A failure of the world or the pilot gives a failed episode with the error; if
+        they cannot be created at all, an error is raised.
         """
         with closing(self.world(seed)) as world:
             plug = self.scenario.pilot
@@ -112,7 +112,7 @@ class Runner:
         return self.scenario.settings(plug, seed), self.scenario.source
 
     def _prepare(self, world: World) -> None:
-        """Makes the parts that depend on the source alone, for all episodes."""
+        """Makes the parts that depend only on the source, for all episodes."""
         source, scenario = world.source, self.scenario
         # A fork makes its own guard.
         made = source, isinstance(world, Foresight), os.getpid()
@@ -236,7 +236,7 @@ class Runner:
         )
 
     def _actuator(self, seed: int, world: World, pilot: Pilot) -> Actuator:
-        """The world's own, or one that is made of it for this pilot."""
+        """The world's own actuator, or one that wraps it for this pilot."""
         own, plug = world.actuator(), self.scenario.actuator
         if plug is None and isinstance(pilot, WithActuator):
             plug = Plug(name=pilot.actuator)
@@ -246,7 +246,7 @@ class Runner:
 
 
 class _Drive:
-    """The loop itself, once through."""
+    """A single pass through the loop."""
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""Campaigns of unguarded episodes, and sampling until a violation rate is known."""
+"""Campaigns of unguarded episodes, and sampling until violation rates are known well
+enough.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ FIRST_EPISODES = 25
 
 
 def massart(frequency: float, epsilon: float, delta: float) -> float:
-    """H of Chen and Massart: the trials needed at a frequency of hits.
+    """H of Chen and Massart: the number of trials needed at a frequency of hits.
 
     H = 2/epsilon^2 ln(2/delta) (1/4 - (|1/2 - frequency| - 2 epsilon/3)^2), which is
     small where the frequency is close to 0 or 1.
@@ -39,7 +41,9 @@ def check_error(epsilon: float, delta: float) -> None:
 
 
 def okamoto(epsilon: float, delta: float) -> int:
-    """Trials that suffice whatever the probability is: ln(2/delta) / (2 epsilon^2)."""
+    """The number of trials that suffices for any probability: ln(2/delta) / (2
+    epsilon^2).
+    """
     check_error(epsilon, delta)
     return math.ceil(math.log(2.0 / delta) / (2.0 * epsilon**2))
 
@@ -47,9 +51,9 @@ def okamoto(epsilon: float, delta: float) -> int:
 class SequentialEstimate:
     """A probability estimated from independent trials until it is known well enough.
 
-    Feed it outcomes until `add` says that it may stop. At the first n >= H(n, hits) the
-    frequency is within epsilon of the truth with probability 1 - delta. This holds for
-    the frequency at that moment, so later outcomes are not counted.
+    Add outcomes until `add` returns that sampling may stop. At the first n >= H(n,
+    hits) the frequency is within epsilon of the truth with probability 1 - delta. This
+    holds for the frequency at that moment, so later outcomes are not counted.
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:
@@ -79,7 +83,7 @@ class SequentialEstimate:
         return math.ceil(massart(self.hits / self.trials, self.epsilon, self.delta))
 
     def sentence(self) -> str:
-        """The statements that hold now."""
+        """The present estimate as a sentence."""
         if self.estimate is None:
             return f"Nothing is known yet; at most {self.needed} trials are needed."
         seen = f"{self.hits} of {self.trials} trials"
@@ -136,10 +140,10 @@ class Campaign:
     Args:
         scenario: The scenario.
         first: The first seed.
-        on: Where the episodes run.
-        out: Where their traces go.
+        on: The pool in which the episodes run.
+        out: The folder for their traces.
         keep: The traces' format.
-        again: Whether to repeat runs that are there already.
+        again: Whether to repeat existing runs.
         watched: Shows progress.
     """
 
@@ -168,7 +172,7 @@ class Campaign:
 
 
 def refuse_total_failure(episodes: Sequence[Episode]) -> None:
-    """Raises if no episode came to its end: there is nothing to report then."""
+    """Raises an error if every episode failed, because there is nothing to report."""
     if episodes and all(episode.failed for episode in episodes):
         raise ForewarnError(f"all {len(episodes)} episodes failed: {episodes[0].error}")
 
@@ -176,10 +180,10 @@ def refuse_total_failure(episodes: Sequence[Episode]) -> None:
 def sampled(
     campaign: Campaign, goal: Goal, most: int, time_s: float, budget: str
 ) -> tuple[list[Episode], dict[str, Any], list[str]]:
-    """The episodes until the rates are known, the rates, and these in sentences.
+    """The episodes until the rates are known, the rates, and the rates as sentences.
 
     Args:
-        campaign: What runs.
+        campaign: The campaign.
         goal: The required accuracy of the rates.
         most: Maximum number of episodes.
         time_s: Time limit.
@@ -215,7 +219,7 @@ def sampled(
 
 
 def base_rates(scenario: Scenario, episodes: Sequence[Episode]) -> list[dict[str, Any]]:
-    """How often each law is broken, and whether that is as the scenario expects."""
+    """How often each law is broken, and whether the rate is as the scenario expects."""
     good = [episode for episode in episodes if not episode.failed]
     found = []
     for law in scenario.laws:

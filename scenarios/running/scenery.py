@@ -1,9 +1,10 @@
-"""A run seen from above, frame by frame, in a file beside its record.
+"""A run seen from above, frame by frame, in a file next to its record.
 
 The format is `forewarn.scene/1`, JSON Lines: a header with the ground, then one line
 per frame with the things that are new, changed or gone since the previous frame. For a
-world that renders pictures, the lines hold these instead. The same seed gives the same
-bytes. The record's end line holds the file's SHA-256, which reveals a changed picture.
+world that renders pictures, the lines contain the pictures instead. The same seed gives
+the same bytes. The record's end line contains the file's SHA-256, which reveals a
+changed scene.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class InvalidScene(InvalidInput):
 
 
 def scene_file(record: Path) -> Path:
-    """Where the scenes of a run are kept: beside its record."""
+    """The file with the scenes of a run, which is next to its record."""
     return record.with_name(record.name.removesuffix(_RECORD) + SUFFIX)
 
 
@@ -59,15 +60,15 @@ def is_visible(world: object) -> TypeGuard[Scenic | Rendered]:
 
 
 class SceneLog(Listener):
-    """Writes the scenes of one episode as it goes on.
+    """Writes the scenes of one episode as it proceeds.
 
-    An error in drawing spoils the picture, never the run.
+    An error in drawing affects the picture, never the run.
 
     Args:
         path: The file to write.
-        world: What is drawn.
-        scenario: Its scenario.
-        seed: Its seed.
+        world: The world that is drawn.
+        scenario: The scenario.
+        seed: The seed.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class SceneLog(Listener):
         self._try(changes)
 
     def _rendered(self, world: Rendered, time_s: float) -> dict[str, str]:
-        """A new picture, if one is due and differs from the one before."""
+        """A new picture, if one is due and differs from the previous one."""
         if time_s < self._due_s:
             return {}
         self._due_s = time_s + rendering.PERIOD_S - 1e-6
@@ -137,7 +138,7 @@ class SceneLog(Listener):
         return {"picture": picture}
 
     def close(self) -> str:
-        """Closes the file; gives its SHA-256."""
+        """Closes the file; returns its SHA-256."""
         self._file.close()
         return self._hash.hexdigest()
 
@@ -186,10 +187,10 @@ class Scenery:
     """The scenes of a run.
 
     Args:
-        ground: What did not move.
+        ground: The parts that do not move.
         moments: The visible things, frame by frame.
-        sha256: Of the file.
-        problem: Why it ends before the run does; empty if it does not.
+        sha256: The hash of the file.
+        problem: Why the file ends before the run does; empty if it does not.
         pictures: The PNG files in base64 that the world rendered, by frame.
     """
 
@@ -201,7 +202,9 @@ class Scenery:
 
 
 def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
-    """The scenes in a file, which must be of that run; a cut tail is left out."""
+    """The scenes in a file, which must belong to the run; an incomplete last line is
+    left out.
+    """
     digest = hashlib.sha256()
     lines = _lines(path, digest)
     try:

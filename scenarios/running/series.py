@@ -1,4 +1,4 @@
-"""Risks frame by frame: the data of an episode for measuring, beside its events."""
+"""Risks frame by frame: the data of an episode that measuring needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from forewarn.plugins.registry import load
 FORMAT = "forewarn.series/1"
 
 Numbers = Mapping[str, Sequence[float]]
-"""Of each law, one number a frame, or one a threshold."""
+"""For each law, one number per frame or per threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Judgement:
 
     Args:
         scores: For each law, its score at every frame.
-        thresholds: For each law, the scores at which it would alarm.
+        thresholds: For each law, the scores at which it would raise an alarm.
         skipped: The laws that it cannot judge, and why.
     """
 
@@ -51,7 +51,7 @@ class Series:
     """The guard's risks at every frame of one episode.
 
     Args:
-        times_s: When each frame was.
+        times_s: The time of each frame.
         risks: For each law, the risk as the policy judges it; NaN if unknown.
         forced: The frames at which the guard intervenes whatever the threshold: its
             inputs are at fault, or the state is unknown and the policy stops there.
@@ -64,7 +64,7 @@ class Series:
     baselines: Mapping[str, Judgement] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """Writes it as JSON, gzipped if the path ends in .gz."""
+        """Writes the series as JSON, gzipped if the path ends in .gz."""
         content = {
             "format": FORMAT,
             "times_s": list(self.times_s),
@@ -104,7 +104,7 @@ def read_series(path: Path) -> Series:
 
 
 def _told(numbers: Numbers) -> dict[str, list[float | None]]:
-    """JSON has no NaN: unknown values are null there."""
+    """The numbers for JSON, which has no NaN: unknown values become null."""
     return {
         law: [value if math.isfinite(value) else None for value in values]
         for law, values in numbers.items()
@@ -122,7 +122,7 @@ class SeriesLog(Listener):
     """Records the guard's risks.
 
     Args:
-        policy: Says what an unknown state means.
+        policy: The policy, which determines how unknown states are treated.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -132,7 +132,7 @@ class SeriesLog(Listener):
         self._forced: set[int] = set()
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Takes down one frame."""
+        """Records one frame."""
         if decision.risk is None or (watch.unknown and self._unknown_stops):
             self._forced.add(len(self._times))
         self._times.append(frame.time_s)
@@ -156,7 +156,7 @@ class Judge(Listener):
     """A baseline, judging every law that it can, frame by frame.
 
     Args:
-        rival: Which baseline, with its learned parameters.
+        rival: The baseline, with its learned parameters.
         laws: The laws of the scenario.
     """
 
@@ -203,7 +203,7 @@ class Judge(Listener):
             self._scores[law].append(baseline.score(frame))
 
     def judgement(self) -> Judgement:
-        """Its scores in the episode."""
+        """The baseline's scores in the episode."""
         thresholds = {law: each.thresholds for law, each in self._baselines.items()}
         return Judgement(self._scores, thresholds, self._skipped)
 
@@ -213,12 +213,12 @@ BASELINE_FORMAT = "forewarn.baseline/1"
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A baseline that takes part.
+    """A baseline to be compared.
 
     Args:
-        name: As it is registered.
-        file: Its learned parameters; empty if it does not learn.
-        digest: Of what it learned.
+        name: Its registered name.
+        file: The file of its learned parameters; empty if it does not learn.
+        digest: The digest of the learned parameters.
     """
 
     name: str
@@ -227,7 +227,7 @@ class Rival:
 
     @property
     def identity(self) -> str | list[str]:
-        """Its distinguishing part in file names."""
+        """The part of file names that identifies the baseline."""
         return [self.name, self.digest] if self.digest else self.name
 
 
@@ -243,7 +243,9 @@ LessonsOf = Mapping[str, Lessons]
 def lessons_of(
     path: Path, laws: Sequence[Law], traces: Sequence[Stored], horizon_s: float
 ) -> LessonsOf:
-    """What baselines may learn from, where models were learned from these traces."""
+    """The data from which baselines may learn, if models were learned from these
+    traces.
+    """
     models = load_models(path)
     found: dict[str, Lessons] = {}
     for model, of in zip(models, dealt(models, laws), strict=True):
@@ -260,13 +262,13 @@ def lessons_of(
 def rivals(
     names: Sequence[str], laws: Sequence[Law], lessons: LessonsOf | None, folder: Path
 ) -> tuple[Rival, ...]:
-    """The baselines of these names, trained where they have to be.
+    """The baselines with these names, trained if necessary.
 
     Args:
-        names: As they are registered.
+        names: Their registered names.
         laws: The laws of the scenario.
         lessons: The data that they learn from; None if none of them learns.
-        folder: Their learned parameters are written there, under a distinguishing name.
+        folder: The folder for their learned parameters, which get distinguishing names.
     """
     found: list[Rival] = []
     for name in names:

@@ -21,11 +21,11 @@ from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.scenarios.running.episode import Episode, Intervention, Raised
 
 UNKNOWN = -1
-"""Stands for every state that the model does not know."""
+"""The number that represents every state unknown to the model."""
 
 
 class Tracker(Listener):
-    """Sums up a guarded episode while it goes on."""
+    """Summarises a guarded episode while it runs."""
 
     def __init__(self) -> None:
         self._stated = Stated(Policy())
@@ -102,7 +102,7 @@ class Tracker(Listener):
         return self._stated.outcomes(broken)
 
     def told(self, episode: Episode, loop: GuardedLoop) -> Episode:
-        """The episode with its guard's decisions and interventions."""
+        """The episode, completed with the guard's decisions and interventions."""
         return replace(
             episode,
             alarms=tuple(self.alarms),
@@ -135,7 +135,7 @@ class _LawTruth:
         return self._news()
 
     def _news(self) -> list[Broken]:
-        """The violations since this was last asked."""
+        """The violations since the last call."""
         violations = self._law.monitor.violations
         if len(violations) == self._known:
             return []
@@ -153,7 +153,7 @@ class _LawTruth:
         return Broken(self.name, times_s[violation.step], times_s[violation.since])
 
     def finish(self) -> list[Broken]:
-        """An obligation pending at the end is decided by repeating the last frame."""
+        """Decides obligations pending at the end by repeating the last frame."""
         law = self._law
         pending = law.automaton.pending
         for _ in range(law.automaton.n if law.times_s else 0):
@@ -168,8 +168,8 @@ class Truth:
     """The laws of a scenario, monitored over one episode after another.
 
     Args:
-        laws: Parts by themselves.
-        source: What the world provides; laws over anything else do not apply.
+        laws: The laws, with parts as separate laws.
+        source: The world's source; laws over signals that it lacks do not apply.
     """
 
     def __init__(self, laws: Sequence[Law], source: Source) -> None:
@@ -208,7 +208,7 @@ HARD_BRAKE = 4.5
 """m/s²: a vehicle that decelerates by more brakes hard."""
 
 STANDING_KMH = 1.0
-"""A vehicle that is slower stands."""
+"""A slower vehicle counts as stationary."""
 
 
 class Driven(Listener):

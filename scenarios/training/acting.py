@@ -1,11 +1,11 @@
 """Thresholds for acting: what an intervening guard prevents, and at what cost.
 
-A threshold that is right for a warning is not right for a stop: a late stop prevents
-nothing, and a needless one costs little if it is short. So training runs are repeated
-with the guard acting, at each threshold with each hold time. Counted are the violations
-prevented and caused, the clean runs with an intervention, those that take longer, and
-the standing time. Most remaining violations come from stops that are released too soon,
-so thresholds and hold times are searched together.
+A threshold that suits a warning does not suit a stop: a late stop prevents nothing, and
+a short needless stop costs little. Training runs are therefore repeated with the guard
+intervening, at each threshold with each hold time. The results are the violations
+prevented and caused, the clean runs with an intervention, the clean runs that take
+longer, and the standing time. Most remaining violations come from stops that are
+released too soon, so thresholds and hold times are searched together.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """The thresholds that are tried."""
 
 MORE = 5
-"""Where too few runs break a law, up to so many times as many are run."""
+"""If too few runs break a law, up to this many times as many are run."""
 
 _AT_ONCE = 20  # runs that are added before violations are counted again
 
@@ -45,18 +45,18 @@ class Acted:
 
     Args:
         threshold: The threshold; the lowest where laws have several.
-        thresholds: Of each law.
-        hold_s: How long the risk stayed low before an intervention was released.
-        violating: How many violations there were without it.
-        prevented: The net number of violations prevented, minus those that it caused.
-        caused: How many runs broke a law only with the guard.
-        interventions: In how many runs it stepped in.
-        clean_stopped: In how many of them no law was broken without it.
-        clean: How many clean runs can be compared.
-        prolonged: How many of these took more than 10 % longer.
-        duration_ratio: Their total delay.
+        thresholds: The threshold of each law. hold_s: How long the risk stayed low
+            before an intervention was released.
+        violating: The number of violations without the guard.
+        prevented: The number of violations prevented, minus those caused by the guard.
+        caused: The number of runs that broke a law only with the guard.
+        interventions: The number of runs with an intervention.
+        clean_stopped: The number of these in which no law was broken without the guard.
+        clean: The number of clean runs that can be compared.
+        prolonged: The number of these that took more than 10 % longer.
+        duration_ratio: The ratio of their total durations, with and without the guard.
         stationary_s: How much longer vehicles stood in runs without a violation.
-        cost: What a needless intervention costs, in violations.
+        cost: The cost of a needless intervention, in violations.
     """
 
     threshold: float
@@ -75,15 +75,15 @@ class Acted:
 
     @property
     def left(self) -> int:
-        """How many violations there were with it."""
+        """The number of violations with the guard."""
         return self.violating - self.prevented
 
     @property
     def worth(self) -> float:
-        """Its worth, in violations.
+        """The net value, in violations.
 
-        A clean run with an intervention, a clean run that takes longer by a tenth and
-        a minute of standing cost the same.
+        A clean run with an intervention, a clean run that takes more than a tenth
+        longer, and a minute of standing have the same cost.
         """
         needless = self.clean_stopped + self.prolonged + self.stationary_s / 60.0
         return self.prevented - self.cost * needless
@@ -100,14 +100,14 @@ class Acted:
 
 
 class Trial:
-    """The same runs repeatedly, with an acting guard.
+    """Repeats the same runs with a guard that intervenes.
 
     Args:
-        scenario: On which scenario.
+        scenario: The scenario.
         model: The model's file.
-        cost: What a needless intervention costs, in violations.
-        on: Where the episodes run.
-        folder: Where their files go.
+        cost: The cost of a needless intervention, in violations.
+        on: The pool in which the episodes run.
+        folder: The folder for their files.
         progress: Shows progress.
     """
 
@@ -127,7 +127,7 @@ class Trial:
 
     @property
     def violating(self) -> int:
-        """How many runs break a law without a guard."""
+        """The number of runs that break a law without a guard."""
         return sum(bool(episode.violations) for episode in self.before)
 
     def begin(self, seeds: Sequence[int], beyond: int, violations: int) -> None:
@@ -137,7 +137,7 @@ class Trial:
             seeds: The initial runs; they are not used to measure anything later.
             beyond: The first seed of the added runs, of which there are up to `MORE`
                 times as many.
-            violations: So many are enough.
+            violations: The number of violations that suffices.
         """
         self._alone(seeds)
         most = beyond + (MORE - 1) * len(seeds)
@@ -212,15 +212,15 @@ class Trial:
         longer: float,
         alert: Mapping[str, float],
     ) -> tuple[Policy, list[Acted], Acted]:
-        """The best policy for acting, and all candidates.
+        """The best policy for intervening, and all candidates.
 
         Args:
             best: The horizon and the calibration that were found.
-            base: The policy, for all else.
-            kind: What the guard does.
-            holds_s: How long to hold, beside the policy's own.
+            base: The policy that provides all other settings.
+            kind: The intervention.
+            holds_s: The hold times to try, in addition to the policy's own.
             longer: Maximum fraction of clean runs that take longer by a tenth.
-            alert: The thresholds of the policy that alerts; they are tried as well.
+            alert: The thresholds of the policy that alerts; these are tried as well.
         """
         laws = [law for law in self.scenario.laws if law.name in best.calibration]
         known = {law: each for law, each in best.calibration.items() if each.points}
@@ -239,11 +239,12 @@ class Trial:
     ) -> tuple[list[Acted], Acted]:
         """All candidates, and the best one.
 
-        At each hold the thresholds, until it is clear that higher ones come too late.
+        For each hold time, thresholds are tried until it is clear that higher ones come
+        too late.
 
         Args:
-            policies: One for each threshold, the lowest first.
-            holds_s: How long to hold.
+            policies: One policy for each threshold, the lowest first.
+            holds_s: The hold times.
             allowed: Maximum fraction of clean runs slowed by more than 10 %.
         """
         tried = list[Acted]()
@@ -258,7 +259,9 @@ class Trial:
 
 
 def thresholds_of(policy: Policy) -> dict[str, float]:
-    """The thresholds from which a policy acts, law by law, without those for alerts."""
+    """The thresholds from which a policy intervenes, law by law, without alert
+    thresholds.
+    """
     return {
         law: step.threshold
         for law, (step, *_) in policy.rules.items()
@@ -272,12 +275,12 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
     The edges depend on a few runs.
 
     Args:
-        tried: All.
+        tried: All candidates.
         allowed: Maximum fraction of clean runs slowed by more than 10 %.
 
     Raises:
-        InvalidInput: None is worthwhile: acting prevents nothing at that cost, or each
-            slows too many clean runs.
+        InvalidInput: No candidate is worthwhile: interventions prevent nothing at that
+            cost, or each candidate slows too many clean runs.
     """
     within = [each for each in tried if each.within(allowed)]
     if not within:
@@ -303,7 +306,7 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
 
 
 def past_best(tried: Sequence[Acted], allowed: float) -> bool:
-    """Whether the last two thresholds were worth less than a lower one."""
+    """Whether the last two thresholds had less value than a lower one."""
     within = [each for each in tried[:-2] if each.within(allowed) and each.worth > 0]
     if not within:
         return False
@@ -318,11 +321,11 @@ def _alike(one: Acted, best: Acted) -> bool:
 def acting_policy(
     base: Policy, laws: Sequence[Law], kind: Kind, at: Mapping[str, float]
 ) -> Policy:
-    """The policy that acts from thresholds on; for laws that demand movement it only
-    alerts.
+    """The policy that intervenes at these thresholds; for laws that demand movement it
+    only alerts.
 
     Raises:
-        InvalidInput: All of them demand movement: stopping would break them.
+        InvalidInput: All laws demand movement, so stopping would break them.
     """
     moving = asks_to_move(laws)
     rules = {law: steps for law, steps in base.rules.items() if law in moving}

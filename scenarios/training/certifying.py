@@ -33,7 +33,7 @@ class Wanted:
     Args:
         violating: Maximum fraction of runs that break a law.
         slowed: Maximum fraction of runs slowed by more than 10 %.
-        confidence: With which confidence.
+        confidence: The confidence level.
         seeds: The held-out runs.
     """
 
@@ -71,15 +71,15 @@ def acted_on(
     """The runs of these seeds without a guard, and with one that acts.
 
     Args:
-        scenario: Whose runs they are.
+        scenario: The scenario of the runs.
         model: The guard's model.
-        policy: By which it acts.
-        seeds: Theirs.
-        on: Where they run.
-        folder: Where their files go.
+        policy: The guard's policy.
+        seeds: The seeds.
+        on: The pool in which the runs take place.
+        folder: The folder for their files.
         progress: Shows progress.
-        known: Such pairs by a policy that intervenes wherever this one does; runs
-            without an intervention are not repeated.
+        known: Pairs with a policy that intervenes wherever this one does; runs without
+            an intervention are not repeated.
     """
 
     def run(planned: Plan, seeds: Sequence[int], what: str) -> list[Episode]:
@@ -108,7 +108,7 @@ def certified(
     wanted: Wanted,
     pairs: Sequence[tuple[Episode, Episode]],
 ) -> Guarantee:
-    """As `certify`, for runs that are done."""
+    """The same result as `certify`, for existing runs."""
     return Guarantee(
         wanted.violating,
         wanted.slowed,
@@ -126,13 +126,13 @@ def certified(
 
 
 def drawn(scenario: Scenario) -> str:
-    """A digest of how the scenario's runs are drawn: of its text and its pilot."""
+    """A digest of the scenario's text and pilot, which determine how runs are drawn."""
     text = scenario.digest + scenario.pilot.model_dump_json()
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def deciding(model: Path, policy: Policy) -> str:
-    """A digest of everything in a model that decides what a guard does by a policy."""
+    """A digest of the parts of a model that affect decisions under a policy."""
     told = {"training"}
     if policy.judge_by == "point":
         told |= {"likely", "first_visits"}

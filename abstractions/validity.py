@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Predicates that share signals: their bits, and their possible patterns."""
+    """Predicates that share signals, with their bits and their possible patterns."""
 
     members: tuple[int, ...]
     mask: int
@@ -41,12 +41,12 @@ class Validity:
     """The valid states of an abstraction.
 
     Args:
-        predicates: What each bit says.
+        predicates: The predicate of each bit.
         constraints: Constraints that always hold, over the predicates' signals.
         latched: Bits that are latched over several frames, so no two of them need refer
             to the same moment: nothing is pruned between them.
-        past: Bits that refer to a past moment: nothing is pruned there either, and they
-            say nothing about the present.
+        past: Bits that refer to a past moment: nothing is pruned between them either,
+            and they determine nothing about the present.
         vocabulary: Provides the signals' ranges, and which signals may be none.
     """
 

@@ -58,8 +58,9 @@ class Helpful:
 
     Args:
         predicate: Its text.
-        bits_about_next: About the next state.
-        bits_about_outcome: About whether a violation follows; None if unknown.
+        bits_about_next: The information about the next state.
+        bits_about_outcome: The information about whether a violation follows; None if
+            unknown.
         state: The state in which the predicate adds the most information about the next
             state.
         bits_there: The information gain in that state.

@@ -173,7 +173,7 @@ class Choice:
 
     Args:
         found: The abstraction that was found from all runs.
-        recipe: The method that finds it from some of the runs.
+        recipe: The method that finds the abstraction from some of the runs.
         evidence: The evidence on all candidates, the best first.
         leaves: The leaves of the tree, if a tree was chosen.
         folds: The number of folds of the cross-validation.

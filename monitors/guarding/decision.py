@@ -85,7 +85,7 @@ class Risk(NamedTuple):
         return all(map(math.isfinite, (self.low, self.point, self.high)))
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The risk as JSON."""
         content: dict[str, Any] = {
             "low": self.low, "point": self.point, "high": self.high
         }  # fmt: skip

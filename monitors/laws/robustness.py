@@ -59,7 +59,7 @@ class Stretch:
 
     Args:
         columns: The signals, as `evaluate` reads them; all of the same length.
-        length: How many frames.
+        length: The number of frames.
         degrees: The margin by which a Boolean signal keeps its value; positive if the
             signal is true.
     """

@@ -1,1 +1,1 @@
-"""Guard programs: small, total programs that say whether an action may be done."""
+"""Guard programs: small, total programs that decide whether an action is allowed."""

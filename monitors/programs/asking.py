@@ -1,4 +1,4 @@
-"""What a request in words asks for: which deed, about which kind of thing."""
+"""Finds what a request in words asks for: which action, on which kind of thing."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _TRAVEL = re.compile(
     r"|\b(?:earliest|cheapest|first|last|whatever) [^.]{0,80}\b(?:from|to) [A-Z]"
     r"|\b[Gg]et (?:me|us)\b[^.]{0,80}\bto [A-Z]|\d ?[ap]m to [A-Z]"
 )
-"""From one place to another, or from an airport's code to another."""
+"""A phrase for travel from one place to another, such as two airport codes."""
 
 
 @lru_cache(maxsize=4096)
 def singular(word: str) -> str:
-    """A word without its plural."""
+    """The singular of a word."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if word.endswith(("ches", "shes", "sses", "xes")):
@@ -40,13 +40,13 @@ def singular(word: str) -> str:
 
 @lru_cache(maxsize=1024)
 def words_of(text: str) -> str:
-    """The words of a text without their plurals, each between blanks."""
+    """The words of a text in the singular, each between blanks."""
     return f" {' '.join(map(singular, _WORD.findall(text.casefold())))} "
 
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """A word without plural, -ing, -ed and -e."""
+    """The stem of a word, without plural, -ing, -ed and -e."""
     if len(word) < 4:
         return word
     word = singular(word)
@@ -66,7 +66,7 @@ def _stems(text: str) -> str:
 
 @cache
 def activities() -> Mapping[str, Any]:
-    """What people ask for, and what robots do, each time in other words."""
+    """The activities, each with the different words that people use for it."""
     content = read_yaml(Path(__file__).with_name("activities.yaml"))
 
     def read(part: str, entries: Any) -> Any:
@@ -81,8 +81,8 @@ def activities() -> Mapping[str, Any]:
 def asks_for(request: str, deed: str, thing: str) -> bool:
     """Whether a request asks to do something about a kind of thing.
 
-    Sentences that undo, compare or want an answer ask for no deed; only searching is
-    what a question asks for.
+    Sentences that cancel, compare or ask a question do not request an action, except
+    that a question can request a search.
     """
     known = activities()
     sentences = [_stems(each) for each in _SENTENCE.split(request) if each.strip()]

@@ -4,7 +4,7 @@ Scores follow GuardAgent's paper. Label accuracy, precision and recall refer to 
 label alone. Explanation accuracy is the fraction of cases to deny that are denied for
 exactly the right reason. Final-response accuracy is the fraction of cases to allow that
 pass and were answered correctly, among the cases that state this. A program that fails,
-or was never written, gives no verdict; that is always wrong, and does not count as a
+or was never written, returns no verdict, which is always wrong and does not count as a
 denial.
 """
 
@@ -35,9 +35,9 @@ class Case:
     """One action to judge, with the correct verdict if it is known.
 
     Args:
-        name: What it is called.
+        name: The name of the case.
         inputs: The inputs of a program.
-        group: Its subject: a role or a rule.
+        group: The subject of the case: a role or a rule.
         label: 0 allow, 1 deny.
         details: What is denied, if it is labelled 1.
         answered: Whether the agent's final answer is right.
@@ -54,7 +54,7 @@ class Case:
 
     @property
     def shown(self) -> Mapping[str, Value]:
-        """The inputs for a model, without the labeller's knowledge."""
+        """The inputs that a model may see, without the label's information."""
         return {k: v for k, v in self.inputs.items() if k not in self.told}
 
 
@@ -93,7 +93,7 @@ def read_cases(
     Args:
         path: JSON Lines, or EICU-AC or Mind2Web-SC as published (`.json`).
         kind: The subject of the cases.
-        tables: The tables that logs may read, as far as they are known.
+        tables: The tables that logs may read, as far as known.
     """
     names: set[str] = set()
     for number, content in _contents(path):
@@ -118,7 +118,7 @@ def _contents(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def parse_case(text: str, source: str) -> Case:
-    """One action, as in a line of `check`."""
+    """The action that a line of `check`'s input describes."""
     content = parse_json(text, source)
     return _acting(validated(_ActionLine, content, source), 1)
 
@@ -156,7 +156,7 @@ def _acting(line: _ActionLine, number: int) -> Case:
 
 
 Judge = Callable[[Case], Outcome]
-"""What says of a case whether it may pass: a program, a model, a filter."""
+"""Judges a case: a program, a model or a filter."""
 
 
 class _Tally(Counter[str]):

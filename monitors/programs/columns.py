@@ -2,8 +2,8 @@
 
 A log is a list of texts. SQL is parsed by sqlglot. Code is parsed by `ast` and never
 run: pandas, and calls as EHRAgent makes them (`LoadDB`, `FilterDB`, `GetValue`). An
-ambiguous column counts for every table that it may belong to, so that too many are
-named rather than too few.
+ambiguous column counts for every table to which it may belong, so that too many columns
+are reported rather than too few.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def columns_of(
     """The tables that a log reads, each with its columns.
 
     Args:
-        log: SQL statements, pandas code or calls of tools, in their order.
+        log: SQL statements, pandas code or calls of tools, in order.
         tables: The known tables.
         complete: Whether all of their columns are known.
 
     Raises:
-        UnreadLog: A text is neither, or it reads nothing.
-        MissingDependency: It holds SQL, and sqlglot is not installed.
+        UnreadLog: A text is not of these kinds, or the log reads nothing.
+        MissingDependency: The log contains SQL, and sqlglot is not installed.
     """
     found = Found(tables or {}, complete)
     code = Code(found)

@@ -1,7 +1,7 @@
 """The tables and columns that code reads: pandas, and calls of EHRAgent's tools.
 
-The code is followed, never run: each expression holds rows of some tables, or known
-texts, or nothing that matters here.
+The code is analysed, never run: each expression holds rows of some tables, or known
+texts, or nothing relevant.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Code:
         self._asked = False
 
     def parses(self, text: str) -> bool:
-        """Whether a text is SQL or a program by itself."""
+        """Whether a text is SQL or a complete program."""
         if looks_like_sql(text):
             return True
         with suppress(UnreadLog):
@@ -111,7 +111,7 @@ class Code:
                 self._query(held)
 
     def _run(self, statements: Iterable[ast.stmt]) -> _Held:
-        """Follows statements; holds what they return."""
+        """Analyses statements, and returns the content that they return."""
         returned = _NOTHING
         for each in statements:
             match each:
@@ -154,7 +154,7 @@ class Code:
         return returned
 
     def _branch(self, node: ast.AST) -> _Held:
-        """Any other statement: what it evaluates, then each of its blocks."""
+        """Analyses any other statement: its expressions, then each of its blocks."""
         returned = _NOTHING
         self._branches += 1
         for child in ast.iter_child_nodes(node):
@@ -325,7 +325,9 @@ class Code:
     def _columns_given(
         self, name: str, given: Sequence[tuple[str, ast.expr, _Held]], frames: _Held
     ) -> bool:
-        """The columns that a method is told by name; whether there are any."""
+        """Reads the columns that a method receives by name; returns whether there are
+        any.
+        """
         chosen = False
         for word, value, held in given:
             if word and word not in _names()["column_parameters"]:
@@ -357,7 +359,7 @@ class Code:
         return chosen
 
     def _apply(self, value: ast.expr, frames: _Held) -> bool:
-        """A function that is given to a call is applied to its rows, if it is one."""
+        """Applies a function that is an argument of a call to the rows."""
         function = self._functions.get(getattr(value, "id", ""))
         if isinstance(value, ast.Lambda):
             function = value
@@ -380,7 +382,7 @@ class Code:
             self._names = kept
 
     def _open(self, name: str, given: Sequence[tuple[str, ast.expr, _Held]]) -> _Held:
-        """A file or database that is a table."""
+        """The table in a file or database that is opened."""
         texts = [t for word, _, h in given if word != "usecols" for t in h.texts]
         if name == "loaddb" and not texts:
             texts = [t for _, value, _ in given for t in _bare(value)]
@@ -401,7 +403,7 @@ class Code:
         return held
 
     def _tool(self, name: str, node: ast.Call, frames: _Held) -> _Held:
-        """EHRAgent's calls: conditions, or columns and how to put them together."""
+        """Analyses EHRAgent's calls: conditions, or columns to be combined."""
         for word, value in _arguments(node):
             held = self._value(value)
             named = [self._table(text) for text in held.texts]
@@ -422,7 +424,7 @@ class Code:
         return replace(frames, whole=name == "filterdb" and frames.whole)
 
     def _condition(self, text: str, frames: _Held) -> None:
-        """The columns in a condition that is a text."""
+        """Reads the columns in a condition that is written as a text."""
         plain = text.replace("@", " _at_").replace("`", " ")
         try:
             tree = ast.parse(plain.strip(), mode="eval")
@@ -435,7 +437,7 @@ class Code:
                 self._column(word, frames)
 
     def _text_of(self, name: str, receiver: _Held, given: Sequence[_Held]) -> _Held:
-        """What a call makes of texts."""
+        """The texts that a call computes from texts."""
         if name == "format":
             return _Held(texts=tuple(_FILLED.sub("?", t) for t in receiver.texts))
         if name == "join" and receiver.texts and given:
@@ -454,13 +456,13 @@ class Code:
         self._found.column(name, held.tables, only_known=True)
 
     def _show(self, held: _Held) -> None:
-        """Rows that are shown, or leave for where nobody looks, are read."""
+        """Counts rows as read if they are shown, or leave the analysed code."""
         if held.whole:
             for table in held.tables:
                 self._found.everything(table, held.without)
 
     def _query(self, held: _Held) -> None:
-        """SQL in texts that a call is given."""
+        """Reads the SQL in texts that a call receives."""
         for text in held.texts:
             if looks_like_sql(text):
                 self._asked = True
@@ -489,7 +491,7 @@ def _quoted(match: re.Match[str]) -> str:
 
 
 def _bare(node: ast.expr) -> list[str]:
-    """A name without quotes, taken as a text."""
+    """A name without quotes, read as a text."""
     return [node.id] if isinstance(node, ast.Name) else []
 
 
@@ -501,11 +503,11 @@ def _called(node: ast.Call) -> str:
 
 
 def _arguments(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """What a call is given, each with its name or none."""
+    """The arguments of a call, each with its keyword or None."""
     yield from (("", value) for value in node.args)
     yield from ((keyword.arg or "", keyword.value) for keyword in node.keywords)
 
 
 def _joined(parts: Sequence[_Held]) -> tuple[str, ...]:
-    """Texts one after the other; a part that is unknown is a blank."""
+    """The concatenated texts; an unknown part becomes a blank."""
     return ("".join(each.texts[0] if each.texts else "?" for each in parts),)

@@ -1,4 +1,4 @@
-"""What a log was found to read."""
+"""The tables and columns that a log reads, as found so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tables = Mapping[str, Sequence[str]]
 LONGEST_LOG = 200_000
 
 EVERY = "*"
-"""The name of all columns of a table whose columns nobody knows."""
+"""The name that stands for all columns of a table whose columns are unknown."""
 
 
 class UnreadLog(InvalidInput):
@@ -20,7 +20,7 @@ class UnreadLog(InvalidInput):
 
 
 class Found:
-    """What was read so far, by plain names."""
+    """The tables and columns found so far, by plain names."""
 
     def __init__(self, tables: Tables, complete: bool) -> None:
         self._complete = complete
@@ -38,7 +38,7 @@ class Found:
     def column(
         self, name: str, tables: frozenset[str], only_known: bool = False
     ) -> None:
-        """A column of one of these tables: of all that have it, else of all.
+        """Adds a column to all of these tables that have it, or else to all of them.
 
         With `only_known` it may be a value: where the tables are known, it counts only
         if one has it.
@@ -51,7 +51,7 @@ class Found:
             self.read.setdefault(table, set()).add(name)
 
     def knows(self, name: str, tables: frozenset[str]) -> bool:
-        """Whether one of these tables has a column, or may have it."""
+        """Whether one of these tables has, or may have, the column."""
         return any(
             t not in self.tables or name.casefold() in self.tables[t] for t in tables
         )

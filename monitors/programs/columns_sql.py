@@ -60,7 +60,9 @@ def _parsed(text: str, sqlglot: Any) -> Iterator[Any]:
 
 
 def _read_scope(scope: Any, found: Found, exp: Any) -> None:
-    """The columns of one SELECT, of the tables that it names itself or around it."""
+    """Reads the columns of one SELECT, from its own tables and those of enclosing
+    queries.
+    """
     sources: dict[str, frozenset[str]] = {}
     outer = scope
     while outer is not None:
@@ -110,7 +112,7 @@ def _read_scope(scope: Any, found: Found, exp: Any) -> None:
 
 
 def _after(column: Any, known: bool, exp: Any) -> bool:
-    """Whether a name stands where a SELECT's own names come before columns."""
+    """Whether aliases of a SELECT take precedence over columns at this name."""
     place = column.find_ancestor(exp.Order, exp.Having, exp.Qualify, exp.Select)
     if not isinstance(place, exp.Select):
         return not column.find_ancestor(exp.Window)
@@ -118,7 +120,7 @@ def _after(column: Any, known: bool, exp: Any) -> bool:
 
 
 def _read_change(statement: Any, found: Found, exp: Any) -> None:
-    """The columns of what writes: UPDATE, DELETE, INSERT."""
+    """Reads the columns of statements that write: UPDATE, DELETE, INSERT."""
     target = statement.this
     if isinstance(target, exp.Schema) and isinstance(target.this, exp.Table):
         for column in target.expressions:

@@ -72,7 +72,7 @@ _ODD = frozenset(
     "and or nor unless except without when whenever after before if while until but"
     " with on in at from to by for of alone than not no".split()
 )
-"""Words that say more than a name: what they say would be lost."""
+"""Words with a meaning of their own, which would be lost in a name."""
 
 _ANYONE = frozenset(
     ("", "user", "person", "anyone", "anybody", "someone", "robot", "you", "one")
@@ -113,8 +113,9 @@ def sentences_program(
 ) -> str:
     """The program that keeps rules in sentences.
 
-    A sentence with more content than its form allows is rejected, not shortened; so is
-    one that names a thing unknown to both households and the specification.
+    A sentence with more content than its form allows is rejected, not shortened. A
+    sentence is also rejected if it names a thing that appears neither in the household
+    vocabulary nor in the specification.
 
     Raises:
         InvalidRequest: A sentence has no known form; the message names its line.
@@ -177,8 +178,8 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
 
 
 def _of_a_place(text: str) -> _Rule | None:
-    """The tests of a rule that keeps somebody or something out of a place, or limits
-    the speed in some weather.
+    """The tests of a rule that forbids a place to somebody or something, or limits the
+    speed in some weather.
     """
     for pattern in _CAPPED:
         if found := pattern.fullmatch(text):
@@ -199,7 +200,7 @@ def _of_a_place(text: str) -> _Rule | None:
 
 
 def _who(text: str) -> list[str]:
-    """The tests of a phrase that states the persons to whom a rule applies."""
+    """The tests of a phrase that names the people to whom a rule applies."""
     tests: list[str] = []
     if found := _AGE.fullmatch(text):
         under = found["side"] in ("under", "below", "younger than")
@@ -222,7 +223,7 @@ def _who(text: str) -> list[str]:
 
 
 def _what(text: str) -> list[str]:
-    """The tests of a phrase that states an act, its object and its place."""
+    """The tests of a phrase that names an action, its object and its place."""
     if found := _ENTER.fullmatch(text):
         return [_in(found["room"])]
     where = ""
@@ -268,7 +269,7 @@ def _puts(what: str, place: str) -> list[str]:
 
 
 def _with(what: str) -> str:
-    """The test of an action about a thing, or with it in the hand."""
+    """The test of an action on a thing, or with the thing in the hand."""
     thing = json.dumps(_thing(what))
     return f"(About(action, {thing}) or Held(frame, {thing}))"
 
@@ -284,7 +285,7 @@ def _thing(text: str) -> str:
 
 
 def _stem(text: str) -> str:
-    """Normalises verbs: `opening the safe` becomes `open the safe`."""
+    """The text with its verb normalised: `opening the safe` becomes `open the safe`."""
     verb, _, rest = text.partition(" ")
     stem = verb.removesuffix("ing")
     if stem == verb:

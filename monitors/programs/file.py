@@ -42,7 +42,7 @@ class ProgramFile:
 
     Args:
         specification: A description of the guarded agent, in words.
-        made_by: What wrote the program: `rules`, or a model's name.
+        made_by: The author of the program: `rules`, or a model's name.
         functions: Sources of uploaded functions, by file name.
         plan: A model's reasoning before it wrote the program.
     """
@@ -146,7 +146,7 @@ def write_program(path: Path, program: ProgramFile) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Multi-line texts are kept unchanged."""
+    """A YAML writer that keeps multi-line texts unchanged."""
 
 
 def _lines(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

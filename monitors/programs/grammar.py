@@ -20,7 +20,9 @@ LONGEST_PROGRAM = 64_000
 """Characters."""
 
 MOST_TOKENS = 8_000
-"""What people can review, and what is parsed in a few milliseconds."""
+"""The maximum number of tokens, so that people can review a program and parsing takes a
+few milliseconds.
+"""
 
 DEEPEST_NESTING = 20
 DEEPEST_BLOCK = 90
@@ -78,8 +80,8 @@ def parse(text: str) -> ast.Module:
     """The program's tree, which contains only what the language allows.
 
     Raises:
-        InvalidProgram: It is not in the language; the message names the line.
-        TooLarge: It exceeds the limits on length or nesting.
+        InvalidProgram: The text is not in the language; the message names the line.
+        TooLarge: The text exceeds the limits on length or nesting.
     """
     _refuse_large(text)
     try:

@@ -54,7 +54,7 @@ class Statements:
                 return nothing
 
     def _setter(self, target: ast.expr) -> Callable[[Execution, Value], None]:
-        """Assigns a value to a name, or its parts to as many names."""
+        """A closure that assigns a value to a name, or its parts to several names."""
         several = isinstance(target, ast.Tuple)
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         names = [self._expressions.introduced(each) for each in targets]
@@ -147,7 +147,7 @@ def _parts(value: Value, count: int) -> Sequence[Value]:
 
 
 def _tables_in(tree: ast.Module) -> Mapping[str, Sequence[str]]:
-    """The tables and columns of every constant that has them for each role."""
+    """The tables and columns in every constant that lists them by role."""
     found: dict[str, dict[str, None]] = {}
     for node in ast.walk(tree):
         rows = constant(node) if isinstance(node, ast.Dict) else None
@@ -163,8 +163,8 @@ class Program:
     """A program that can be run on one action after another.
 
     Raises:
-        InvalidProgram: It is not in the language, or calls an unknown function.
-        TooLarge: It exceeds the size limit of programs.
+        InvalidProgram: The text is not in the language, or calls an unknown function.
+        TooLarge: The text exceeds the size limit of programs.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class Program:
         """The inputs that it reads."""
 
     def run(self, inputs: Mapping[str, Value]) -> Outcome:
-        """Its verdict on one action. Never raises."""
+        """The program's verdict on one action. Raises no exception."""
         run = Execution(dict(inputs), self._weights)
         try:
             for statement in self._body:

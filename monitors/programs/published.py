@@ -1,7 +1,7 @@
 """Cases in the files of GuardAgent's paper, for a user who has them.
 
-EICU-AC is a JSON list of questions with a role, beside a folder `logs` with what the
-agent did. Mind2Web-SC is a JSON list of tasks with a user.
+EICU-AC is a JSON list of questions with a role, next to a folder `logs` with the
+agent's logs. Mind2Web-SC is a JSON list of tasks with a user.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Guard requests as people write them, and the programs that tables ask for."""
+"""Guard requests as people write them, and the programs for tables in requests."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _cells(line: str) -> tuple[str, ...]:
 
 
 Access = Mapping[str, Mapping[str, Sequence[str]]]
-"""Of each role the databases with the columns that it may read."""
+"""For each role, the databases with the columns that the role may read."""
 
 
 class _RoleFile(Strict):
@@ -126,8 +126,8 @@ def access_of_file(content: object, source: str) -> Access:
     """The access that a JSON role table grants.
 
     Raises:
-        InvalidRequest: It breaks the schema, grants a column that no database has, or
-            names a role or a database twice.
+        InvalidRequest: The table breaks the schema, grants a column that no database
+            has, or names a role or a database twice.
     """
     file = validated(_RoleFile, content, source, InvalidRequest)
     _no_twins(file.roles, "role", source)
@@ -258,4 +258,4 @@ TABLES: Mapping[tuple[str, ...], Callable[[Table, str], str]] = {
     ("role", "room", "things"): _use_program,
     ("signal", "least", "most"): _odd_program,
 }
-"""The tables that it knows, by their heads."""
+"""The known kinds of table, by their headers."""

@@ -11,14 +11,14 @@ from forewarn.monitors.programs.values import ProgramFault, Value, kind, weigh
 Demand = Literal["slow", "reflect", "ask", "deny"]
 
 DEMANDS: tuple[Demand, ...] = get_args(Demand)
-"""What a program can say of an action other than nothing, the mildest first."""
+"""The verdicts that a program can give on an action, the mildest first."""
 
 Answer = Literal["allow", "slow", "reflect", "ask", "deny"]
 
 MOST_STEPS = 20_000
 MOST_VERDICTS = 100
 MOST_FACTS = 40
-"""How much of what was found out is kept to explain a verdict."""
+"""The maximum number of facts that are kept to explain a verdict."""
 
 LARGEST_DETAILS = 4_000
 _SHOWN = 60
@@ -39,7 +39,7 @@ class Fact(NamedTuple):
 
 
 def shown(value: Value) -> str:
-    """A value on a line for people."""
+    """A value as text on one line, for people."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
@@ -83,7 +83,7 @@ class Outcome:
 
     @property
     def label(self) -> int:
-        """The paper's label: 0 lets the action pass, 1 does not."""
+        """The paper's label: 0 if the action passes, 1 if not."""
         return int(self.answer != "allow")
 
     @property
@@ -103,7 +103,7 @@ class Outcome:
 
     @property
     def cap_kmh(self) -> float | None:
-        """The lowest speed that `slow` asks for."""
+        """The lowest maximum speed among the `slow` verdicts."""
         return min((v.cap_kmh for v in self.verdicts if v.cap_kmh), default=None)
 
     def explained(self) -> list[str]:
@@ -164,7 +164,7 @@ class Execution:
     def say(
         self, kind_: Demand, reason: str, details: Value, cap_kmh: float | None
     ) -> None:
-        """Keeps a verdict."""
+        """Records a verdict."""
         if len(self.verdicts) >= MOST_VERDICTS:
             raise ProgramFault(f"it says more than {MOST_VERDICTS} things")
         weigh(details, LARGEST_DETAILS)
@@ -172,7 +172,7 @@ class Execution:
         self.verdicts.append(Verdict(kind_, reason, details, because, cap_kmh))
 
     def outcome(self, fault: str = "") -> Outcome:
-        """What came of it."""
+        """The outcome of the run."""
         answer: Answer = "allow"
         for each in DEMANDS:
             if any(verdict.kind == each for verdict in self.verdicts):

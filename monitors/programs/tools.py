@@ -19,7 +19,7 @@ TOOL_FORMS = (
     "only an admin may delete files in /etc",
     "ask before paying more than 100",
 )
-"""One example of each form that is about tools."""
+"""One example of each form of sentence about tools."""
 
 _MORE, _LESS = ("more than", "over", "above"), ("less than", "under", "below")
 _HOW = re.compile(
@@ -37,7 +37,7 @@ _ARGUMENTS = {
     **dict.fromkeys(("in", "into", "on", "at"), _PLACES),
     **dict.fromkeys(_MORE + _LESS, _SIZES),
 }
-"""Words in the names of the arguments that a preposition speaks of."""
+"""For each preposition, words in the names of the arguments to which it refers."""
 
 _SAME = tuple(
     frozenset(words.split())
@@ -124,7 +124,7 @@ def _alike(word: str) -> set[str]:
 
 
 def _test(tool: Tool, how: str, what: str) -> str:
-    """The test of a call of a tool; empty if it has no argument to test."""
+    """The test of a call of a tool; empty if the tool has no argument to test."""
     called = f"Calls(action, {json.dumps(tool.name)})"
     if not what:
         return called

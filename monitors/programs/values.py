@@ -1,4 +1,6 @@
-"""The values of guard programs, their sizes and comparisons: JSON's values."""
+"""The values of guard programs, which are JSON values, with their sizes and
+comparisons.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ Value: TypeAlias = Any
 """None, a bool, a number, a text, a list or a mapping of such values by name."""
 
 DEEPEST = 20
-"""How deep values may lie in each other."""
+"""The maximum nesting depth of values."""
 
 LONGEST_TEXT = 200_000
 """The longest text that a program may be given, in characters."""
@@ -28,7 +30,7 @@ _SMALL = frozenset((int, float, bool, type(None)))
 
 
 class ProgramFault(ForewarnError):
-    """A program that fails: its action is denied."""
+    """A program fails, so its action is denied."""
 
 
 def weigh(value: Value, limit: int) -> int:
@@ -87,7 +89,7 @@ def kind(value: Value) -> str:
 
 @lru_cache(maxsize=16384)
 def plain(name: str) -> str:
-    """A name as it is compared: upper case, spaces and underscores do not matter."""
+    """The form of a name for comparisons, without case, spaces and underscores."""
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 

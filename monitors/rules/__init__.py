@@ -1,1 +1,1 @@
-"""Rules: when something is about to happen and conditions hold, step in."""
+"""Rules: interventions for certain actions under certain conditions."""

@@ -5,8 +5,8 @@ sections `trigger`, `check` and `enforce`; comments, headings, glued or missing 
 alternatives, `&`, dotted and spaced names and older spellings are understood. What
 cannot be parsed is reported with its line.
 
-A predicate's name is ours, or in the table of names (`agentspec.yaml`), or from the
-user's own module. A rule with any other name is turned off and states what it needs.
+A predicate's name is one of ours, in the table of names (`agentspec.yaml`), or from the
+user's own module. A rule with any other name is turned off and lists the missing names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from forewarn.monitors.rules.rule import (
 
 MAX_BYTES = 1 << 20
 MAX_RULES = 2_000
-"""What a file of rules may hold: people write them."""
+"""The maximum number of rules in a file, which people write by hand."""
 
 _RULE = re.compile(r"\brule\s*@\s*`?\s*(?P<name>[\w.-]+)")
 _GLUED = re.compile(r"\bendrule(?=\s*@)")
@@ -62,8 +62,8 @@ class Trouble(NamedTuple):
 class WrittenRule:
     """A rule as its author wrote it, and the line where it begins.
 
-    Any of its triggers triggers it; all of its checks must hold. What is `prepared`
-    first only AgentSpec's early versions had.
+    Any of its triggers triggers it; all of its checks must hold. Only AgentSpec's early
+    versions had `prepared` computations.
     """
 
     name: str
@@ -214,7 +214,7 @@ class Imported:
     known: frozenset[str] = frozenset()
 
     def fixes(self) -> list[tuple[str, str, str]]:
-        """Each rule's need, and what to write instead if known."""
+        """What each rule needs, and what to write instead if known."""
         return [(rule, need, self._fix(need)) for rule, need in self.needs]
 
     def _fix(self, need: str) -> str:
@@ -273,7 +273,7 @@ def import_rules(
         files: Their paths; empty files are ignored.
         libraries: The predicates of each domain, a user's own among them.
         domain: Of all rules; by default what each rule's trigger implies.
-        exact: Use AgentSpec's own matching: see `forewarn.rules/1`.
+        exact: Whether to use AgentSpec's own matching.
     """
     rules: list[Rule] = []
     unread: list[tuple[str, int, str]] = []
@@ -316,7 +316,7 @@ def _domain(rule: WrittenRule) -> Domain:
 def _rules(
     rule: WrittenRule, domain: Domain, library: Library, exact: bool
 ) -> Iterator[Rule]:
-    """The rule, once for each moment at which it is evaluated."""
+    """The rules made of one AgentSpec rule, one for each moment of evaluation."""
     conditions: list[str] = []
     needs: list[str] = []
     for check in rule.checks:
@@ -398,9 +398,10 @@ def _names() -> Any:
 
 
 def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
-    """The effect in AgentSpec: the last enforcement counts, and settings are combined.
+    """The effect of enforcements as in AgentSpec: the last one counts, and settings are
+    combined.
 
-    Unknown words are listed as needs of the rule: it is off until they are known.
+    Unknown words are listed as needs of the rule, which is off until they are known.
     """
     found = Enforcement("alert")
     word = "none"

@@ -22,7 +22,7 @@ _USUAL: Mapping[Role, str] = {
     "receptacle": "receptacle container target destination",
 }
 USUAL: Mapping[str, Role] = {n: r for r, names in _USUAL.items() for n in names.split()}
-"""What arguments of these names are, where nothing else is said."""
+"""The default role of arguments, by name."""
 
 _WORD = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+(?![a-z])")
 _RUNS_PYTHON = frozenset("python pythonrepl ipython jupyter notebook repl".split())
@@ -38,7 +38,7 @@ _SQL = re.compile(
 
 
 def looks_like_sql(text: str) -> bool:
-    """Whether a text begins as a statement of SQL does."""
+    """Whether a text begins like an SQL statement."""
     return _SQL.match(text) is not None
 
 
@@ -98,7 +98,7 @@ class Arguments:
         return given
 
     def has(self, tools: Mapping[str, Collection[str]], roles: Sequence[Role]) -> bool:
-        """Whether an argument of some tool is one of these."""
+        """Whether an argument of any tool has one of these roles."""
         return any(
             self.role(tool, argument) in roles
             for tool, arguments in tools.items()

@@ -1,7 +1,7 @@
 """Predicates of agents that run Python, over the parsed program.
 
-Predicates about a program's calls are in `code_calls`; here are those about how it
-handles secrets and people, and the complete library.
+Predicates about a program's calls are in `code_calls`. This module contains predicates
+about the handling of secrets and people, and the complete library.
 """
 
 from __future__ import annotations
@@ -262,7 +262,8 @@ FAULTS: Table = {
 
 
 def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
-    """Everything that an action would run, as one program; a shell command is a call.
+    """All code that an action would run, as one program, in which a shell command is a
+    call.
 
     Text that is not Python is taken for a command, unless it is SQL.
     """
@@ -310,7 +311,7 @@ class Session:
         self.program = Program("")
 
     def read(self, event: Event) -> None:
-        """Parses a program before it runs, or records one that ran."""
+        """Parses a program before it runs, or records a program that ran."""
         if event.moment == "before":
             self.program = program_of(event, self._known, self._arguments)
         elif event.moment == "after":

@@ -18,7 +18,7 @@ from typing import TypeVar
 from forewarn.monitors.rules.shell import ShellCommand
 
 MAX_CHARACTERS = 50_000
-"""A longer program is not parsed, and counts as one that cannot be read."""
+"""A longer program is not parsed and counts as unreadable."""
 
 _PROMPT = re.compile(r"^(>>>|\.\.\.) ?", re.MULTILINE)
 _MANY = 16
@@ -35,7 +35,7 @@ class Call:
     Args:
         name: The full name of the called function: `os.path.join`,
             `socket.socket.send`; a method of an unknown object is `?.method`.
-        texts: Its arguments that are known texts.
+        texts: The arguments that are known texts.
         arguments: The possible texts of each positional argument.
         keywords: The possible texts of each keyword argument.
         node: The call itself.
@@ -106,7 +106,7 @@ class Program:
         self.texts: Texts = NONE
 
     def _follow(self) -> None:
-        """Resolves its names and its calls."""
+        """Resolves the program's names and calls."""
         for _ in range(2):  # a name may be used above the line that gives it
             self._learn()
         self.calls = tuple(map(self._call, self.all(ast.Call)))
@@ -117,7 +117,7 @@ class Program:
         return (node for node in self.nodes if isinstance(node, kinds))
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """The functions that it defines."""
+        """The functions that the program defines."""
         yield from self.all(ast.FunctionDef)
         yield from self.all(ast.AsyncFunctionDef)
 
@@ -129,7 +129,7 @@ class Program:
                 yield call
 
     def imports(self) -> set[str]:
-        """The top-level modules that it, or an earlier cell, has imported."""
+        """The top-level modules that the program, or an earlier cell, imports."""
         return {name.split(".")[0] for name in self.known.modules.values()}
 
     # -- names
@@ -267,16 +267,16 @@ _SAME = frozenset(
     "os.path.expanduser os.path.abspath os.path.normpath os.path.realpath str open"
     " pathlib.Path Path urllib.request.Request urllib.parse.urlparse".split()
 )
-"""What these are given is what they are about."""
+"""Functions whose result denotes the same thing as their argument."""
 
 _KEEPS = frozenset("encode decode strip expanduser resolve absolute format".split())
-"""Methods after which a text is still about the same."""
+"""Methods whose result denotes the same thing as the text."""
 
 _OF_PATHS = frozenset(
     "read_text read_bytes write_text write_bytes open iterdir glob rglob unlink rmdir"
     " chmod rename replace mkdir touch symlink_to".split()
 )
-"""Methods of a path: the path is what they act on."""
+"""Methods that act on the path itself."""
 
 
 def parsed(text: str) -> ast.Module | None:
@@ -315,7 +315,7 @@ def without_magic(text: str) -> tuple[str, list[str]]:
 
 
 def _joined(between: str, *parts: Texts) -> Texts:
-    """Every way to join them; empty if a part is unknown."""
+    """All possible concatenations of the parts; empty if a part is unknown."""
     found = [""]
     for index, part in enumerate(parts):
         if not part or len(found) * len(part) > _MANY:
@@ -326,7 +326,7 @@ def _joined(between: str, *parts: Texts) -> Texts:
 
 
 def _constants(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
-    """The texts in it, without docstrings."""
+    """The texts in these nodes, without docstrings."""
     said = {
         id(node.value)
         for node in nodes

@@ -1,4 +1,4 @@
-"""Predicates of shell commands: those of a tool, and those that programs run."""
+"""Predicates of shell commands, whether a tool or a program runs them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _is_run(step: ShellCommand) -> bool:
 
 
 def _given(step: ShellCommand) -> list[ShellCommand]:
-    """A step's input from other steps: by a pipe, or within its words."""
+    """A step's input from other steps, through a pipe or within its words."""
     return [*step.before(), *step.inside]
 
 
@@ -210,8 +210,8 @@ def changes_rights(steps: list[ShellCommand]) -> bool:
 
 
 def _opens_up(given: list[str]) -> bool:
-    """Whether afterwards everyone may write or run it as the owner, or a system file
-    changes.
+    """Whether afterwards everyone may write a file or run it as its owner, or a system
+    file has changed.
     """
     wide = any(_WIDE_MODE.match(mode) for mode in given[:1])
     return wide or any(map(is_system, given[1:]))

@@ -1,6 +1,6 @@
 """Conditions of rules: formulas over the present and the past, compiled to closures.
 
-The language is that of laws without its future half: predicates of the domain's
+The language is that of laws without future operators: predicates of the domain's
 library, comparisons of signals and of the event's own fields, `and or not ->`, and
 `once`, `historically`, `since` with times in steps, each an event, or in seconds.
 """
@@ -48,8 +48,8 @@ def parse_condition(text: str, library: Library | None = None) -> Formula:
     """The condition that a text describes; without a library any name is a signal.
 
     Raises:
-        InvalidExpression: It does not parse, a name is neither a predicate nor a
-            signal, or it refers to the future.
+        InvalidExpression: The text does not parse, uses a name that is neither a
+            predicate nor a signal, or refers to the future.
     """
     names = (_vocabulary(library), library.definitions) if library else ()
     formula = parse_formula(text, *names)
@@ -76,12 +76,12 @@ def _vocabulary(library: Library) -> Vocabulary:
 
 
 def predicates_of(formula: Formula, library: Library) -> tuple[str, ...]:
-    """The library's predicates that a condition uses, in its order."""
+    """The library's predicates that a condition uses, in the library's order."""
     return tuple(n for n in signals_of(formula) if n in library.predicates)
 
 
 class UnknownSignal(SignalFault):
-    """A condition reads a signal that is unknown at that moment."""
+    """A condition reads a signal whose value is unknown."""
 
     def __init__(self, signal: str) -> None:
         self.signal = signal
@@ -99,7 +99,7 @@ class Condition:
 
     @property
     def remembers(self) -> bool:
-        """Whether it refers to the past, and so must read every event."""
+        """Whether the condition refers to the past, and so must read every event."""
         return bool(self._memories)
 
     def reset(self) -> None:
@@ -113,7 +113,7 @@ class Condition:
             memory.update(situation)
 
     def __call__(self, situation: Situation) -> bool:
-        """Reads an event, and returns whether it holds."""
+        """Reads an event, and returns whether the condition holds."""
         self.hear(situation)
         return self.test(situation)
 
@@ -258,7 +258,7 @@ class _Memory:
         self._fault: SignalFault | None = None
 
     def said(self, situation: Situation) -> bool:
-        """Whether it holds at the last event."""
+        """Whether the memory's condition holds at the last event."""
         if self._fault is not None:
             raise self._fault
         return self._holds

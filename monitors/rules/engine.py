@@ -19,7 +19,7 @@ from forewarn.monitors.rules.predicates import Event, Library, Situation, Test
 from forewarn.monitors.rules.rule import Matching, Rule, RuleSet
 
 MAX_KEPT = 1024
-"""Of so many kinds of event it is kept which rules hear of them."""
+"""The number of kinds of event for which the rules that read them are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CompiledRule:
         self._begins = exact if matching == "exact" else ()
 
     def asks_about(self, event: Event) -> bool:
-        """Whether its trigger matches an event of its moment."""
+        """Whether the rule's trigger matches an event of its moment."""
         actions = self.rule.trigger.actions
         if not actions:
             return True
@@ -71,10 +71,11 @@ class Engine:
     """A set of rules, event by event.
 
     Args:
-        rules: The set; rules that are off are left out.
-        library: The predicates that they use.
+        rules: The set of rules; rules that are off are left out.
+        library: The predicates that the rules use.
         unknown: If given, a rule does not fire at an event that lacks a signal it
-            needs, and the signal is noted here. Otherwise a missing signal is a fault.
+            needs, and the signal is added to this set. Otherwise a missing signal is a
+            fault.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Engine:
             rule.condition.reset()
 
     def read(self, event: Event) -> list[Firing]:
-        """Reads the next event, and returns the rules that fire at it, in their order.
+        """Reads the next event, and returns the rules that fire, in order.
 
         If only the first match counts, rules in shadow do not block enforced ones.
 
@@ -163,5 +164,5 @@ def run(engine: Engine, events: Iterable[Event]) -> list[Firing]:
 
 
 def severest(firings: Iterable[Firing]) -> Firing | None:
-    """The most severe firing, the first of equals."""
+    """The most severe firing; the first of several equally severe ones."""
     return max(firings, key=lambda f: RANK[f.rule.enforcement.kind], default=None)

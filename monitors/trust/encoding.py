@@ -32,9 +32,9 @@ class Encoded:
     """The states of several runs in sequence, latched if the abstraction has a period.
 
     Args:
-        states: They.
-        times_s: When each was complete.
-        starts: Where each run begins.
+        states: The states.
+        times_s: The time at which each state was complete.
+        starts: The start of each run.
     """
 
     states: NDArray[np.int64]
@@ -110,9 +110,8 @@ class Counted:
     """The counts of some runs, independent of where they were read.
 
     Args:
-        runs: They.
-        headers: What holds for each.
-        names: The states that occur.
+        runs: The runs.
+        headers: The header of each run. names: The states that occur.
         numbers: The runs one after the other, by the numbers of these.
         starts: Where each begins.
         gaps: The indices of states that follow a gap in time.

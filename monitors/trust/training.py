@@ -137,7 +137,7 @@ class Spool:
         self.size = 0
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self._lengths)
 
     def add(self, numbers: NDArray[np.integer], lengths: Iterable[int]) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 FEWEST_TASKS = 5
-"""Of fewer tasks none can be left out."""
+"""With fewer tasks than this, whole tasks cannot be held out."""
 
 
 class Literal(NamedTuple):
-    """A predicate, or its opposite."""
+    """A predicate or its negation."""
 
     predicate: int
     wanted: bool = True
@@ -31,18 +31,18 @@ class Clause(NamedTuple):
 
     Args:
         kind: The number of the kind of events.
-        literals: In order; none is always true.
+        literals: The literals in order; an empty condition is always true.
     """
 
     kind: int
     literals: tuple[Literal, ...] = ()
 
     def plus(self, literal: Literal) -> Clause:
-        """It, and this too."""
+        """The clause with this literal added."""
         return Clause(self.kind, tuple(sorted({*self.literals, literal})))
 
     def minus(self, literal: Literal) -> Clause:
-        """It, whatever this says."""
+        """The clause without this literal."""
         kept = (each for each in self.literals if each != literal)
         return Clause(self.kind, tuple(kept))
 
@@ -64,14 +64,14 @@ class Matrix:
     Args:
         predicates: Their names.
         kinds: The names of the kinds of events.
-        runs: How many there are.
+        runs: The number of runs.
         layers: The maximum number of distinct events in a run: a power of two.
         columns: The events on which each predicate holds.
         moments: The events of each kind.
-        unsafe: The runs that are.
-        safe: The runs that are.
+        unsafe: The unsafe runs.
+        safe: The safe runs.
         tasks: The number of each run's task: runs of one task belong together.
-        unknown: The events on which it is unknown whether a predicate holds, if there
+        unknown: The events on which the truth of each predicate is unknown, if there
             are any.
         open_kinds: New rules use only this many of the first kinds; the others belong
             to existing rules.
@@ -94,7 +94,7 @@ class Matrix:
         return self.unsafe | self.safe
 
     def together(self) -> list[int]:
-        """The labelled runs, those of a task together.
+        """The labelled runs, grouped by task.
 
         With too few tasks each run is its own group, because runs marked in one
         scenario have a single task.
@@ -108,7 +108,7 @@ class Matrix:
         return [of_task[task] for task in sorted(of_task)]
 
     def holds(self, literal: Literal, among: int) -> int:
-        """Those of the events on which the literal is true."""
+        """The events among these on which the literal is true."""
         column = self.columns[literal.predicate]
         if literal.wanted:
             return among & column
@@ -267,7 +267,7 @@ class Bench:
         self._runs: dict[Clause, int] = {}
 
     def runs(self, clause: Clause) -> int:
-        """The runs, labelled or not, in which it holds."""
+        """The runs, labelled or not, in which the clause holds."""
         found = self._runs.get(clause)
         if found is None:
             found = self._runs[clause] = self.matrix.fires(clause)

@@ -39,12 +39,13 @@ class Corpus:
     """Labelled traces as seen by rules.
 
     Args:
-        rules: The initial rules; those that are off stay unchanged.
-        traces: The traces, those without a label too.
+        rules: The initial rules; rules that are off stay unchanged.
+        traces: The traces, including those without a label.
         library: The predicates.
         matrix: The bits of the traces.
         start: The active rules, as clauses; `asked` has their numbers.
-        unknown: The signals that rules or predicates need and some trace lacks.
+        unknown: The signals that rules or predicates need and that are missing from a
+            trace.
     """
 
     rules: RuleSet
@@ -119,7 +120,7 @@ _USUAL: tuple[Enforced, ...] = ("stop", "skip", "reflect", "ask", "slow", "alert
 
 
 def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> Corpus:
-    """The bits of labelled traces, with the predicates of these rules."""
+    """Labelled traces as bits, with the predicates of these rules."""
     several = tuple(traces)
     asked = tuple(
         number
@@ -227,7 +228,7 @@ class _Reader:
                 yield Occasion(kinds, _bits(found, True), _bits(found, None))
 
     def _known(self, ask: Callable[[T], bool], about: T) -> bool | None:
-        """The answer; None if a signal that it needs is missing."""
+        """The truth of a predicate; None if a signal that it needs is missing."""
         try:
             return ask(about)
         except UnknownSignal as error:

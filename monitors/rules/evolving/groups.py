@@ -1,7 +1,7 @@
 """And-groups: small sets of predicates, and the runs in which they hold together.
 
-All are computed once, level by level of length. Of two groups with the same runs, the
-simpler is kept.
+All groups are computed once, in order of length. Of two groups with the same runs, the
+simpler one is kept.
 """
 
 from __future__ import annotations
@@ -16,23 +16,21 @@ from numpy.typing import NDArray
 from forewarn.monitors.rules.evolving.bits import Clause, Literal, Matrix
 
 MOST_CELLS = 40_000_000
-"""A level of longer groups takes no more words of 64 bits than this."""
+"""The maximum size of a level of longer groups, in 64-bit words."""
 
 Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """And-groups and their runs.
-
-    The simplest come first.
+    """And-groups with their runs, the simplest first.
 
     Args:
         predicates: The number of literals to build from.
-        kinds: Of each group, the kind of events.
-        literals: Of each, its literals in a row, -1 after the last; a predicate that is
-            not wanted has its number raised by the number of predicates.
-        sets: Of each, the runs in which it holds, as words of 64 bits.
+        kinds: The kind of events of each group.
+        literals: The literals of each group as a row, padded with -1; a negated
+            predicate has its number raised by the number of predicates.
+        sets: The runs in which each group holds, as 64-bit words.
     """
 
     predicates: int
@@ -45,7 +43,7 @@ class Groups:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """The number of literals of each."""
+        """The number of literals in each group."""
         sizes: NDArray[np.int64] = (self.literals >= 0).sum(axis=1)
         return sizes
 
@@ -59,7 +57,7 @@ class Groups:
         )
 
     def clause(self, number: int) -> Clause:
-        """One of them."""
+        """The clause of one group."""
         found = (
             Literal(each % self.predicates, each < self.predicates)
             for each in self.literals[number].tolist()
@@ -68,11 +66,11 @@ class Groups:
         return Clause(int(self.kinds[number]), tuple(sorted(found)))
 
     def set_of(self, number: int) -> int:
-        """The runs of one of them, as a set."""
+        """The runs of one group, as a set."""
         return int.from_bytes(self.sets[number].tobytes(), "little")
 
     def counts(self, among: int) -> NDArray[np.int64]:
-        """The number of these runs in which each holds."""
+        """The number of these runs in which each group holds."""
         width = self.sets.shape[1]
         return ones(self.sets & _words(among, width * 64, (1, width)))
 
@@ -122,11 +120,11 @@ def _longer(
     shape: tuple[int, int],
     enough: Callable[[Words], NDArray[np.bool_]],
 ) -> tuple[NDArray[np.int64], Words, Words]:
-    """Each group with one literal more, its events, and its runs.
+    """Each group with one more literal, its events, and its runs.
 
-    Literals are added in order, those that are wanted before those that are not, so
-    each group is met once. A literal that excludes no event adds nothing, here or in
-    any longer group; one that leaves too few unsafe runs does so in longer groups too.
+    Literals are added in order, positive before negated ones, so that each group is
+    generated once. A literal that excludes no event adds nothing, here or in any longer
+    group; one that leaves too few unsafe runs does so in longer groups too.
     """
     first = not names.shape[1]
     found: list[tuple[NDArray[np.int64], Words, Words]] = []

@@ -43,11 +43,11 @@ class Unresolved:
 
     Args:
         trace: Its id.
-        kind: What is wrong.
-        rule: The rule that fires, or that came nearest to it; "" for none.
-        lacks: For a miss: what that rule lacked to fire.
-        like: The trace with the other label that is most like it; "" for none.
-        apart: The predicates that hold somewhere in one of the two, not in the other.
+        kind: The kind of error.
+        rule: The rule that fires, or that came nearest to firing; "" for none.
+        lacks: For a miss: what the nearest rule lacked to fire.
+        like: The most similar trace with the other label; "" for none.
+        apart: The predicates that hold in one of the two traces and not in the other.
     """
 
     trace: str
@@ -225,7 +225,9 @@ def propose(
 
 
 def write_report(folder: Path, proposal: Proposal) -> None:
-    """Writes `report.md`, `change.diff` and `report.json`; equal input, equal bytes."""
+    """Writes `report.md`, `change.diff` and `report.json`; equal input gives equal
+    bytes.
+    """
     with atomic_text(folder / "report.md") as out:
         out.writelines(f"{clean(line)}\n" for line in _lines(proposal))
     with atomic_text(folder / "change.diff") as out:

@@ -1,8 +1,8 @@
-"""Evolution: edits of rules, one after the other, as long as each gains enough.
+"""Evolution: successive edits of rules, as long as each gains enough.
 
-A step tries every single edit, and covers: several new rules at once, each with a
-minimum precision. The best by `Standing` is taken. The required gain of an edit is
-chosen by cross-validation over tasks.
+A step tries every single edit, and covers: several new rules together, each with a
+minimum precision. The best candidate by `Standing` is chosen. The required gain of an
+edit is chosen by cross-validation over tasks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ Stop = Either["target", "no better", "budget"]
 FOLDS = 5
 NO_CHANGE = 1_000_000
 LADDER = ((NO_CHANGE, 2), (5, 2), (4, 3), (3, 3), (2, 2), (2, 3))
-"""What is tried, the most cautious first: what an edit is worth, and literals."""
+"""The levels of caution, the most cautious first: the required gain of an edit, and the
+number of literals.
+"""
 LEAST_WORTH = min(worth for worth, _ in LADDER)
 MOST_LITERALS = max(literals for _, literals in LADDER)
 
@@ -45,12 +47,12 @@ _FLOORS = (1.0, 0.9, 0.8, 0.7)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How rules evolve.
+    """The limits of evolution.
 
     Args:
         worth: The number by which an edit must correct more labelled runs than it
             breaks.
-        literals: The most literals of a new rule.
+        literals: The maximum number of literals of a new rule.
         target: Evolution stops at this F1.
         budget: Evolution stops after this number of steps.
     """
@@ -69,7 +71,7 @@ class Edit(NamedTuple):
     clause: Clause
 
     def of(self, entries: Entries) -> Entries:
-        """The rules after it."""
+        """The rules after the edit."""
         if self.rule == NEW:
             return (*entries, Entry(NEW, self.clause))
         before, after = entries[: self.rule], entries[self.rule + 1 :]
@@ -91,7 +93,7 @@ class Candidate(NamedTuple):
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Sorts the best first; of equals the shortest."""
+        """The sort key that puts the best first, and among equals the shortest."""
         size = sum(len(entry.clause.literals) for entry in self.entries)
         worse = tuple(-value for value in self.standing)
         return (*worse, size, len(self.edits), self.entries)
@@ -173,7 +175,7 @@ class Search:
         return gained >= (0 if drops else self._way.worth)
 
     def _covers(self, entries: Entries) -> Iterator[Candidate]:
-        """New rules one after the other, each with this precision, for the runs still
+        """New rules, added one by one with a minimum precision, for the runs still
         missed.
         """
         for floor in _FLOORS:
@@ -199,7 +201,7 @@ class Search:
         return Candidate(self.bench.standing(entries), entries, edits)
 
     def _sides(self, called: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each group, the numbers of missed and of quiet runs in which it holds."""
+        """For each group, the numbers of missed and quiet runs in which it holds."""
         matrix = self.bench.matrix
         missed, quiet = matrix.unsafe & ~called, matrix.safe & ~called
         return self._groups.counts(missed), self._groups.counts(quiet)
@@ -251,12 +253,12 @@ class Trial:
 def cautious(
     matrix: Matrix, start: Sequence[Clause], groups: Groups, seed: int = 0
 ) -> tuple[Limits, tuple[Trial, ...]]:
-    """The search with the best degree of caution; a less cautious one must prove
+    """The search with the best level of caution; a less cautious level must prove
     better.
 
-    One degree replaces a more cautious one if, on held-out tasks, it corrects more
-    traces than it spoils, and by more than chance: by more than the square root of the
-    number of changed verdicts. The seed shuffles the tasks.
+    A level replaces a more cautious one if, on held-out tasks, it corrects more traces
+    than it spoils, and by more than chance: by more than the square root of the number
+    of changed verdicts. The seed shuffles the tasks.
     """
     parts = list(folds(matrix, FOLDS, seed))
     trials: list[Trial] = []
@@ -277,7 +279,7 @@ def cautious(
 
 
 def folds(matrix: Matrix, count: int, seed: int) -> Iterator[int]:
-    """The labelled runs shuffled into parts, runs of a task into the same."""
+    """The labelled runs, shuffled into parts; runs of one task go to the same part."""
     together = _shuffled(matrix, seed)
     return (sum(together[part::count]) for part in range(count))
 

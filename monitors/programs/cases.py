@@ -103,7 +103,7 @@ def read_cases(
         else:
             case = _acting(validated(_ActionLine, content, where), number)
         if case.name in names:
-            raise InvalidInput(f"two cases are called {case.name!r}", source=where)
+            raise InvalidInput(f"two cases have the name {case.name!r}", source=where)
         names.add(case.name)
         yield case
 
@@ -133,7 +133,7 @@ def _access(line: _AccessLine, tables: Tables, source: str) -> Case:
     if line.required is not None:
         inputs["needed"] = line.required
     elif not line.log:
-        raise InvalidInput("a case needs required or log", source=source)
+        raise InvalidInput("a case needs the key required or log", source=source)
     else:
         with suppress(UnreadLog):  # who does not know what is read denies
             inputs["needed"] = columns_of(log, tables)

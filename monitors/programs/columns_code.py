@@ -59,7 +59,7 @@ class _Held:
 
     def __post_init__(self) -> None:
         if sum(map(len, self.texts)) > LONGEST_LOG:
-            raise UnreadLog("the code makes texts that are too long")
+            raise UnreadLog("the code creates texts that are too long")
 
     def __or__(self, other: _Held) -> _Held:
         return _Held(
@@ -105,7 +105,7 @@ class Code:
                 if function not in self._entered:
                     self._enter(function, [])
         except RecursionError:
-            raise UnreadLog(f"the code nests too deeply: {text!r:.80}") from None
+            raise UnreadLog(f"the code is nested too deeply: {text!r:.80}") from None
         if not self._asked:  # what was only written down may be asked elsewhere
             for held in self._names.values():
                 self._query(held)

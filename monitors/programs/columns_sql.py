@@ -42,7 +42,7 @@ def read_sql(text: str, found: Found) -> None:
             if not isinstance(statement, exp.Query):
                 _read_change(statement, found, exp)
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        raise UnreadLog(f"it is no SQL: {error}".split("\n")[0][:200]) from None
+        raise UnreadLog(f"not valid SQL: {error}".split("\n")[0][:200]) from None
 
 
 def _parsed(text: str, sqlglot: Any) -> Iterator[Any]:

@@ -128,8 +128,8 @@ def sentences_program(
             for thing in _things(understood):
                 if not is_known(thing) and thing not in said:
                     raise _Unknown(
-                        f"{thing!r:.40} is not a known object, and the specification "
-                        "does not name it"
+                        f"{thing!r:.40} is neither a known object nor named in "
+                        "the specification"
                     )
         except (_Unknown, NotATool) as unknown:
             raise InvalidRequest(
@@ -165,7 +165,7 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
     if found := _ONLY.fullmatch(text):
         tests = _who(found["who"])
         if not tests:
-            raise _Unknown("this names no person or role")
+            raise _Unknown("this rule does not name a person or role")
         whom = tests[0] if len(tests) == 1 else f"({' and '.join(tests)})"
         return _Rule([*what(found["what"]), f"not {whom}"], "deny")
     if found := _ASKED.fullmatch(text):
@@ -217,7 +217,7 @@ def _who(text: str) -> list[str]:
         if is_known(role):
             raise _Unknown(f"{role} is a thing, not a person")
         if len(role.split()) > 3:
-            raise _Unknown(f"nobody is called {role!r:.40}")
+            raise _Unknown(f"no person or role has the name {role!r:.40}")
         tests.insert(0, f'Same(user["role"], {json.dumps(role)})')
     return tests
 

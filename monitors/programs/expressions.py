@@ -65,7 +65,7 @@ def compared(
         odd = right if is_number(left) else left
         raise ProgramFault(f"line {line} compares {kind(odd)} as if it were a number")
     if left != left or right != right:
-        raise ProgramFault(f"line {line} compares what is no number")
+        raise ProgramFault(f"line {line} compares something that is not a number")
     return ORDER[operator](left, right)
 
 
@@ -115,7 +115,7 @@ class Expressions:
         """A name that a statement gives a value."""
         name = node.id if isinstance(node, ast.Name) else ""
         if name in SAID or self._toolbox.get(name) is not None:
-            refuse(node, f"{name} is a function, and stays one")
+            refuse(node, f"{name} is a function and cannot be assigned to")
         self._known.add(name)
         return name
 
@@ -144,7 +144,7 @@ class Expressions:
                 return self._looked_up(node, base, index)
             case ast.Call():
                 return self._call(node)
-        refuse(node, "this does not stand in the language")
+        refuse(node, "this is not part of the language")
 
     def _remember(self, value: Value) -> int:
         """Computes the size of a constant, including everything in it."""
@@ -157,11 +157,13 @@ class Expressions:
 
     def _name(self, node: ast.expr, name: str) -> Expression:
         if name in SAID or self._toolbox.get(name) is not None:
-            refuse(node, f"{name} is a function: it is called, not handed on")
+            refuse(
+                node, f"{name} is a function: it can be called, but not used as a value"
+            )
         if name not in self._known:
             refuse(
                 node,
-                f"nothing is called {name}",
+                f"nothing has the name {name}",
                 mend=near_miss(name, self._known) or "inputs: " + ", ".join(INPUTS),
             )
         self.read.add(name)
@@ -250,7 +252,11 @@ class Expressions:
         text, line = self.said_of(node), node.lineno
         if isinstance(base, ast.Name) and base.id == HOLDS:
             if not isinstance(index, ast.Constant) or not isinstance(index.value, str):
-                refuse(node, f"a predicate is named in the program: {HOLDS}[...]")
+                refuse(
+                    node,
+                    "a predicate's name must be written out in the program: "
+                    f'{HOLDS}["name"]',
+                )
             self.predicates[index.value] = None
 
         def look_up(run: Execution) -> Value:
@@ -270,11 +276,11 @@ class Expressions:
         assert isinstance(node.func, ast.Name)  # noqa: S101
         name = node.func.id
         if name in SAID:
-            refuse(node, f"{name} is a statement of its own")
+            refuse(node, f"{name} must be a statement of its own")
         called = self._toolbox.get(name)
         if called is None:
             known = [*self._toolbox.names, *SAID]
-            mend = near_miss(name, known) or "see the toolbox"
+            mend = near_miss(name, known) or "use a function of the toolbox"
             refuse(node, f"the toolbox has no function {name}", mend=mend)
         given = self._given(node, called.parameters, called.needed, called.signature)
         self.used.add(name)
@@ -302,11 +308,11 @@ class Expressions:
         pairs += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
         for name, value in pairs:
             if name not in parameters or name in given:
-                refuse(node, f"it is called {signature}")
+                refuse(node, f"call it as {signature}")
             given[name] = self.of(value)
         lacking = [name for name in parameters[:needed] if name not in given]
         if lacking or len(node.args) > len(parameters):
-            refuse(node, f"it is called {signature}")
+            refuse(node, f"call it as {signature}")
         last = max((parameters.index(name) for name in given), default=-1)
         return [given.get(name, nothing) for name in parameters[: last + 1]]
 

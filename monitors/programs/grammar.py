@@ -92,24 +92,27 @@ def parse(text: str) -> ast.Module:
         line = getattr(error, "lineno", None)
         reason = getattr(error, "msg", None) or str(error)
         raise InvalidProgram(
-            f"it is not valid Python syntax: {reason}",
+            f"not valid Python syntax: {reason}",
             place=f"line {line}" if line else "",
         ) from None
     except (ValueError, RecursionError, MemoryError):
-        raise InvalidProgram("it cannot be parsed") from None
+        raise InvalidProgram("the program cannot be parsed") from None
     if not tree.body:
-        raise InvalidProgram("it is empty", mend="a program must say what it denies")
+        raise InvalidProgram(
+            "the program is empty",
+            mend=("write at least one rule that denies something"),
+        )
     _Checker(text).block(tree.body, 0)
     return tree
 
 
 def _refuse_large(text: str) -> None:
     if len(text) > LONGEST_PROGRAM:
-        raise TooLarge(f"it is longer than {LONGEST_PROGRAM} characters")
+        raise TooLarge(f"the program is longer than {LONGEST_PROGRAM} characters")
     if text != clean(text) or "\x00" in text:
-        raise InvalidProgram("it contains invisible characters")
+        raise InvalidProgram("the program contains invisible characters")
     if len(_TOKENS.findall(text)) > MOST_TOKENS:
-        raise TooLarge(f"it is longer than {MOST_TOKENS} words and marks")
+        raise TooLarge(f"the program has more than {MOST_TOKENS} words and marks")
 
 
 def refuse(node: ast.AST, problem: str, mend: str = "") -> NoReturn:
@@ -121,7 +124,7 @@ def refuse(node: ast.AST, problem: str, mend: str = "") -> NoReturn:
 def _not_deeper(node: ast.stmt | ast.expr, depth: int, limit: int) -> None:
     if depth > limit:
         raise TooLarge(
-            f"it is nested more than {limit} deep", place=f"line {node.lineno}"
+            f"the program is nested more than {limit} deep", place=f"line {node.lineno}"
         )
 
 
@@ -174,7 +177,9 @@ class _Checker:
         # Python reads letters that look like others as those others; people do not.
         start = node.col_offset
         if self._lines[node.lineno - 1][start : start + len(name)] != name.encode():
-            refuse(node, f"the name {name} is not written in plain letters")
+            refuse(
+                node, f"the name {name} contains characters other than plain letters"
+            )
 
     def _expression(self, node: ast.expr, depth: int) -> None:
         _not_deeper(node, depth, DEEPEST_NESTING)
@@ -197,13 +202,13 @@ class _Checker:
                 for operator, other in zip(ops, others, strict=True):
                     none = isinstance(other, ast.Constant) and other.value is None
                     if isinstance(operator, ast.Is | ast.IsNot) and not none:
-                        refuse(other, "`is` stands before None alone", "write ==")
+                        refuse(other, "`is` can only be used with None", "write ==")
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 parts = items
             case ast.Dict(keys=keys, values=values):
                 for key in keys:
                     if key is None:
-                        refuse(node, "** does not stand in this language")
+                        refuse(node, "** is not part of this language")
                     parts.append(key)
                 parts += values
             case ast.Subscript(value=value, slice=index):
@@ -213,11 +218,13 @@ class _Checker:
                 parts = list(args)
                 for keyword in named:
                     if keyword.arg is None:
-                        refuse(node, "** does not stand in this language")
+                        refuse(node, "** is not part of this language")
                     self._name(keyword, keyword.arg)
                     parts.append(keyword.value)
             case ast.Call():
-                refuse(node, "only functions of the toolbox are called, by their names")
+                refuse(
+                    node, "only functions of the toolbox can be called, by their names"
+                )
             case _:
                 self._unknown(node)
         for part in parts:
@@ -232,8 +239,8 @@ class _Checker:
             return
         if isinstance(value, int | float):
             refuse(node, "the number is too large")
-        refuse(node, f"{type(value).__name__} is no kind of value in this language")
+        refuse(node, f"{type(value).__name__} is not a type of value in this language")
 
     def _unknown(self, node: ast.AST) -> NoReturn:
         words = _WORDS.get(type(node), f"{type(node).__name__}")
-        refuse(node, f"{words} does not stand in this language")
+        refuse(node, f"{words} is not part of this language")

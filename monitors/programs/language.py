@@ -115,14 +115,14 @@ class Statements:
         if not isinstance(reason, str) or not reason or len(given) > 2:
             refuse(
                 call,
-                f"{said} is given its reason as a text that stands in the program",
-                mend=f'such as {said}("guests stay out of the bedroom")',
+                f"{said} needs its reason as a text written in the program",
+                mend=f'write it as in {said}("guests stay out of the bedroom")',
             )
         self.reasons[reason] = None
         if said == "slow":
             cap = constant(given[1]) if len(given) == 2 else None
             if not is_number(cap) or cap < 0:
-                refuse(call, "slow is given its reason and a speed in km/h")
+                refuse(call, "slow needs a reason and a speed in km/h")
             cap_kmh = float(cap)
 
             def slow(run: Execution) -> None:
@@ -143,7 +143,7 @@ class Statements:
 def _parts(value: Value, count: int) -> Sequence[Value]:
     if isinstance(value, list | tuple) and len(value) == count:
         return value
-    raise ProgramFault(f"{kind(value)} is not {count} values")
+    raise ProgramFault(f"expected {count} values, found {kind(value)}")
 
 
 def _tables_in(tree: ast.Module) -> Mapping[str, Sequence[str]]:

@@ -35,10 +35,10 @@ def published(path: Path) -> Iterator[dict[str, Any]]:
             yield _access(entry, path) if "identity" in entry else _web(entry)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                f"entry {number} is in the format of neither EICU-AC nor "
-                f"Mind2Web-SC: {error}",
+                f"entry {number} is neither in EICU-AC's nor in Mind2Web-SC's "
+                f"format: {error}",
                 source=str(path),
-                mend="give JSON Lines, or the file as it was published",
+                mend="use JSON Lines, or the file as it was published",
             ) from None
 
 

@@ -72,7 +72,7 @@ def read_request(text: str, source: str) -> Request:
             if line.strip() and not line.startswith("#")
         )
     if not rules and not tables:
-        raise InvalidRequest("it asks for nothing", source=source)
+        raise InvalidRequest("the request contains no rule", source=source)
     return Request(title, text, rules, tables)
 
 
@@ -195,7 +195,7 @@ def _no_twins(names: Mapping[str, object], what: str, source: str) -> None:
         other = seen.setdefault(plain(name), name)
         if other != name:
             raise InvalidRequest(
-                f"the {what} appears twice, as {other!r} and as {name!r}", source=source
+                f"the {what} appears twice, as {other!r} and {name!r}", source=source
             )
 
 
@@ -249,7 +249,7 @@ def _limit(cell: str, source: str, line: int) -> str:
         return json.dumps(float(cell), allow_nan=False)
     except ValueError:
         raise InvalidRequest(
-            f"{cell!r:.40} is no number", source=source, place=f"line {line}"
+            f"{cell!r:.40} is not a number", source=source, place=f"line {line}"
         ) from None
 
 

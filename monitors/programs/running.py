@@ -154,7 +154,7 @@ class Execution:
         """Takes steps from the budget; too few are a fault."""
         self.left -= steps
         if self.left < 0:
-            raise ProgramFault(f"it takes more than {MOST_STEPS} steps")
+            raise ProgramFault(f"the program takes more than {MOST_STEPS} steps")
 
     def look_at(self, value: Value) -> None:
         """Takes the steps for inspecting a whole value from the budget."""
@@ -166,7 +166,7 @@ class Execution:
     ) -> None:
         """Records a verdict."""
         if len(self.verdicts) >= MOST_VERDICTS:
-            raise ProgramFault(f"it says more than {MOST_VERDICTS} things")
+            raise ProgramFault(f"the program gives more than {MOST_VERDICTS} verdicts")
         weigh(details, LARGEST_DETAILS)
         because = tuple(self.facts[-MOST_FACTS:])
         self.verdicts.append(Verdict(kind_, reason, details, because, cap_kmh))

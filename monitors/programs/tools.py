@@ -95,7 +95,7 @@ def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
     meant = [tool for tool in tools if _does(tool, deed)]
     if not meant:
         names = ", ".join(tool.name for tool in tools)
-        raise NotATool(f"no tool for {deed!r:.60}; the tools are {names:.200}")
+        raise NotATool(f"no tool does {deed!r:.60}; the tools are {names:.200}")
     tests = [test for tool in meant if (test := _test(tool, how, what))]
     if not tests:
         has = ", ".join(meant[0].arguments) or "none"
@@ -158,7 +158,7 @@ def check_program(
         if called not in there:
             what = "tool" if kind == "Calls" else "tool with an argument"
             raise InvalidInput(
-                f"the guard program {name} is for {called!r:.60}, but no "
+                f"the guard program {name} refers to {called!r:.60}, but no "
                 f"{what} has that name",
                 mend=suggest(called, there),
             )

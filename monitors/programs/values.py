@@ -113,4 +113,4 @@ def text_of(value: Value, what: str) -> str:
     """A text; anything else is a fault."""
     if isinstance(value, str):
         return value
-    raise ProgramFault(f"{what} is {kind(value)}, not a text")
+    raise ProgramFault(f"{what} is {kind(value)}, not text")

@@ -190,7 +190,10 @@ def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
 
     web.write_text('[{"what": 1}]')
     result = _run("evaluate", "--cases", web, "--kind", "rules", "--program", program)
-    assert result.exit_code == 2 and "neither EICU-AC nor Mind2Web-SC" in result.stderr
+    assert (
+        result.exit_code == 2
+        and ("is neither in EICU-AC's nor in Mind2Web-SC's format:") in result.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -389,4 +392,4 @@ def test_what_is_needed_is_told_from_the_log(tmp_path: Path) -> None:
     cases.write_text(json.dumps({"id": "a", "identity": "nursing", "label": 1}))
     refused = _run("evaluate", *given)
     assert refused.exit_code == 2
-    assert "needs required or log" in refused.stderr
+    assert "a case needs the key required or log" in refused.stderr

@@ -146,7 +146,7 @@ def test_a_table_in_a_request_compiles_to_the_same() -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ({"roles": {"a": {}, "A ": {}}}, "the role appears twice, as 'a' and as 'A '"),
+        ({"roles": {"a": {}, "A ": {}}}, "the role appears twice, as 'a' and 'A '"),
         ({"roles": {"a": {"x": [], "X": []}}}, "the database of a appears twice"),
         (
             {"roles": {"a": {"x": ["p"]}}, "databases": {"x": ["q"]}},

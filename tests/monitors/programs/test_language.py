@@ -129,7 +129,7 @@ if CheckAccess(needed=needed, allowed={})[0]:
             "line 1 uses a text as a condition; it must be true or false",
         ),
         ("for x in 3:\n    pass", "line 1 loops over a number, which is not a list"),
-        ("a, b = [1]", "a list is not 2 values"),
+        ("a, b = [1]", "expected 2 values, found a list"),
         (
             "if 1 in 2:\n    pass",
             "line 1 looks for a number in a number, which cannot contain it",
@@ -164,7 +164,7 @@ def test_steps_are_counted_the_same_in_every_run() -> None:
 def test_the_budget_ends_what_goes_on() -> None:
     loop = "".join(f"{' ' * i}for x{i} in {list(range(9))}:\n" for i in range(8))
     outcome = _run(f"{loop}{' ' * 8}pass")
-    assert outcome.fault == f"it takes more than {MOST_STEPS} steps"
+    assert outcome.fault == f"the program takes more than {MOST_STEPS} steps"
     assert outcome.answer == "deny"
 
 
@@ -177,42 +177,57 @@ def test_lists_of_lists_of_lists_run_out_of_steps() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "it is empty"),
-        ("import os", "line 1: an import does not stand"),
+        ("", "the program is empty"),
+        ("import os", "line 1: an import is not part of this language"),
         ('user.age == 3\ndeny("a")', "line 1"),
-        ("x = user.age", "line 1: a dot after a name does not stand"),
-        ("x = [y for y in user]", "line 1: a comprehension does not stand"),
-        ("x = 1 + 1", "line 1: arithmetic does not stand"),
-        ("x = f'{user}'", "line 1: a formatted text does not stand"),
-        ("while True:\n    pass", "line 1: a while loop does not stand"),
+        ("x = user.age", "line 1: a dot after a name is not part of this language"),
+        (
+            "x = [y for y in user]",
+            "line 1: a comprehension is not part of this language",
+        ),
+        ("x = 1 + 1", "line 1: arithmetic is not part of this language"),
+        ("x = f'{user}'", "line 1: a formatted text is not part of this language"),
+        ("while True:\n    pass", "line 1: a while loop is not part of this language"),
         ("def f():\n    pass", "line 1: a definition of a function"),
-        ("x = {**user}", "line 1: ** does not stand"),
-        ("x = CheckAccess(*needed)", "line 1: a star does not stand"),
-        ("x = user[1:2]", "line 1: a slice does not stand"),
-        ("x = 1j", "line 1: complex is no kind of value"),
+        ("x = {**user}", "line 1: ** is not part of this language"),
+        ("x = CheckAccess(*needed)", "line 1: a star is not part of this language"),
+        ("x = user[1:2]", "line 1: a slice is not part of this language"),
+        ("x = 1j", "line 1: complex is not a type of value in this language"),
         ("x = 9007199254740993", "line 1: the number is too large"),
         ("x = 1e999", "line 1: the number is too large"),
         ("_x = 1", "line 1: '_x' cannot be a name here"),
         ("user[0] = 1", "line 1: only names can be assigned to"),
-        ("CheckAccess = 1", "line 1: CheckAccess is a function, and stays one"),
-        ("x = deny", "line 1: deny is a function: it is called"),
-        ('x = deny("a")', "line 1: deny is a statement of its own"),
+        (
+            "CheckAccess = 1",
+            "line 1: CheckAccess is a function and cannot be assigned to",
+        ),
+        (
+            "x = deny",
+            "line 1: deny is a function: it can be called, but not used as a value",
+        ),
+        ('x = deny("a")', "line 1: deny must be a statement of its own"),
         ("x = open(1)", "line 1: the toolbox has no function open"),
-        ("x = usr", "line 1: nothing is called usr (did you mean user?)"),
-        ("deny(log)", "line 1: deny is given its reason as a text"),
-        ('deny("a", 1, 2)', "line 1: deny is given its reason as a text"),
-        ('slow("a")', "line 1: slow is given its reason and a speed"),
-        ("x = Same(1)", "line 1: it is called Same(one, other)"),
-        ("x = Same(1, two=2)", "line 1: it is called Same(one, other)"),
+        ("x = usr", "line 1: nothing has the name usr (did you mean user?)"),
+        ("deny(log)", "line 1: deny needs its reason as a text written in the program"),
+        (
+            'deny("a", 1, 2)',
+            "line 1: deny needs its reason as a text written in the program",
+        ),
+        ('slow("a")', "line 1: slow needs a reason and a speed in km/h"),
+        ("x = Same(1)", "line 1: call it as Same(one, other)"),
+        ("x = Same(1, two=2)", "line 1: call it as Same(one, other)"),
         ("x = 1 is 2", "line 1"),
-        ("x = user is log", "line 1: `is` stands before None alone"),
+        ("x = user is log", "line 1: `is` can only be used with None"),
         ('x = {"a": 1, "a": 2}', "line 1: the key 'a' appears twice"),
-        ("ｘ = 1", "line 1: the name x is not written in plain letters"),
-        ("x = 1 # \u202e", "it contains invisible characters"),
-        ("x = " + "[" * 30 + "]" * 30, "line 1: it is nested more than 20 deep"),
-        ("x = 1\n" * 40_000, "it is longer than 64000 characters"),
-        ("x=1;" * 9_000, "it is longer than 8000 words and marks"),
-        ("x = (", "line 1: it is not valid Python syntax"),
+        ("ｘ = 1", "line 1: the name x contains characters other than plain letters"),
+        ("x = 1 # \u202e", "the program contains invisible characters"),
+        (
+            "x = " + "[" * 30 + "]" * 30,
+            "line 1: the program is nested more than 20 deep",
+        ),
+        ("x = 1\n" * 40_000, "the program is longer than 64000 characters"),
+        ("x=1;" * 9_000, "the program has more than 8000 words and marks"),
+        ("x = (", "line 1: not valid Python syntax:"),
     ],
 )
 def test_what_is_not_in_the_language_is_refused_with_its_line(
@@ -233,7 +248,7 @@ def test_functions_describe_themselves_to_who_writes_programs() -> None:
     assert lines[0].startswith("CheckAccess(allowed, needed): Whether something")
     with pytest.raises(InvalidInput, match="has no description"):
         function(lambda x: x, "Silent")
-    with pytest.raises(InvalidInput, match="two functions named Same"):
+    with pytest.raises(InvalidInput, match=("two functions named Same")):
         Toolbox([*STANDARD, *STANDARD[2:3]])
 
 

@@ -251,8 +251,14 @@ def test_a_thing_in_a_thing_is_no_room_and_no_role(
         ("a knife may not open the safe", "a thing, not a person"),
         ("only a fork may use the microwave", "a thing, not a person"),
         ("no guests in the microwave", "a thing, not a room"),
-        ("a child may not turn on the flamethrower", "is not a known object"),
-        ("do not put the bedroom in the microwave", "is not a known object"),
+        (
+            "a child may not turn on the flamethrower",
+            "is neither a known object nor named in the specification",
+        ),
+        (
+            "do not put the bedroom in the microwave",
+            "is neither a known object nor named in the specification",
+        ),
     ],
 )
 def test_a_word_in_the_wrong_place_does_not_compile(

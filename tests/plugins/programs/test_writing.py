@@ -109,7 +109,7 @@ def test_a_broken_program_is_repaired_at_most_three_times() -> None:
     written = Writer(chat, toolbox()).write(RULES, AGENT, STOVE)
     assert written.repairs == 3
     assert 'user["age"] does not exist' in chat.words
-    assert "an import does not stand in this language" in chat.words
+    assert "an import is not part of this language" in chat.words
     never = Scripted(PLAN, *[BROKEN] * 9)
     with pytest.raises(NotWritten, match="after 3 repairs: line 1: an import"):
         Writer(never, toolbox()).write(RULES, AGENT, STOVE)

@@ -30,7 +30,7 @@ def standin(serve: Serve) -> Standin:
 
 @contextmanager
 def line(port: int) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as made:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as made:
         yield made
 
 

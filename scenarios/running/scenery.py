@@ -231,7 +231,8 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
             if "picture" in line:
                 pictures[at[0]] = rendering.checked(line["picture"])
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-        raise InvalidScene(f"not a scene: {error!r:.80}", source=str(path)) from error
+        why = error if isinstance(error, ValueError) else f"malformed data ({error})"
+        raise InvalidScene(f"not a scene: {why!s:.80}", source=str(path)) from error
     for _ in lines:
         pass  # The rest counts for the hash.
     return Scenery(ground, tuple(moments), digest.hexdigest(), problem, pictures)

@@ -102,8 +102,9 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
         TypeError,
         ValueError,
     ) as error:
+        why = error if isinstance(error, ValueError) else f"malformed data ({error})"
         raise InvalidInput(
-            f"not a scene: {error!r:.80}",
+            f"not a scene: {why!s:.80}",
             source=source,
             place=name,
             mend="write scenes from a running AI2-THOR with `forewarn thor harvest`",

@@ -77,7 +77,9 @@ class _PredicateFile(Strict):
             return {"when": data}
         if isinstance(data, dict):
             return data
-        raise ValueError("write a condition, or a mapping with when, latch, lag_s")
+        raise ValueError(
+            "write a condition, or a mapping with the keys when, latch and lag_s"
+        )
 
 
 class AbstractionFile(Strict):
@@ -535,7 +537,7 @@ class Abstraction:
                 raise InvalidAbstraction(
                     f"{name!r:.60} cannot be the name of a score",
                     source=source,
-                    mend="choose a name that is not a signal's",
+                    mend="choose a name that no signal has",
                 )
             try:
                 scores.append(Score(name, parse_score(text, vocabulary)))

@@ -151,7 +151,7 @@ def said(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
-        return f"{type(error).__name__}: it cannot say more"
+        return f"{type(error).__name__}, without a readable message"
 
 
 def is_out_of_threads(error: BaseException) -> bool:
@@ -170,17 +170,19 @@ def mend_of(error: BaseException, path: Path) -> str:
         # A common suffix makes no two names alike.
         stems = {each.stem: each.name for each in there if each.suffix == path.suffix}
         close = near_miss(path.stem, stems, stems)
-        return close or f"it is not in the folder {path.parent.absolute()}"
+        return close or f"the file is not in the folder {path.parent.absolute()}"
     if isinstance(error, IsADirectoryError):
         return "name a file in it"
     if isinstance(error, PermissionError):
         return "permission denied for this user"
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
-        return "it is cut off or damaged: copy it again"
+        return "the file is cut off or damaged: copy it again"
     return ""
 
 
-OF_LOGS = "say in a scenario what its columns hold, and give that: docs/own-world.md"
+OF_LOGS = (
+    "describe their columns in a scenario file and use that file: docs/own-world.md"
+)
 """The advice when a foreign log is given in place of a trace."""
 
 

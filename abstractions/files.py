@@ -133,7 +133,9 @@ def _refuse_odd(value: Any) -> None:
             try:
                 item.encode()
             except UnicodeEncodeError:
-                raise InvalidInput(f"{item!r:.60} has half a character") from None
+                raise InvalidInput(
+                    f"{item!r:.60} contains an incomplete character"
+                ) from None
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -172,7 +174,7 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
     except json.JSONDecodeError as error:
         where = place or f"line {error.lineno} column {error.colno}"
         problem = f"not JSON: {error.msg.lower()}"
-        mend = "is it the file that was meant, and whole?"
+        mend = "check that this is the intended file and that it is complete"
         if kind := _LINES.match(text):
             problem = f"not one JSON value: its lines are of format {kind.group(1)!r}"
             mend = "name another file"
@@ -206,9 +208,11 @@ class _Plain(yaml.SafeLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         problem = ""
         if isinstance(event, yaml.AliasEvent):
-            problem = f"the alias *{event.anchor} is not read: write its content out"
+            problem = (
+                f"the alias *{event.anchor} is not supported: write out its content"
+            )
         elif event.tag is not None:
-            problem = f"the tag {event.tag} is not read: leave it out"
+            problem = f"the tag {event.tag} is not supported: leave it out"
         if problem:
             raise yaml.MarkedYAMLError(None, None, problem, event.start_mark)
         return super().compose_node(parent, index)
@@ -245,7 +249,7 @@ def parse_yaml(text: str, source: str) -> Any:
         place = f"line {mark.line + 1} column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "malformed"
         problem = f"not YAML: {problem}"
-        mend = "look at the indentation, the colons and the quotes there"
+        mend = "check the indentation, the colons and the quotes near this place"
         if "'\\t'" in problem:
             mend = "indent with spaces, not with tabs"
         raise InvalidInput(problem, source=source, place=place, mend=mend) from error
@@ -266,9 +270,9 @@ def inside(folder: Path, name: str, source: str) -> Path:
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         raise InvalidInput(
-            f"the path {name!r} leaves the folder of the file that names it",
+            f"the path {name!r} leads out of the folder of the file that names it",
             source=source,
-            mend="name a file beside it or below it",
+            mend="use a path inside that folder",
         )
     try:
         resolved = (folder / path).resolve()
@@ -277,7 +281,7 @@ def inside(folder: Path, name: str, source: str) -> Path:
         problem = f"{name!r:.60} cannot be the name of a file"
         raise InvalidInput(problem, source=source) from error
     if not resolved.is_relative_to(folder.resolve()):
-        raise InvalidInput(f"the link {name!r} leaves its folder", source=source)
+        raise InvalidInput(f"the link {name!r} leads out of its folder", source=source)
     return resolved
 
 
@@ -409,7 +413,7 @@ def first_line(path: Path) -> str:
     A line longer than the limit is truncated, which is enough to distinguish formats.
     """
     if path.suffix in _LOGS:
-        raise InvalidTrace("this is no text", source=str(path), mend=OF_LOGS)
+        raise InvalidTrace("this is not a text file", source=str(path), mend=OF_LOGS)
     try:
         for _, text in lines(path):
             if text.strip():

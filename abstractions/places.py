@@ -68,7 +68,7 @@ def place(text: str | Path) -> Path:
         raise InvalidInput(
             "credentials do not belong in an address",
             source=f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}",
-            mend="give them in the environment, such as AWS_ACCESS_KEY_ID",
+            mend="set them in the environment, such as AWS_ACCESS_KEY_ID",
         )
     return Address(text)
 
@@ -84,7 +84,7 @@ class Address(PosixPath):
 
     def __fspath__(self) -> str:
         # What asks for this would look on the disk.
-        problem = "this cannot be read from storage, nor written there"
+        problem = "a file of this kind cannot be read from or written to storage"
         raise InvalidInput(problem, source=str(self), mend="copy it to a disk")
 
     def input_file(self) -> pa.NativeFile:
@@ -295,7 +295,7 @@ def storage_said(error: BaseException) -> str:
         return ""
     code = (found["aws"] or found["gs"]).lower().replace("_", " ")
     why = " ".join((found["why"] or found["because"] or "").split())
-    return f"the storage says {code}: {why:.120}"
+    return f"the storage reports {code}: {why:.120}"
 
 
 def files_below(folder: Path) -> list[Path]:

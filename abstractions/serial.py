@@ -81,7 +81,7 @@ def validated(
         return model.model_validate(data)
     except ValidationError as failure:
         if failure.error_count() > MAX_ERRORS:
-            problem = f"{failure.error_count()} things are wrong"
+            problem = f"the file has {failure.error_count()} errors"
             raise error(problem, source=source) from None
         first = failure.errors()[0]
         # A misspelt key also makes the key it was meant to be a missing one.
@@ -184,7 +184,7 @@ def _written(kind: str, details: ErrorDetails) -> str:
             return f"write {float(value) / 1000:g}: the unit is s"
         if not unit or key.endswith(f"_{unit}"):
             return f"write {value} without quotes or unit"
-        return "write the number alone, in the unit that the pages name"
+        return "write only the number, in the unit that the documentation names"
     if kind in ("list_type", "tuple_type") and isinstance(given, dict):
         return "begin each entry with a dash"
     return ""

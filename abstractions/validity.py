@@ -81,7 +81,7 @@ class Validity:
                             if i < len(bound) and found >> k & 1]  # fmt: skip
                     patterns.add(sum(1 << bit for bit in kept))
             if not patterns:
-                raise InvalidAbstraction("the constraints exclude every state")
+                raise InvalidAbstraction("the constraints leave no valid state")
             bits = tuple(bound[i] for i in members if i < len(bound))
             mask = sum(1 << bit for bit in bits)
             groups.append(Group(bits, mask, frozenset(patterns)))

@@ -203,7 +203,7 @@ class ApolloWorld(SteppedWorld):
     def _listen(self) -> Bus:
         """Connects the bus, and keeps its newest messages from now on."""
         if self._closed:
-            raise InvalidInput(f"the world cannot begin: {self.over}")
+            raise InvalidInput(f"the world could not begin: {self.over}")
         if self._bus is None:
             self._bus = self._connect()
             listened = {**self._inputs, **channels.ROUTES[self._messages.edition]}
@@ -253,12 +253,16 @@ class ApolloWorld(SteppedWorld):
         missing = self._missing()
         problem = f" ({bus.health.problem})" if bus.health.problem else ""
         others = [n for n in missing if n not in (PIVOT, "chassis")]
-        mend = "is Apollo running, and does the edition fit?"
+        mend = "check that Apollo is running and that the edition is right"
         if others == missing:
-            mend = f"without {', '.join(others)} there are fewer signals: --without"
+            mend = (
+                f"if Apollo does not have {', '.join(others)}, leave them out with "
+                "--without"
+            )
         named = ", ".join(self._inputs[n].name for n in missing)
         raise InvalidInput(
-            f"nothing came on {named} within {self._wait_s:g} s{problem}", mend=mend
+            f"no message arrived on {named} within {self._wait_s:g} s{problem}",
+            mend=mend,
         )
 
     def _pivot_s(self) -> float:

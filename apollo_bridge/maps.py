@@ -179,7 +179,7 @@ def load_map(path: Path) -> RoadMap:
             raise InvalidInput(
                 "there is no map in this folder",
                 source=str(path),
-                mend=f"give the folder that holds {' or '.join(FILES)}",
+                mend=f"name the folder that contains {' or '.join(FILES)}",
             )
         found = inside[0]
     return read_map(_parsed(found), str(found))

@@ -101,10 +101,14 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
         while at < end:
             head = file.read(_SECTION.size)
             if len(head) < _SECTION.size:
-                raise CutRecord("it is cut", source=str(path), place=f"byte {at}")
+                raise CutRecord(
+                    "the file is cut off", source=str(path), place=f"byte {at}"
+                )
             kind, _, size = _SECTION.unpack(head)
             if (at == 0) != (kind == _HEADER) or not _HEADER <= kind <= _CHANNEL:
-                problem = "not a record of Apollo" if at == 0 else "no section of one"
+                problem = (
+                    "not a record of Apollo" if at == 0 else ("not a valid section")
+                )
                 raise InvalidTrace(problem, source=str(path), place=f"byte {at}")
             begin = at + _SECTION.size
             if kind == _HEADER:
@@ -112,14 +116,18 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
                 at = begin + _HEADER_BYTES
             elif not 0 <= size <= end - begin:
                 raise CutRecord(
-                    "it is cut off or damaged", source=str(path), place=f"byte {at}"
+                    "the file is cut off or damaged",
+                    source=str(path),
+                    place=f"byte {at}",
                 )
             else:
                 yield kind, size, file
                 at = begin + size
             file.seek(at)
         if at == 0 or at > end or whole > end:
-            raise CutRecord("it is cut", source=str(path), place=f"byte {end}")
+            raise CutRecord(
+                "the file is cut off", source=str(path), place=f"byte {end}"
+            )
 
 
 def _whole_size(reading: _Reading) -> int:
@@ -143,7 +151,7 @@ class _Reading:
             raise self.broken("a message is longer than its section")
         data = self._file.read(count)
         if len(data) < count:
-            raise CutRecord("it is cut", source=str(self._path))
+            raise CutRecord("the file is cut off", source=str(self._path))
         self.left -= count
         return data
 
@@ -306,8 +314,8 @@ class RecordedDrive:
             begun_s = now_s if math.isnan(begun_s) else begun_s
             if now_s < last_s - _BACK_S:
                 raise InvalidTrace(
-                    f"Apollo's clock goes back, {last_s - begun_s:.3f} s after the"
-                    " beginning",
+                    f"Apollo's clock goes back {last_s - begun_s:.3f} s after the "
+                    "beginning of the record",
                     source=str(self._path),
                 )
             if now_s >= begun_s + due * self._period_s - 1e-6 and now_s > last_s:

@@ -123,7 +123,9 @@ class NodeBus:
     def __init__(self, cyber: Any = None) -> None:
         self._cyber = find_cyber() if cyber is None else cyber
         if not self._cyber.ok() and not self._cyber.init("forewarn"):
-            raise NoCyber("cyber does not start: is this container's cyber set up?")
+            raise NoCyber(
+                "cyber could not be started: set it up in this container first"
+            )
         self._node = self._cyber.Node("forewarn")
         self.health = Health(connected=True)
 

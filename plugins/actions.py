@@ -150,7 +150,7 @@ class Actions:
         for name, value in action.arguments.items():
             if name not in spec.arguments:
                 raise InvalidAction(
-                    f"the action {spec.name} has no {name!r:.60}",
+                    f"the action {spec.name} has no argument {name!r:.60}",
                     mend=near_miss(name, spec.arguments),
                 )
             if lack := spec.arguments[name].lack(value):

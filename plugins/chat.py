@@ -135,9 +135,9 @@ def _check_replies(path: Path) -> None:
         validated(_Header, first, f"{path}: line 1")
     except InvalidInput as error:
         raise InvalidInput(
-            "it is not a file of replies, so it is not overwritten",
+            "the file does not contain replies, so it is not overwritten",
             source=str(path),
-            mend="name another folder",
+            mend="choose another folder",
         ) from error
 
 
@@ -174,7 +174,7 @@ class Replayed:
         if self._next >= len(self._lines):
             raise ReplayMismatch(
                 f"{self._source}: only {len(self._lines)} replies are recorded, "
-                "and the model is asked again"
+                "but another reply is needed"
             )
         line = self._lines[self._next]
         self._next += 1
@@ -218,7 +218,9 @@ class Partner:
         silence: bool = False,
     ) -> None:
         if how != "live" and replies is None:
-            raise InvalidInput(f"how: {how} needs a folder of replies", mend="replies:")
+            raise InvalidInput(
+                f"how: {how} requires a folder of replies", mend="replies:"
+            )
         if how != "replay" and not model:
             raise InvalidInput("no model is named", mend="such as ollama:llama3.1")
         self._name = f"{model} at temperature {temperature:g}"

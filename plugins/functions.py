@@ -34,7 +34,7 @@ def found(place: str) -> Callable[..., Any]:
     except FileNotFoundError as error:
         path = Path(module)
         raise InvalidInput(
-            f"there is no file {module!r:.200}, in which {name} should be",
+            f"there is no file {module!r:.200}, which should define {name}",
             mend=mend_of(error, path),
         ) from None
     except (ImportError, AttributeError, OSError, SyntaxError, ValueError) as error:
@@ -71,14 +71,14 @@ def takes(
     name = getattr(function, "__qualname__", type(function).__name__)
     wanted = f"it is called as {name}({', '.join([*names, *(options or {})])})"
     if not callable(function):
-        problem = f"{name} is not a function, and has no __call__"
+        problem = f"{name} is neither a function nor callable"
         raise InvalidInput(problem, source=setting, mend=wanted)
     try:
         inspect.signature(function).bind(*names, **(options or {}))
     except ValueError:
         pass  # a built-in function without a signature
     except TypeError as error:
-        problem = f"{name} does not fit: {error}"
+        problem = f"{name} cannot be called with the given arguments: {error}"
         raise InvalidInput(problem, source=setting, mend=wanted) from None
     return function
 
@@ -117,7 +117,7 @@ def _loaded(path: Path) -> ModuleType:
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
     spec = spec_from_file_location(f"_user_{path.stem}_{digest}", path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no module")
+        raise ImportError(f"{path} is not a module")
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look up their module here
     spec.loader.exec_module(module)

@@ -90,7 +90,9 @@ class LogWorld(SteppedWorld):
         if not self._paths:
             raise InvalidInput(
                 f"there is no file {files!r:.200}",
-                mend="a path that begins with $here/ is beside the scenario's file",
+                mend=(
+                    "a path that begins with $here/ is relative to the scenario's file"
+                ),
             )
         self._topics = None if topics is None else load_topics(Path(topics))
         if self._topics is None:
@@ -112,9 +114,9 @@ class LogWorld(SteppedWorld):
         period_s = period_s or regular_period(np.array([at for at, _ in first]))
         if period_s is None:
             raise InvalidInput(
-                "its rows are not evenly spaced in time",
+                "the log's rows are not evenly spaced in time",
                 source=str(self._paths[0]),
-                mend="give the time between two frames as period_s",
+                mend="set period_s to the time between two frames",
             )
         self._foresight: tuple[str, ...] = ()
         if self._vocabulary.name == "driving":
@@ -131,7 +133,7 @@ class LogWorld(SteppedWorld):
     def begin(self, seed: int) -> None:
         if seed >= self.episodes:
             raise InvalidInput(
-                f"there are {self.episodes} logs, and the first is number 0",
+                f"there are only {self.episodes} logs, numbered from 0",
                 mend=f"use seeds 0 to {self.episodes - 1}: --seed is the first, "
                 "--episodes the number",
             )
@@ -160,7 +162,7 @@ class LogWorld(SteppedWorld):
             raise InvalidInput(
                 f"there are no rows between {at_s:g} s and {time_s:g} s",
                 source=str(self._path),
-                mend="split it into two logs",
+                mend="split the file into two logs",
             )
         blank = [name for name in self._provides if name not in values]
         if blank:
@@ -204,7 +206,7 @@ class LogWorld(SteppedWorld):
         rows = foreign_rows(path, self._columns) if is_foreign(path) else None
         trace = read_table(path, self._vocabulary, period_s, rename, True, rows)
         if not trace.frames:
-            raise InvalidInput("there is no row", source=str(path))
+            raise InvalidInput("the file has no rows", source=str(path))
         signals = self._vocabulary.signals
         names = self._provides if self._blanks == "none" else ()
         blank = dict.fromkeys(name for name in names if signals[name].may_be_none)

@@ -96,8 +96,8 @@ def load(role: Role, name: str) -> Callable[..., Any]:
     if len(points) > 1:
         offered = " and ".join(_package(point) for point in points)
         raise InvalidInput(
-            f"{offered} both offer a {role} named {name!r}",
-            mend="uninstall one of them",
+            f"{offered} both provide a {role} named {name!r}",
+            mend="uninstall one of the packages",
         )
     point = points[0]
     try:
@@ -110,8 +110,8 @@ def load(role: Role, name: str) -> Callable[..., Any]:
         if isinstance(error, ForewarnError):
             raise
         raise BrokenPlug(
-            f"the {role} {name} of the package {_package(point)} does not load: "
-            f"{type(error).__name__}: {error}"
+            f"the {role} {name} of the package {_package(point)} could not be "
+            f"loaded: {type(error).__name__}: {error}"
         ) from error
     return factory
 
@@ -156,7 +156,7 @@ def _make(
         wanted = {n for n in dir(contract) if not n.startswith("_")}
         wanted |= set(contract.__annotations__)
         lacks = ", ".join(sorted(n for n in wanted if not hasattr(made, n)))
-        raise BrokenPlug(f"{name} is not a {role}: it has no {lacks}")
+        raise BrokenPlug(f"{name} is not a {role}: it lacks {lacks}")
     return made
 
 

@@ -70,10 +70,10 @@ class Draw(Strict):
         named = {"uniform", "integer", "normal", "choice", "chance"}
         given = [key for key in sorted(named) if getattr(self, key) is not None]
         if len(given) != 1:
-            raise ValueError(f"give one of {', '.join(sorted(named))}")
+            raise ValueError(f"choose one of {', '.join(sorted(named))}")
         for bounds in (self.uniform, self.integer):
             if bounds is not None and bounds[0] > bounds[1]:
-                raise ValueError("the lower end is above the upper one")
+                raise ValueError("the lower end is above the upper end")
         if self.integer is not None and max(map(abs, self.integer)) > MAX_INTEGER:
             raise ValueError(f"integers above {MAX_INTEGER} cannot be drawn")
         if self.weights is not None and (

@@ -232,7 +232,8 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
     for name in file.expected_base_rate:
         if name not in names:
             raise InvalidScenario(
-                f"a base rate is given for {name!r}, which is not watched",
+                f"expected_base_rate names the law {name!r}, which the scenario "
+                "does not watch",
                 source=source,
                 place="expected_base_rate",
                 mend=near_miss(name, names),
@@ -276,7 +277,9 @@ def _judges(file: _ScenarioFile, source: str, folder: Path) -> tuple[str, ...]:
         for names in (file.rules, file.predicates)
     )
     if predicates and not rules:
-        raise InvalidScenario("predicates are for rules", source=source)
+        raise InvalidScenario(
+            "predicates can only be used together with rules", source=source
+        )
     judges = (rule_judge(path, predicates) for path in rules)
     return tuple(json.dumps(judge.as_dict()) for judge in judges)
 
@@ -404,7 +407,7 @@ def _book(content: Any, source: str) -> TaskBook:
     """The tasks to which a family's file refers."""
     if not isinstance(content, dict) or not isinstance(content.get("tasks"), dict):
         raise InvalidScenario(
-            "it has no tasks, so it is not a family of scenarios", source=source
+            "the file has no tasks, so it is not a family of scenarios", source=source
         )
     plug = validated(Plug, content["tasks"], source, InvalidScenario)
     return make_task_book(plug.name, plug.settings, source)

@@ -275,7 +275,9 @@ def learn(
         jobs: The number of processes.
     """
     if traces is None and scenario is None:
-        raise InvalidInput("there are no runs to learn from", mend="give traces=…")
+        raise InvalidInput(
+            "the folder contains no runs to learn from", mend="give traces=…"
+        )
     wish = Wish(
         scenario=scenario, abstraction=abstraction, law=_named(laws),
         horizon=horizon_s if abstraction == "auto" else None,

@@ -150,8 +150,8 @@ class _Episodes(SteppedHousehold):
                 break
         if failed is not None:
             raise InvalidInput(
-                f"the scene {self._scene} cannot be prepared: {failed.action}:"
-                f" {failed.error or failed.message}"
+                f"the scene {self._scene} could not be prepared: {failed.action}: "
+                f"{failed.error or failed.message}"
             )
         self._moved_m = 0.0
         self._next: Value = None

@@ -75,7 +75,9 @@ class Robot:
         """The action of a call of the controller."""
         instruction = arguments.get("instruction")
         if not isinstance(instruction, str):
-            raise InvalidInput(f"the tool {tool!r:.60} was given no instruction")
+            raise InvalidInput(
+                f"the tool {tool!r:.60} was called without an instruction"
+            )
         return parse_step(instruction)
 
     def halt(self) -> None:
@@ -159,8 +161,8 @@ def read_recordings(path: Path) -> Iterator[Recording]:
             good = False
         if not good:
             raise InvalidInput(
-                "not a recorded run: it needs scene_name, and steps with input and"
-                " success",
+                "not a recorded run: scene_name, or steps with input and success, "
+                "are missing",
                 source=str(path),
                 place=place,
             )
@@ -193,7 +195,7 @@ def replay(
                 raise InvalidInput(
                     f"there is no scene {scene!r:.60}",
                     source=str(outcomes),
-                    mend="give a file that contains it with --scenes FILE",
+                    mend="name a file that contains this scene with --scenes FILE",
                 )
             if controller is None and inside:
                 controller = LocalController(scene, scenes=known)

@@ -76,12 +76,12 @@ def parse_step(text: str) -> Action:
     if verb == "fill_liquid":
         if len(rest) < 2:
             raise InvalidInput(
-                f"{text!r:.80} lacks its liquid",
+                f"{text!r:.80} has no liquid",
                 mend="write it as in: fillLiquid Mug water",
             )
         arguments["liquid"] = rest.pop().lower()
     if not rest and verb not in BARE:
-        raise InvalidInput(f"{text!r:.80} lacks its object")
+        raise InvalidInput(f"{text!r:.80} has no object")
     if rest and verb not in BARE:
         kind, number = split_name(" ".join(rest))
         arguments["object"] = kind
@@ -94,7 +94,7 @@ def split_name(text: str) -> tuple[str, int | None]:
     """Splits a name from its number, if any: `floor lamp 2` becomes FloorLamp, 2."""
     match = _NAME.fullmatch(text.strip())
     if match is None:
-        raise InvalidInput(f"{text!r:.40} names no object")
+        raise InvalidInput(f"{text!r:.40} does not name an object")
     number = match["number"]
     return type_name(match["kind"]), None if number is None else int(number)
 

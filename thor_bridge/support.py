@@ -86,8 +86,10 @@ def examine(
     if not any((home / "releases").glob("*")):
         folder = home if home.exists() else home.parent
         if not os.access(folder, os.W_OK):
-            missing.append(f"{folder} cannot be written, where the build goes")
+            missing.append(
+                f"the build cannot be stored in {folder}, which is not writable"
+            )
         elif shutil.disk_usage(folder).free < BUILD_BYTES:
-            missing.append(f"less than 2 GB free under {folder}, where the build goes")
+            missing.append(f"the build needs 2 GB of free space in {folder}")
     protocols = ("wsgi",) if system == "Windows" else ("fifo", "wsgi")
     return ThorSupport(here.versions, tuple(missing), protocols, not missing)

@@ -147,9 +147,9 @@ def _check(entry: Any, source: str, place: str) -> None:
         )
         if key not in known or not good:
             raise InvalidInput(
-                f"the key {key!r:.40} has no value like {value!r:.40}"
+                f"the key {key!r:.40} cannot have the value {value!r:.40}"
                 if key in known
-                else f"there is no key {key!r:.40}",
+                else f"the key {key!r:.40} is unknown",
                 source=source,
                 place=place,
                 mend="" if key in known else near_miss(str(key), known),
@@ -432,8 +432,8 @@ def load_safeagentbench(folder: Path) -> dict[str, Task]:
             paths = [path for path in paths if "unsafe" not in path.name]
         if not paths:
             raise InvalidInput(
-                f"no file *{part}*.jsonl there", source=str(folder),
-                mend="it is part of SafeAgentBench's dataset folder",
+                f"the folder has no file *{part}*.jsonl", source=str(folder),
+                mend="use SafeAgentBench's dataset folder, which contains this file",
             )  # fmt: skip
         for number, row in _rows(paths[0]):
             task = _task(kind, number, row, f"{paths[0]}, line {number}")

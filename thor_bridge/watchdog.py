@@ -323,7 +323,7 @@ class WatchedController(Controller):  # type: ignore[misc]
                 )
             except OSError as error:
                 raise SimulatorDied(
-                    f"the simulator cannot be started: {error}"
+                    f"the simulator could not be started: {error}"
                 ) from error
         self.unity_pid = self.server.unity_proc.pid
         atexit.register(self.stop)

@@ -170,15 +170,17 @@ def harvest(
             if has and name not in has:
                 raise InvalidInput(
                     f"the player has no scene {name!r:.60}",
-                    mend=near_miss(name[:60], has) or f"it has {len(has)} others",
+                    mend=near_miss(name[:60], has)
+                    or (f"the player has {len(has)} other scenes"),
                 )
             begun = controller.reset(name)
             told = controller.step("GetReachablePositions")
             positions = told.metadata["actionReturn"]
             if not positions:
-                why = told.metadata["errorMessage"] or "none is reported"
+                why = told.metadata["errorMessage"] or "no position was reported"
                 raise SimulatorError(
-                    f"{name}: the robot's reachable positions are unknown: {why}"
+                    f"{name}: the robot's reachable positions could not be "
+                    f"determined: {why}"
                 )
             yield name, harvested(name, begun.metadata, positions)
     finally:

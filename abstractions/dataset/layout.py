@@ -345,7 +345,7 @@ class PartFacts:
                 problem = f"{name!r:.60} cannot be the name of a run"
                 raise InvalidTrace(problem, source=source)
         if len(set(told.name)) < len(told.name):
-            raise InvalidTrace("two runs have one name", source=source)
+            raise InvalidTrace("two runs have the same name", source=source)
         try:
             each = zip(
                 told.name, told.frames, told.header, told.seed, told.digest, strict=True

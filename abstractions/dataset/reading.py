@@ -96,14 +96,19 @@ class Part:
             raise InvalidTrace(
                 f"the file is not marked as {FORMAT}",
                 source=str(path),
-                mend="write it with `forewarn collect` or `forewarn convert`; "
-                f"for your own logs, {OF_LOGS}",
+                mend=(
+                    "write the file with `forewarn collect` or `forewarn convert`; "
+                    f"for your own logs, {OF_LOGS}"
+                ),
             )
         self.facts = PartFacts.loaded(metadata, str(path))
         self._first = np.cumsum([0, *(run.frames for run in self.facts.runs)]).tolist()
         whole = self._file.metadata
         if self._first[-1] != whole.num_rows:
-            problem = f"it holds {whole.num_rows} frames, its runs {self._first[-1]}"
+            problem = (
+                f"the file holds {whole.num_rows} frames, but its runs declare "
+                f"{self._first[-1]}"
+            )
             raise InvalidTrace(problem, source=str(path))
         sizes = [whole.row_group(i).num_rows for i in range(whole.num_row_groups)]
         self._bounds: list[int] = np.cumsum([0, *sizes]).tolist()
@@ -128,14 +133,16 @@ class Part:
         except InvalidInput as error:
             raise error.within(str(path)) from None
         if (self.kinds.get("sequence"), self.kinds.get("time_s")) != _COUNTED:
-            raise InvalidTrace("its frames lack a number or a time", source=str(path))
+            raise InvalidTrace(
+                "the frames have no sequence number or no time", source=str(path)
+            )
         self._number = {run.name: i for i, run in enumerate(self.facts.runs)}
         self._whole: tuple[int, pa.Table] | None = None
         self._last: tuple[tuple[object, ...], Vocabulary | None, Arrays] | None = None
 
     def _unreadable(self, error: Exception) -> InvalidTrace:
         told = getattr(error, "strerror", None) or storage_said(error)
-        reason = told or "this is no whole Parquet file"
+        reason = told or "this is not a complete Parquet file"
         return InvalidTrace(reason[0].lower() + reason[1:], source=str(self.path))
 
     def run(self, name: str) -> RunFacts:
@@ -271,7 +278,7 @@ class Part:
                 number, columns=list(columns), use_threads=False
             )
         except (OSError, ValueError, pa.ArrowException) as error:
-            problem = storage_said(error) or "it is damaged"
+            problem = storage_said(error) or "the file is damaged"
             raise InvalidTrace(problem, source=str(self.path)) from error
         if sum(map(unfolded_bytes, table.columns)) > MAX_BYTES:
             raise self._too_large()
@@ -286,7 +293,7 @@ class Part:
             return unpacked_bytes(raw, self._file.metadata, number, list(columns))
 
     def _too_large(self) -> TooLarge:
-        problem = "a group of its rows is larger than we hold"
+        problem = "a row group of the file is larger than the limit"
         return TooLarge(problem, source=str(self.path))
 
     # -- whole runs ---------------------------------------------------------------

@@ -91,8 +91,8 @@ def leaves(
                     truths.add(repr(node))
     for name in words.keys() & (truths | {name for name in bounds if bounds[name]}):
         raise InvalidExpression(
-            f"{name} is compared with the word {min(words[name])!r}, "
-            "and elsewhere used as a number",
+            f"{name} is compared with the word {min(words[name])!r}, but used as "
+            "a number elsewhere",
             mend="compare it with words only, or name its vocabulary",
         )
     for name in bounds.keys() & truths:

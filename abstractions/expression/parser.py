@@ -155,7 +155,7 @@ class ExpressionParser(TermParser):
             negated = self._accept("not")
             self._expect("none")
             if not isinstance(left, Name):
-                mend = "write it of one signal, as in lead_distance is none"
+                mend = "name one signal, as in lead_distance is none"
                 self._fail("only a signal can be none", start, mend=mend)
             return Not(IsNone(left)) if negated else IsNone(left)
         operator = self._accept("<", "<=", ">", ">=", "==", "!=")
@@ -181,13 +181,13 @@ class ExpressionParser(TermParser):
             return left
         declared = self._declared(left)
         if not isinstance(left, Name) or (declared and declared.type != "enum"):
-            mend = f'write it of one signal, as in arg_path {operator.text} "/tmp/"'
+            mend = f'name one signal, as in arg_path {operator.text} "/tmp/"'
             self._fail(f"{left!r} is not a text", start, mend=mend)
         token = self._take()
         if token.kind != "text":
             mend = f'write {left.name} {operator.text} "…"'
             self._fail(
-                f"{operator.text} is followed by a quoted text", token, mend=mend
+                f"{operator.text} must be followed by a quoted text", token, mend=mend
             )
         text = token.text[1:-1]
         if operator.text == "matches":
@@ -295,7 +295,11 @@ class ExpressionParser(TermParser):
             token = self._peek
             bounds.append(self._step_end(operand, token))
             if len(bounds) > 1 and not bounds[-2].value < bounds[-1].value:
-                self._fail("the steps of a curve rise", token, mend="order them")
+                self._fail(
+                    "the steps of a curve must be in ascending order",
+                    token,
+                    mend="order them",
+                )
             self._expect(",")
         self._expect("else")
         if self._accept(","):
@@ -308,7 +312,9 @@ class ExpressionParser(TermParser):
         self._check_truth(condition, start)
         self._expect(",")
         if self._peek.text == "true":
-            self._fail("a number comes first", mend="write 0.3 true, 0 else")
+            self._fail(
+                "the number must come before true", mend="write 0.3 true, 0 else"
+            )
         holding = self._plain_number()
         self._expect("true")
         self._expect(",")
@@ -320,7 +326,7 @@ class ExpressionParser(TermParser):
     def _step_end(self, operand: Expression, token: Token) -> Number:
         bound = self._negative()
         if not isinstance(bound, Number):
-            self._fail("a step ends at a number", token, mend="write 0.4 below 2 s")
+            self._fail("a step must end at a number", token, mend="write 0.4 below 2 s")
         try:
             common_unit(Compare("<", operand, bound))
         except InvalidExpression as error:

@@ -179,13 +179,16 @@ class Pattern:
             inside, closed, _ = self._text[self._at + 1 :].partition("}")
             low, comma, high = inside.partition(",")
             if not closed or not low.isdecimal() or (high and not high.isdecimal()):
-                self._fail("a repetition is {2}, {2,} or {2,5}", "write \\{ for {")
+                self._fail(
+                    "a repetition must be written as {2}, {2,} or {2,5}",
+                    "write \\{ for {",
+                )
             self._at += len(inside) + 2
             found = int(low), (int(high) if high else None) if comma else int(low)
             if max(int(low), int(high or 0)) > MAX_STATES or (
                 found[1] is not None and found[1] < found[0]
             ):
-                self._fail(f"{{{inside}}} cannot be repeated so", "write {2,5}")
+                self._fail(f"{{{inside}}} is not a valid repetition", "write {2,5}")
         else:
             return least, most
         if self._peek("?"):  # the shortest match is a match
@@ -205,8 +208,10 @@ class Pattern:
             if self._peek("?:"):
                 self._at += 2
             elif self._peek("?"):
-                mend = "match the texts apart and join them with and, not"
-                self._fail("only plain groups are matched in linear time", mend)
+                mend = (
+                    "match each text by itself and combine the conditions with and, not"
+                )
+                self._fail("only plain groups can be matched in linear time", mend)
             piece = self._choice()
             if not self._peek(")"):
                 self._fail("a parenthesis is not closed", "add )")
@@ -238,7 +243,7 @@ class Pattern:
             try:
                 return self._equal(chr(int(digits, 16)))
             except ValueError:
-                self._fail("\\x is followed by two digits", "write \\x2f")
+                self._fail("\\x must be followed by two digits", "write \\x2f")
         if character in _CONTROLS:
             return _CONTROLS[character].__eq__
         if character.isalnum():
@@ -264,7 +269,7 @@ class Pattern:
             self._take()
             high = self._take()
             if high == "\\" or high < character:
-                self._fail("a range goes upwards, as in a-z", "write a-z")
+                self._fail("a range must be ascending, as in a-z", "write a-z")
             kinds.append(_between(character, high, self._fold))
         self._take()
         return lambda c: any(kind(c) for kind in kinds) is not negated

@@ -84,8 +84,8 @@ def tokens(source: str) -> list[Token]:
             place = f"column {at + 1}"
             problem = f"{source[at]!r} is not understood"
             mend = {
-                "'": "words stand in double quotes",
-                "…": "write what it stands for, such as the times [0, 2 s]",
+                "'": "put words in double quotes",
+                "…": "write it out, such as the times [0, 2 s]",
             }.get(source[at], "leave it out")
             raise InvalidExpression(problem, place=place, mend=mend)
         kind = match.lastgroup or ""
@@ -202,7 +202,10 @@ class TermParser(Cursor, ABC):
         declared = self._declared(node)
         numeric = isinstance(node, (*NUMERIC, Name))
         if not numeric or (declared and declared.type != "number"):
-            mend = "numbers go with + - * / < > ==, conditions with and, or, not, ->"
+            mend = (
+                "use + - * / < > == between numbers, and and, or, not, -> between "
+                "conditions"
+            )
             self._fail(f"{node!r} is not a number", token, mend=mend)
 
     def _check_units(self, node: Expression, token: Token) -> None:
@@ -212,7 +215,9 @@ class TermParser(Cursor, ABC):
             problem, mend = error.problem, error.mend
             if self._vocabulary is None:
                 names = [each.name for each in node.walk() if isinstance(each, Name)]
-                problem = f"the unit of {', '.join(names)} is not known here"
+                problem = (
+                    f"the unit of {', '.join(names)} is unknown without a vocabulary"
+                )
                 mend = "name the vocabulary: --vocabulary driving, or in the file"
                 mend += " vocabulary: driving"
             self._fail(problem, token, mend=mend)
@@ -229,7 +234,11 @@ class TermParser(Cursor, ABC):
         token = self._peek
         node = self._number()
         if (found := unit_of(node)) is not None and found.powers:
-            self._fail(f"{node!r} is more than a number", token, mend="drop its unit")
+            self._fail(
+                f"{node!r} has a unit, but a plain number is needed",
+                token,
+                mend="drop its unit",
+            )
         return node
 
     def _sum(self) -> Expression:
@@ -325,7 +334,7 @@ class TermParser(Cursor, ABC):
             return self._past(name)
         if name.text in OF_TEXT:
             mend = f'write signal {name.text} "…"'
-            self._fail(f"{name.text} stands after a signal", name, mend=mend)
+            self._fail(f"{name.text} must come after a signal", name, mend=mend)
         words = [self._object()]
         while self._accept(","):
             words.append(self._object())
@@ -341,7 +350,7 @@ class TermParser(Cursor, ABC):
         seconds = isinstance(span, Number) and span.unit == "s"
         if not seconds or not 0 < span.value <= MAX_SPAN_S:  # type: ignore[attr-defined]
             mend = f"write {name.text}(x, 0.5 s), with up to {MAX_SPAN_S:g} s"
-            self._fail("a while is some seconds", token, mend=mend)
+            self._fail("expected a number of seconds", token, mend=mend)
         self._expect(")")
         return Past(name.text, operand, span)  # type: ignore[arg-type]
 
@@ -357,14 +366,16 @@ class TermParser(Cursor, ABC):
         seconds = float(low.text) * _CLOCK.get(unit, 0) if low.kind == "number" else 0
         if not 0 < seconds <= MAX_COUNTED_S or not self._accept("]"):
             upto = f"the last seconds, up to {MAX_COUNTED_S:g} s"
-            self._fail(f"a count is over {upto}", token, mend=mend)
+            self._fail(f"a count must cover {upto}", token, mend=mend)
         if self._peek.text != "(":
             self._fail(f"expected '(', found {self._peek}", mend=mend)
         token = self._peek
         operand = self._counted()
         if any(isinstance(node, Past) for node in operand.walk()):
             mend = "count a plain condition"
-            self._fail("what is counted cannot itself look back", token, mend=mend)
+            self._fail(
+                "a counted condition cannot itself look back in time", token, mend=mend
+            )
         return Past("count", operand, Number(seconds, "s"))
 
     def _object(self) -> str:

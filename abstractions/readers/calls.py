@@ -262,7 +262,7 @@ def _facts(value: Mapping[str, Any]) -> dict[str, str]:
 
 def _called(name: Any, arguments: Any) -> ToolCall:
     if not isinstance(name, str) or not name:
-        raise InvalidTrace("a call does not name its tool")
+        raise InvalidTrace("a call has no tool name")
     return ToolCall(name, arguments_of(arguments))
 
 
@@ -319,7 +319,7 @@ def _message(message: dict[str, Any], found: _Calls) -> None:
         for each in _list(message, "tool_calls"):
             said = each.get("function")
             if not isinstance(said, dict):
-                raise InvalidTrace("a call does not name its tool")
+                raise InvalidTrace("a call has no tool name")
             call = _called(said.get("name"), said.get("arguments"))
             found.made(call, each.get("id"))
         said = message.get("function_call")

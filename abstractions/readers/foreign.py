@@ -172,7 +172,9 @@ def _only_tables(path: Path) -> None:
         kinds = db.execute("SELECT type, sql FROM sqlite_master").fetchall()
     for kind, sql in kinds:
         if kind not in ("table", "index") or "VIRTUAL" in str(sql).upper():
-            raise InvalidTrace("it contains more than tables", source=str(path))
+            raise InvalidTrace(
+                "the database contains more than tables", source=str(path)
+            )
 
 
 FOREIGN = {".parquet": "Parquet", ".mcap": "MCAP", ".db3": "bag"}

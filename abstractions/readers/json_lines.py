@@ -141,7 +141,7 @@ def _frames(
         except InvalidTrace as error:
             raise error.within(str(path), place) from error
         except SignalFault as fault:
-            mend = "a trace has what its vocabulary says, or leaves the signal out"
+            mend = "write a value that the vocabulary allows, or leave the signal out"
             raise InvalidTrace(
                 str(fault), source=str(path), place=place, mend=mend
             ) from fault
@@ -158,7 +158,7 @@ def _parsed(text: str, path: Path, place: str) -> Any:
             "the line is cut off" if cut else error.problem,
             source=str(path),
             place=place,
-            mend="remove the line to use what is before it" if cut else error.mend,
+            mend="remove this line to use the lines before it" if cut else error.mend,
         ) from error
 
 
@@ -200,7 +200,7 @@ class _Names(dict[str, tuple[str, Callable[[object], Value]]]):
                 raise InvalidTrace(
                     f"{self[key][0]!r:.60} is not in the header's provides",
                     mend=near_miss(key, self._header.provides)
-                    or "add it there, in the first line",
+                    or "add it to provides, in the first line",
                 )
         return values
 

@@ -73,9 +73,7 @@ def _read(path: Path) -> Any:
         problem = f"not JSON: {error.msg.lower()}"
         raise InvalidTrace(problem, source=str(path), place=place) from error
     except (RecursionError, ValueError) as error:
-        raise InvalidTrace(
-            "not JSON that can be read here", source=str(path)
-        ) from error
+        raise InvalidTrace("not JSON that can be read", source=str(path)) from error
 
 
 def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[Frame]:

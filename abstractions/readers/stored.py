@@ -206,7 +206,7 @@ def files_in(path: Path) -> list[Path]:
     found = [each for each in files_below(path) if each.suffix not in YAML]
     if not found:
         raise InvalidInput(
-            "it has no traces to learn from",
+            "the folder has no traces to learn from",
             source=str(path),
             mend=f"`forewarn collect … --out {path}` fills it",
         )

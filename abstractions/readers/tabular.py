@@ -109,7 +109,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
         twice = next(name for name in names if names.count(name) > 1)
         problem, mend = f"the column {twice!r:.60} appears twice", "rename one of them"
     elif not set(names) - set(_ORDER):
-        problem, mend = "there is no column of a signal", "add one a signal"
+        problem, mend = "no column holds a signal", "add one column per signal"
     if problem:
         raise InvalidTrace(problem, source=str(path), place="line 1", mend=mend)
     return names

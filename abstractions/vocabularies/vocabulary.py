@@ -165,9 +165,9 @@ class _SignalFile(Strict):
     @model_validator(mode="after")
     def _fits_its_type(self) -> _SignalFile:
         if self.type != "number" and (self.unit or self.range):
-            raise ValueError(f"a {self.type} has no unit and no range")
+            raise ValueError(f"a {self.type} cannot have a unit or a range")
         if self.type != "enum" and self.values is not None:
-            raise ValueError(f"a {self.type} has no values")
+            raise ValueError(f"a {self.type} cannot have values")
         if self.values is not None:
             if not self.values:
                 raise ValueError("leave values out if any name is allowed")
@@ -240,7 +240,11 @@ def named_vocabulary(name: str, source: str, folder: Path | None = None) -> Voca
             f"the vocabulary {name!r:.60} does not ship with forewarn",
             source=source,
             mend=near_miss(name[:60], SHIPPED)
-            or ("name its YAML file" if folder else f"use {' or '.join(SHIPPED)}"),
+            or (
+                "give the path of its YAML file"
+                if folder
+                else f"use {' or '.join(SHIPPED)}"
+            ),
         )
     return load_vocabulary(inside(folder, name, source))
 

@@ -87,7 +87,7 @@ class Chain:
     def _check_structure(self) -> None:
         n, size = self.n, len(self.data)
         if len(self.indptr) != n + 1 or len(self.indices) != size:
-            raise InvalidModel("there are not as many rows as states")
+            raise InvalidModel("the number of rows differs from the number of states")
         lengths = np.diff(self.indptr)
         if self.indptr[0] != 0 or self.indptr[-1] != size or (lengths < 0).any():
             raise InvalidModel("the row boundaries are not ascending")
@@ -97,8 +97,8 @@ class Chain:
         if (wrong := np.flatnonzero(outside)).size:
             name = self.states[self._row_of(wrong[0])]
             raise InvalidModel(
-                f"the row of state {name!r} names an unknown successor, "
-                f"number {self.indices[wrong[0]]} of {n}"
+                f"the row of state {name!r} has the unknown successor number "
+                f"{self.indices[wrong[0]]} of {n}"
             )
         ascending = np.diff(self.indices) > 0
         ascending[self.indptr[1:-1] - 1] = True
@@ -122,7 +122,8 @@ class Chain:
             raise row_sum_error(self.states[wrong[0]], float(sums[wrong[0]]))
         if self.exact is not None and len(self.exact) != len(self.data):
             raise InvalidModel(
-                "there are not as many exact probabilities as transitions"
+                "the number of exact probabilities differs from the number of "
+                "transitions"
             )
 
     def _check_names(self) -> None:
@@ -133,7 +134,10 @@ class Chain:
         ]
         for what, index in marks:
             if index is not None and not 0 <= index < self.n:
-                raise InvalidModel(f"the {what} names state number {index} of {self.n}")
+                raise InvalidModel(
+                    f"the {what} refers to state number {index}, but there are "
+                    f"{self.n} states"
+                )
         for name, values in self.variables.items():
             if len(values) != self.n:
                 raise InvalidModel(f"the variable {name!r} has no value in some states")
@@ -264,7 +268,7 @@ def repeated(names: Sequence[str]) -> str:
         if name in seen:
             return name
         seen.add(name)
-    raise ValueError("every name stands once")
+    raise ValueError("no name appears twice")
 
 
 def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
@@ -274,7 +278,7 @@ def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
         text = f"{float(total):.12g}" if total < 10 else "more than 10"
     return InvalidModel(
         f"the row of state {state!r} sums to {text}, not to 1",
-        mend="a successor is missing, or its numbers were rounded: write them again",
+        mend="add the missing successor, or write the probabilities without rounding",
     )
 
 

@@ -178,7 +178,7 @@ def clopper_pearson(
         open_rows: The states that may have successors that were never seen.
     """
     if not 0.0 < delta < 1.0:
-        raise InvalidInput(f"delta is {delta}; it must lie between 0 and 1")
+        raise InvalidInput(f"delta is {delta}, but must be between 0 and 1")
     opened = np.zeros(counts.n, bool) if open_rows is None else open_rows
     absorbing = np.flatnonzero(counts.sizes == 0)
     at = counts.indptr[absorbing]
@@ -232,7 +232,9 @@ def premise(model: Model, *, closed_support: bool = False) -> str:
             " (closed support)"
         )
     if open_rows(model).any():
-        return "only what a state tells: it may also lead to where it was never seen to"
+        return (
+            "only the Markov property: a state may also have successors never observed"
+        )
     return f"that nothing can happen but the {model.support} transitions and the end"
 
 
@@ -321,8 +323,8 @@ def _refuse_bad_rows(chain: IntervalChain) -> None:
     if empty.any():
         at = int(np.argmax(empty))
         raise InvalidModel(
-            "no distribution fits its intervals: the lower bounds sum "
-            f"to {least[at]:.6g}, the upper bounds to {most[at]:.6g}",
+            "no distribution fits the intervals: the lower bounds sum to "
+            f"{least[at]:.6g}, the upper bounds to {most[at]:.6g}",
             place=f"state {chain.states[at]}",
         )
 

@@ -111,7 +111,9 @@ class Tally:
     def of(cls, model: Model) -> Tally:
         """The counts from which a model was learned, so that learning can continue."""
         if model.counts is None:
-            raise InvalidInput("the model has no counts, so nothing can be added to it")
+            raise InvalidInput(
+                "the model has no transition counts, so no traces can be added to it"
+            )
         names, end = model.chain.states, model.chain.end
         tally = cls(
             starts={names[i]: times for i, times in model.starts.items()},
@@ -148,7 +150,7 @@ class Support:
         """The support that a JSON object `{"state": ["successor", …]}` declares."""
         if not isinstance(content, dict) or not content:
             raise InvalidInput(
-                "a support must be an object of states",
+                "a support must be a JSON object that maps states to their successors",
                 mend='write {"state": ["allowed successor", …]}',
                 source=source,
             )
@@ -227,7 +229,7 @@ def learn(
     if absorb and END in allowed:
         raise InvalidInput(
             f"a state is called {END}, the name of the end of a trace",
-            mend="rename it, or learn with --end ignore",
+            mend="rename the state, or learn with --end ignore",
         )
     states = sorted(allowed, key=_natural)
     if absorb:
@@ -284,14 +286,17 @@ def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
         if name not in allowed:
             raise InvalidTrace(
                 f"the state {name!r} occurs, but is not in the support",
-                mend=near_miss(name, allowed) or "add it to the support",
+                mend=near_miss(name, allowed) or "add the state to the support",
             )
         permitted = set(allowed[name]) or {name}
         if strange := next((s for s in seen if s not in permitted), None):
             raise InvalidTrace(
-                f"the traces go from {name!r} to {strange!r}, but the support "
-                "does not allow it",
-                mend="add it to the support, or smooth over observed transitions",
+                f"a trace goes from {name!r} to {strange!r}, but the support does "
+                "not allow that transition",
+                mend=(
+                    "add the transition to the support, or smooth over observed "
+                    "transitions"
+                ),
             )
         if not allowed[name] and seen:
             allowed[name] = (name,)

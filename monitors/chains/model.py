@@ -133,7 +133,7 @@ def smoothed_chain(
     without visits is uniform over its support; an empty row is absorbing.
     """
     if alpha < 0:
-        raise InvalidModel(f"alpha is {alpha}, below zero")
+        raise InvalidModel(f"alpha is {alpha}, but must not be negative")
     top, bottom = alpha.numerator, alpha.denominator
     visits, sizes = counts.visits, counts.sizes
     rows: dict[int, dict[int, float | Fraction]] = {}
@@ -165,9 +165,9 @@ def load_model(path: Path | str) -> Model:
     models = load_models(path)
     if len(models) > 1:
         raise InvalidModel(
-            f"it holds {len(models)} models, each for its own laws",
+            f"the file holds {len(models)} models, each for its own laws",
             source=str(path),
-            mend="choose one of those that `load_models` returns",
+            mend="choose one of the models that `load_models` returns",
         )
     return models[0]
 
@@ -198,7 +198,7 @@ def refuse_other(
         raise InvalidModel(
             f"the model does not fit: {differs}",
             source=source,
-            mend="give a model that was learned there, or use --accept-model",
+            mend="use a model learned with these settings, or add --accept-model",
         )
 
 
@@ -218,12 +218,15 @@ def _differences(
 ) -> Iterator[str]:
     names = trained_on(model)
     if scenario and names and scenario not in names:
-        yield f"it was learned on {', '.join(sorted(names))}, and this is {scenario}"
+        yield (
+            f"it was learned on {', '.join(sorted(names))}, but the scenario is "
+            f"{scenario}"
+        )
     content = dict(model.abstraction or {})
     abstraction = Abstraction.from_dict(content, "the model") if content else None
     speaks = abstraction.vocabulary if abstraction is not None else None
     if vocabulary and speaks is not None and speaks.name != vocabulary:
-        yield f"its vocabulary is {speaks.name}, and here it is {vocabulary}"
+        yield f"its vocabulary is {speaks.name}, but the source's is {vocabulary}"
     latched = abstraction is not None and abstraction.period_s is not None
     apart_s = model.period_s or (abstraction.period_s if abstraction else None)
     if (
@@ -234,7 +237,10 @@ def _differences(
         return
     # What is latched keeps all that frames in between show.
     if apart_s < period_s or not latched:
-        yield f"its states are {apart_s:g} s apart, and the frames here {period_s:g} s"
+        yield (
+            f"its states are {apart_s:g} s apart, but the source's frames are "
+            f"{period_s:g} s apart"
+        )
 
 
 def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:

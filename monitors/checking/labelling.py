@@ -63,7 +63,9 @@ class Labelling:
         name = text.strip().removeprefix('"').removesuffix('"')
         if not _WORD.fullmatch(name):
             mend = "write NAME=FORMULA, as in bad=s=3|s=7"
-            raise InvalidProperty("no name is defined", source=source, mend=mend)
+            raise InvalidProperty(
+                "the definition has no name", source=source, mend=mend
+            )
         for kind, _ in self._meanings(name):
             raise InvalidProperty(
                 f"the name {name!r} is already used for a {kind}",
@@ -85,7 +87,7 @@ class Labelling:
                 raise InvalidProperty(
                     f'the name "{name}" means a {kind} and also a different {other}',
                     place=_place(column),
-                    mend="use --define to name the one that you mean",
+                    mend="use --define to give the intended one its own name",
                 )
         return meaning
 
@@ -161,7 +163,7 @@ class Labelling:
         if self.abstraction is None:
             mend = f"--define '{text}=...'"
             if not _WORD.fullmatch(text):
-                mend = "it needs a model that was learned with predicates"
+                mend = "this needs a model that was learned with predicates"
             raise InvalidProperty(
                 f"{text!r} is not defined on the states of this model",
                 mend=near_miss(text, self._all_names()) or mend,
@@ -212,9 +214,9 @@ class Labelling:
         values = self._variable(variable, column)
         if quoted:
             raise InvalidProperty(
-                f"{variable} is a number and is compared with a name",
+                f"the number {variable} is compared with a name",
                 place=_place(column),
-                mend=f'write the name alone: "{other}"',
+                mend=f'write only the name: "{other}"',
             )
         other = {"true": "1", "false": "0"}.get(other, other)
         if not _INTEGER.fullmatch(other):

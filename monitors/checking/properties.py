@@ -245,10 +245,10 @@ def _tokens(text: str) -> list[Token]:
             rest = text[at:].lstrip(" \t\r\n")
             column = len(text) - len(rest) + 1
             if rest[0] == '"':
-                mend = 'close it with ", and write a quote in it twice'
-                _fail("the quoted name does not end", column, mend)
+                mend = 'close the name with ", and write a quote inside it twice'
+                _fail("the quoted name is not closed", column, mend)
             mend = 'write "name"' if rest[0] == "'" else ""
-            _fail(f"the character {rest[0]!r} means nothing here", column, mend)
+            _fail(f"the character {rest[0]!r} is not valid here", column, mend)
         kind = match.lastgroup
         found.append(Token(kind, match[kind], match.start(kind) + 1))
         at = match.end()
@@ -309,7 +309,8 @@ def _operand(tokens: list[Token], at: int) -> tuple[str, int]:
     if token.text.isdecimal() or token.kind == "word":
         return token.text, 1
     _fail(
-        f"a variable is compared with a whole number, not {token.text or 'nothing'}",
+        "a variable must be compared with a whole number, not "
+        f"{token.text or 'nothing'}",
         token.column,
     )
 
@@ -399,7 +400,7 @@ class _Parser:
         if self._accept("/"):
             value /= self._whole_number() or _fail("division by zero", token.column)
         if value > 1:
-            _fail(f"a probability is between 0 and 1, not {value}", token.column)
+            _fail(f"a probability must be between 0 and 1, not {value}", token.column)
         return value
 
     def _path(self) -> Path:
@@ -414,7 +415,7 @@ class _Parser:
             if self._peek.kind == "word":
                 self._unexpected("U")
             mend = "such as F, G, X or U: P=? [ F ... ]"
-            _fail("the brackets hold no path operator", start.column, mend)
+            _fail("the brackets contain no path operator", start.column, mend)
         steps = self._steps()
         return Path(hold, self._implication(), steps)
 
@@ -427,7 +428,7 @@ class _Parser:
         token = self._peek
         steps = self._whole_number() - (sign.text == "<")
         if steps < 0:
-            _fail("no step lies before step 0", token.column, "write <=0")
+            _fail("there is no step before step 0", token.column, "write <=0")
         if steps > MAX_STEPS:
             raise TooLarge(
                 f"a horizon of {steps} steps is more than the limit of {MAX_STEPS}",

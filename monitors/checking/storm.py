@@ -44,7 +44,7 @@ def ask_storm(
         raise MissingDependency(what, "storm") from None
     if re.search(r"U (\[ (?!0 ,)|>|=)", formula):
         raise InvalidProperty(
-            "Storm computes U with a lower time bound wrongly",
+            "Storm computes wrong results for U with a lower time bound",
             mend="ask U<=k, or F[j,k]",
         )
     # Its log goes to standard output; what matters comes as an exception too.
@@ -99,9 +99,10 @@ def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
         row = {j: Fraction(text) for j, text in chain.written_row(i)}
         if sum(row.values()) != 1:
             raise InvalidModel(
-                f"the probabilities are rounded: the row of state {chain.states[i]!r}"
-                f" sums to {float(sum(row.values()))!r}, and not to 1 exactly",
-                mend="write them as fractions such as 1/3",
+                "the probabilities are rounded: the row of state "
+                f"{chain.states[i]!r} sums to {float(sum(row.values()))!r}, not "
+                "exactly to 1",
+                mend="write the probabilities as fractions such as 1/3",
             )
         rows.append(row)
     return rows

@@ -82,7 +82,7 @@ class Reference:
     def __post_init__(self) -> None:
         known = self.promised is None or 0.0 < self.promised < 1.0
         if not (known and 0 <= self.happened <= self.runs):
-            raise InvalidEvidence(f"no rate to compare with: {self}")
+            raise InvalidEvidence(f"there is no valid rate to compare with: {self}")
 
     @property
     def words(self) -> str:

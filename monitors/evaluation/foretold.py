@@ -302,16 +302,18 @@ def reliability(
     risks = [np.asarray(each, np.float64).ravel() for each in predicted]
     happened = [np.asarray(each, bool).ravel() for each in outcome]
     if [len(r) for r in risks] != [len(h) for h in happened]:
-        raise InvalidInput("there are not as many predicted risks as outcomes")
+        raise InvalidInput(
+            "the number of predicted risks differs from the number of outcomes"
+        )
     trace = np.repeat(np.arange(len(risks)), [len(r) for r in risks])
     risk, event = np.concatenate(risks), np.concatenate(happened)
     known = ~np.isnan(risk)
     unknown = int((~known).sum())
     risk, event, trace = risk[known], event[known], trace[known]
     if not risk.size:
-        raise InvalidInput("there is no held-out frame with a risk to compare with")
+        raise InvalidInput("no held-out frame has a risk to compare with its outcome")
     if not ((risk >= 0.0) & (risk <= 1.0)).all():
-        raise InvalidInput("a predicted risk is not between 0 and 1")
+        raise InvalidInput("a predicted risk must be between 0 and 1")
     inner = np.asarray(edges[1:-1])
     span = np.searchsorted(inner, risk, side="right")
     bins = []

@@ -404,7 +404,7 @@ class Corpus:
         groups: Sequence[Hashable] = (),
     ) -> None:
         if not runs or not laws:
-            raise InvalidInput("predicates are found from runs under laws")
+            raise InvalidInput("finding predicates needs runs and at least one law")
         self.groups = tuple(groups) or tuple(range(len(runs)))
         self.runs, self.laws = tuple(runs), tuple(laws)
         self.vocabulary, self.period_s = vocabulary, period_s
@@ -462,7 +462,10 @@ class Corpus:
         if family not in self._tables:
             found = features(family, self.runs, self.vocabulary)
             if not found:
-                raise InvalidInput(f"nothing of {family.name} ever changes in a run")
+                raise InvalidInput(
+                    f"no candidate predicate of the family {family.name} ever changes "
+                    "in a run"
+                )
             self._tables[family] = found, table(found, self.runs)
         return self._tables[family]
 

@@ -98,8 +98,8 @@ class Lesson:
     ) -> None:
         if not doomed.any() or doomed.all():
             raise InvalidInput(
-                "a law is never broken in these runs, or always: there is nothing to"
-                " tell",
+                "a law is broken in none or all of these runs, so nothing can be "
+                "learned",
                 mend="collect more runs",
             )
         self.offered, self.rows, self.doomed, self.weight = (

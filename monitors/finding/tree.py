@@ -137,7 +137,8 @@ def _grow(rows: Any, doomed: Any, weight: Any, leaves: int, least: int) -> Any:
         raise MissingDependency("scikit-learn", "learn") from error
     if not doomed.any() or doomed.all():
         raise InvalidInput(
-            "no law is ever broken in these runs, or always: nothing can be learned",
+            "the laws are broken in none or all of these runs, so nothing can be "
+            "learned",
             mend="collect more runs",
         )
     tree = DecisionTreeClassifier(

@@ -350,7 +350,7 @@ def contributors(model: Model) -> dict[str, int]:
     ledger = model.training.get(FLEET, {})
     if not isinstance(ledger, dict) or set(map(type, ledger.values())) - {int}:
         raise InvalidModel(
-            "expected the contributors' transitions by their ids",
+            "expected a mapping from contributors' ids to their transition counts",
             place=f"training.{FLEET}",
         )
     return dict(ledger)
@@ -390,8 +390,10 @@ def merge(
             raise InvalidTally(
                 f"another tally has the same id, {each.id}",
                 source=file,
-                mend="remove a tally's file once it is merged: its guard begins "
-                "a new one",
+                mend=(
+                    "remove a tally's file after merging it; its guard then begins a "
+                    "new one"
+                ),
             )
         if each.id in ledger:
             known.add(each.id)
@@ -415,7 +417,9 @@ def merge(
         raise TooLarge(
             f"more than {MAX_CONTRIBUTORS:,} contributors",
             source=source,
-            mend="start again from the model before the first merge",
+            mend=(
+                "merge all tallies anew into the model as it was before the first merge"
+            ),
         )
     return Merge(
         _learned(model, stack.total([0, *taken]), ledger, source) if added else model,

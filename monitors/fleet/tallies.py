@@ -64,16 +64,16 @@ class Subject:
         """The subject of a guard's model."""
         if model.abstraction is None or model.counts is None:
             raise InvalidModel(
-                "nothing can be added to it: it has no transition counts "
-                "over an abstraction",
+                "tallies cannot be added to this model: it has no transition "
+                "counts over an abstraction",
                 source=source,
-                mend="learn it from traces with --abstraction or --scenario",
+                mend="learn the model from traces with --abstraction or --scenario",
             )
         abstraction = Abstraction.from_dict(dict(model.abstraction), source)
         period_s = model.period_s or abstraction.period_s
         if period_s is None:
             raise InvalidModel(
-                "it does not state the time between two states", source=source
+                "the model does not state the time between two states", source=source
             )
         laws = hashlib.sha256(json.dumps(sorted(model.laws)).encode()).hexdigest()
         return cls(abstraction.fingerprint(), period_s, laws)
@@ -88,9 +88,10 @@ class Subject:
         ]
         if differs:
             raise InvalidTally(
-                f"it was counted with another model: different {', '.join(differs)}",
+                "the tally was counted with another model: different "
+                f"{', '.join(differs)}",
                 source=source,
-                mend="merge it into the model that its guard used",
+                mend="merge the tally into the model that its guard used",
             )
 
 
@@ -102,7 +103,7 @@ Stopped = tuple[int, int]
 
 def _part_of_all(stopped: Stopped) -> Stopped:
     if stopped[1] > stopped[0]:
-        raise ValueError("no more runs than were stopped can break a law then")
+        raise ValueError("more runs broke a law after a stop than were stopped")
     return stopped
 
 
@@ -268,7 +269,7 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
         total.add(each.tally())
         stopped_by.update(each.stopped_by)
     if not ordered:
-        raise ValueError("nothing to sum")
+        raise ValueError("there are no tallies to sum")
     ids = "\n".join(each.id for each in ordered)
     own_id = hashlib.sha256(ids.encode()).hexdigest()[:20]
     beyond = sum(each.beyond for each in ordered)
@@ -292,7 +293,9 @@ def read_tallies(path: Path) -> list[FleetTally]:
     file = validated(_Several, content, source, InvalidTally)
     found = [parse_tally(each, source) for each in file.tallies]
     if len({each.subject for each in found}) < len(found):
-        raise InvalidTally("two of its tallies are for the same model", source=source)
+        raise InvalidTally(
+            "two tallies in the file are for the same model", source=source
+        )
     return found
 
 
@@ -313,7 +316,7 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
     states = tuple(file.states)
     if len(set(states)) < len(states) or len(set(map(len, states))) > 1:
         raise InvalidTally(
-            "its states repeat, or do not belong to one abstraction",
+            "the tally's states appear twice or do not belong to one abstraction",
             source=source,
             place="states",
         )
@@ -341,7 +344,9 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
         and (np.diff(ends[:, 0]) > 0).all()
     )
     if not ordered:
-        raise InvalidTally("its states are not in ascending order", source=source)
+        raise InvalidTally(
+            "the tally's states are not in ascending order", source=source
+        )
     subject = Subject(file.abstraction, file.period_s, file.laws)
     found = FleetTally(
         file.id,
@@ -391,7 +396,7 @@ def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
         if inside and (times > 0).all() and (times <= MAX_COUNT).all():
             return pairs
     raise InvalidTally(
-        "expected pairs of a state's number and a count", source=source, place=place
+        "expected pairs of a state number and a count", source=source, place=place
     )
 
 

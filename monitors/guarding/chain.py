@@ -66,7 +66,8 @@ class ChainWatch:
         known = model.known(abstraction)
         if not known:
             raise InvalidModel(
-                "the model has no transitions: every training run stayed in one state"
+                "the model has no transitions, because every training run stayed "
+                "in one state"
             )
         self._known = {bits: self._place(bits, i, (i,)) for bits, i in known.items()}
         self._unknown: dict[int, _Place] = {}

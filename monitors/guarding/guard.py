@@ -96,7 +96,10 @@ class Guard:
         if provides is not None and (lack := set(watch.signals) - set(provides)):
             raise InvalidModel(
                 f"the source does not provide {', '.join(sorted(lack))}",
-                mend="use a model whose predicates read what the source provides",
+                mend=(
+                    "use a model whose predicates use only signals that the source "
+                    "provides"
+                ),
             )
         leap_s = policy.max_age_s + watch.period_s
         limits = Limits(policy.max_age_s, policy.frozen_after_s, leap_s)

@@ -44,7 +44,7 @@ STAGE_DEADLINE_S = 0.02
 """The default time limit of a stage, which normally takes microseconds."""
 
 
-_RULE = "give it one, as in thresholds: {alert: 0.3}"
+_RULE = "add a threshold, as in thresholds: {alert: 0.3}"
 
 
 class InvalidPolicy(InvalidInput):
@@ -86,7 +86,7 @@ class Step:
         if not (self.threshold >= 0 and reached):
             above = "at least" if self.inclusive else "above"
             raise InvalidPolicy(
-                f"{self.kind} would never begin, because no risk is {above} "
+                f"{self.kind} would never begin, because no risk can be {above} "
                 f"{self.threshold:g}",
                 place=place,
                 mend="give a threshold from 0 to 1, or a p_safe_below above 0",
@@ -179,7 +179,7 @@ class Policy:
             for step in steps:
                 if not isinstance(step, Step):
                     problem = f"{step!r:.60} is not a step"
-                    mend = "write such as (Step('stop', 0.5),)"
+                    mend = "write a tuple of steps, such as (Step('stop', 0.5),)"
                     raise InvalidPolicy(problem, place=place, mend=mend)
                 step.check(place)
             ordered = sorted(steps, key=lambda step: step.least)
@@ -327,9 +327,9 @@ class _Histogram(Strict):
     @model_validator(mode="after")
     def _fits(self) -> _Histogram:
         if sorted(set(self.edges)) != self.edges:
-            raise ValueError("edges must ascend")
+            raise ValueError("edges must be in ascending order")
         if len(self.counts) != len(self.edges) + 1:
-            raise ValueError("counts must have one entry more than edges")
+            raise ValueError("counts must have one more entry than edges")
         return self
 
     @property
@@ -367,9 +367,11 @@ class _Band(Strict):
     @model_validator(mode="after")
     def _fits(self) -> _Band:
         if self.risk not in itertools.pairwise(EDGES):
-            raise ValueError(f"bands are between {', '.join(map(str, EDGES))}")
+            raise ValueError(
+                f"the band edges must be among {', '.join(map(str, EDGES))}"
+            )
         if max(self.proceed, self.slow, self.stop) > self.runs:
-            raise ValueError("no more runs than there are can break a law")
+            raise ValueError("more runs broke a law than there are runs")
         return self
 
 
@@ -476,7 +478,7 @@ def _ascending(kinds: Sequence[Kind], place: str) -> None:
     for milder, severer in zip(kinds, kinds[1:], strict=False):
         if RANK[milder] >= RANK[severer]:
             raise InvalidPolicy(
-                f"{severer} comes after {milder} but is not more severe",
+                f"{severer} is listed after {milder} but is not more severe",
                 place=place,
                 mend=f"the order is {', '.join(SEVERITY)}",
             )

@@ -98,7 +98,7 @@ class RunRecord(Listener):
             self._file = path.open(mode, buffering=0)
         except FileExistsError:
             raise InvalidInput(
-                "a record with this name exists already",
+                "a record with this name already exists",
                 source=str(path),
                 mend="name another file",
             ) from None
@@ -233,7 +233,7 @@ class RunRecord(Listener):
 
     def _write(self, body: str) -> None:
         if self._failure:
-            raise OSError(f"the record ends where it failed: {self._failure}")
+            raise OSError(f"an earlier write to the record failed: {self._failure}")
         if self._writing:
             # The last line was broken off while it was written: it never was.
             self._cut()
@@ -241,7 +241,7 @@ class RunRecord(Listener):
         head = line_hash(self.head, body)
         line = f'{body[:-1]},"hash":"{head}"}}\n'.encode()
         if os.fstat(self._file.fileno()).st_nlink == 0:
-            raise OSError(f"{self.path}: its file was removed")
+            raise OSError(f"{self.path}: the record's file has been removed")
         if self._file.write(line) != len(line):
             raise OSError(f"{self.path}: the disk is full")
         _, size, lines = self._whole
@@ -396,7 +396,7 @@ def read_record(path: Path) -> Iterator[Line]:
                 number += 1
                 place = f"line {number}"
                 if ended:
-                    problem = "stands after the end of the record"
+                    problem = "comes after the end of the record"
                     raise BrokenRecord(problem, source=str(path), place=place)
                 line = _verified(path, raw, number, head)
                 head = line.content["hash"]
@@ -410,7 +410,7 @@ def read_record(path: Path) -> Iterator[Line]:
         raise BrokenRecord(reason, source=str(path)) from error
     if not ended:
         raise UnfinishedRecord(
-            "it has no last line: it was not closed, or its end was cut off",
+            "the record has no end line: it was not closed, or its end was cut off",
             source=str(path),
             place=f"after line {number}",
             mend="everything before it is intact and can be replayed",
@@ -429,7 +429,7 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
         raise broken("not a run record (they end in .run.jsonl)")
     if not raw.endswith(b"\n"):
         raise UnfinishedRecord(
-            "the record is cut in the middle of this line",
+            "the record is cut off in the middle of this line",
             source=str(path),
             place=place,
         )

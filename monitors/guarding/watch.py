@@ -252,7 +252,9 @@ def _solved(wanted: _Asked) -> Watch:
         learned = [_Learned.of(each, source) for each in models]
         if not asked and not all(map(is_riskless, models)):
             raise InvalidModel(
-                "it was learned for no law", source=source, mend="name laws with --law"
+                "the model was not learned for any law",
+                source=source,
+                mend="name laws with --law",
             )
         _check_alike(learned, source)
         for each in learned:
@@ -288,9 +290,9 @@ def _check_alike(learned: Sequence[_Learned], source: str) -> None:
         if apart or each.abstraction.vocabulary != first.abstraction.vocabulary:
             differs = "clock" if apart else "vocabulary"
             raise InvalidModel(
-                f"its models differ in {differs}",
+                f"the models in the file differ in {differs}",
                 source=source,
-                mend="learn them from the same traces",
+                mend="learn the models from the same traces",
             )
 
 
@@ -326,9 +328,9 @@ class _Learned:
         period_s = model.period_s or abstraction.period_s
         if period_s is None:
             raise InvalidModel(
-                "it does not state the time between two states",
+                "the model does not state the time between two states",
                 source=source,
-                mend="learn it from traces with period_s",
+                mend="learn the model from traces with period_s",
             )
         own = {law.name: law for law in laws_of(model)}
         return cls(model, abstraction, period_s, own, source)
@@ -394,21 +396,21 @@ class _Learned:
             raise InvalidInput(f"a horizon of {horizon_s:g} s is not above zero")
         if period_s and ticks_s and not math.isclose(period_s, ticks_s):
             raise InvalidModel(
-                f"its states are {period_s:g} s apart, and those of its abstraction"
-                f" {ticks_s:g} s",
+                f"the model's states are {period_s:g} s apart, but its "
+                f"abstraction's are {ticks_s:g} s apart",
                 source=self.source,
-                mend="learn it again with that abstraction",
+                mend="learn the model again with that abstraction",
             )
         if self.period_s > horizon_s:
             raise InvalidModel(
-                f"its states are {self.period_s:g} s apart, which is more than the"
-                f" horizon of {horizon_s:g} s",
+                f"the model's states are {self.period_s:g} s apart, which is more "
+                f"than the horizon of {horizon_s:g} s",
                 source=self.source,
                 mend="give period_s in seconds, or a longer horizon",
             )
         if not horizon_s / self.period_s <= MAX_HORIZON:
             raise InvalidModel(
-                f"a horizon of {horizon_s:g} s is more than {MAX_HORIZON} "
-                "of its model's periods",
+                f"a horizon of {horizon_s:g} s is more than {MAX_HORIZON} periods "
+                "of the model",
                 source=self.source,
             )

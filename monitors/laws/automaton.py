@@ -196,7 +196,9 @@ def compile_law(
             period_s=period_s,
         )
     if semantics != "exact":
-        raise InvalidExpression(f"unknown semantics {semantics!r}: exact or paper")
+        raise InvalidExpression(
+            f"unknown semantics {semantics!r}: choose exact or paper"
+        )
     normal = normalise(formula, period_s)
     if len(normal.propositions) > MAX_PROPOSITIONS:
         raise TooLarge(
@@ -223,7 +225,7 @@ def _coarser_clock(
     max_states: int,
 ) -> str:
     if period_s is None:
-        return "write its times in fewer, longer steps"
+        return "write the law's times in fewer, longer steps"
     fits = ""
     # The coarsest first: sizes grow as the clock gets finer.
     for factor in reversed(_COARSER):
@@ -265,8 +267,8 @@ def possible_letters(
             found = set(range(2 ** len(members)))
         if (size := len(letters) * len(found)) > MAX_LETTERS:
             raise TooLarge(
-                f"{len(propositions)} propositions make {size} letters or more;"
-                f" a law has at most {MAX_LETTERS}",
+                f"{len(propositions)} propositions make {size} letters or more; "
+                f"the limit is {MAX_LETTERS}",
                 mend="split the law",
             )
         parts = [

@@ -95,7 +95,7 @@ def ticks_of(
     total = int(numbers[-1]) + 1
     if total > MAX_TICKS:
         raise TooLarge(
-            f"the trace lasts for {total} ticks of {period_s:g} s",
+            f"the trace lasts {total} ticks of {period_s:g} s, more than the limit",
             mend="choose a longer period with --period",
         )
     held = latch(letters, ends, latches)

@@ -240,8 +240,10 @@ class _FormulaParser(ExpressionParser):
         token = self._peek
         operand = super()._counted()
         if is_temporal(operand):
-            mend = "count a condition of one moment"
-            self._fail("what is counted speaks of other moments", token, mend=mend)
+            mend = "use a condition on a single moment"
+            self._fail(
+                "a counted condition cannot refer to other moments", token, mend=mend
+            )
         return operand
 
     def _check_predicate(self, name: Token, count: int) -> None:
@@ -271,7 +273,7 @@ class _FormulaParser(ExpressionParser):
         interval = self._interval()
         right = self._truth(self._unary)
         if self._peek.kind == "name" and self._peek.text in _INFIX:
-            self._fail(f"{word!r} does not chain", mend="add parentheses")
+            self._fail(f"{word!r} cannot be chained", mend="add parentheses")
         return _INFIX[word](left, right, interval)
 
     def _is_signal(self, word: str) -> bool:
@@ -293,13 +295,17 @@ class _FormulaParser(ExpressionParser):
             return Interval()
         unit = high_unit or low_unit or ("steps" if high is None else None)
         if unit is None:
-            self._fail("a time needs its unit", start, mend="write s, ms or steps")
+            self._fail("the time has no unit", start, mend="write s, ms or steps")
         if low_unit not in (None, unit):
             mend = "write the unit once, after the second time"
             self._fail("both times must have the same unit", start, mend=mend)
         whole = low == int(low) and (high is None or high == int(high))
         if unit == "steps" and not whole:
-            self._fail("steps are whole numbers", start, mend="round it, or use s")
+            self._fail(
+                "the number of steps must be whole",
+                start,
+                mend=("round the number, or use s"),
+            )
         if high is not None and low > high:
             first, last = _number(low), _number(high)
             problem = f"the interval ends before it begins: {first} > {last}"

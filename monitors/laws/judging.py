@@ -124,7 +124,7 @@ def judge(
         InvalidExpression: The law needs a clock and the trace has none.
     """
     if not len(trace):
-        raise InvalidTrace("there are no frames")
+        raise InvalidTrace("the trace has no frames")
     seen = _seen(trace)
     missing = [name for name in law.signals if name not in seen]
     if missing:

@@ -238,9 +238,9 @@ def _definitions(
     for name, text in texts.items():
         place = f"definitions.{name}"
         if not _NAME.fullmatch(name):
-            raise InvalidLaw("a definition's name is a single word", place=place)
+            raise InvalidLaw("a definition's name must be a single word", place=place)
         if vocabulary is not None and vocabulary.knows(name):
-            raise InvalidLaw("this is already the name of a signal", place=place)
+            raise InvalidLaw("a signal already has this name", place=place)
         try:
             known[name] = parse_expression(text, vocabulary, known)
         except InvalidExpression as error:
@@ -257,7 +257,9 @@ def _law(
 ) -> Law:
     entry = file.laws[name]
     if not _NAME.fullmatch(name):
-        raise InvalidLaw("a law's name is a single word", place=f"laws.{name[:60]}")
+        raise InvalidLaw(
+            "a law's name must be a single word", place=f"laws.{name[:60]}"
+        )
     text = entry.text(edition)
     texts = text if isinstance(text, dict) else {"": text}
     parts = tuple(
@@ -279,7 +281,8 @@ def _law(
         return parts[0]
     if len(parts) < 2 or not all(map(_NAME.fullmatch, texts)):
         raise InvalidLaw(
-            "parts needs two or more entries, each with a name", place=f"laws.{name}"
+            "parts must have two or more entries, each with a name",
+            place=f"laws.{name}",
         )
     formula = And(tuple(part.formula for part in parts))
     return replace(

@@ -117,7 +117,7 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
     """
     if period_s is not None and not 0 < period_s < math.inf:
         raise InvalidExpression(
-            f"a clock cannot tick every {period_s} s", mend="give a period above 0"
+            f"a clock period of {period_s} s is not valid", mend="give a period above 0"
         )
     normal = Normal(period_s)
     # Propositions come first, so that memories can be numbered after them.
@@ -215,11 +215,13 @@ def _build(formula: Formula, positive: bool, normal: Normal) -> int:
             low, high = _bounds(formula.interval, normal)
             if not universal and math.isinf(high):
                 raise InvalidExpression(
-                    f"{formula!r} can never be seen broken"
+                    f"{formula!r} can never be broken in a finite run"
                     if positive
-                    else f"`not {formula!r}` can never be seen broken",
-                    mend="give it a time, such as [0, 10 s], or check that the"
-                    " parentheses of `always (a -> b)` enclose all of it",
+                    else f"`not {formula!r}` can never be broken in a finite run",
+                    mend=(
+                        "add a time limit, such as [0, 10 s], or check that the "
+                        "parentheses of `always (a -> b)` enclose the whole condition"
+                    ),
                 )
             inner = _build(formula.operand, positive, normal)
             kind: Connective = "G" if universal else "F"
@@ -292,7 +294,7 @@ def _test(formula: Formula, normal: Normal) -> Callable[[int], bool]:
             negated = isinstance(formula, Historically)
             return lambda letter: bool(letter >> bit & 1) != negated
     raise InvalidExpression(
-        f"{formula!r} looks into the future from inside a past operator",
+        f"{formula!r} refers to the future inside a past operator",
         mend="put the past operator inside the future one",
     )
 

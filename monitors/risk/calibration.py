@@ -207,7 +207,8 @@ class Likely:
         )
         if low.ndim != 2 or low.shape != high.shape or not (low <= high).all():
             raise InvalidModel(
-                "the likely interval's ends are not in order", source=source
+                "the low end of the likely interval is above the high end",
+                source=source,
             )
         return cls(
             file.horizon_s, file.level, file.draws,
@@ -241,9 +242,12 @@ class Corrected:
             return self.point if by == "point" else self.high
         if self.likely is None:
             raise InvalidModel(
-                f"it has no likely interval for the risk of {law} at this "
-                "horizon and with this calibration",
-                mend="use point or upper, or train the model and the policy together",
+                f"the model has no likely interval for the risk of {law} at this "
+                "horizon with this calibration",
+                mend=(
+                    "judge by point or upper, or train the model and the policy "
+                    "together"
+                ),
             )
         return self.likely[1]
 

@@ -114,10 +114,9 @@ def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
                 repr(p) for i, p in enumerate(automaton.propositions) if mask >> i & 1
             ]
             raise InvalidModel(
-                f"in state {chain.states[state]!r} exactly these hold:"
-                f" {', '.join(held) or 'none'}; "
-                "the law was compiled on the assumption that this cannot "
-                "happen"
+                f"in state {chain.states[state]!r} exactly these hold: "
+                f"{', '.join(held) or 'none'}; but the law was compiled assuming "
+                "that this cannot happen"
             )
     return letters
 
@@ -155,8 +154,8 @@ def needed_abstraction(model: Model, source: str = "the model") -> Abstraction:
     found = abstraction_of(model, source)
     if found is None:
         raise InvalidModel(
-            "its states do not come from an abstraction, so they cannot "
-            "be computed from frames",
+            "the model has no abstraction, so its states cannot be computed from "
+            "frames",
             source=source,
             mend="learn it from traces with --abstraction or --law",
         )
@@ -341,7 +340,7 @@ def told_apart(laws: Iterable[Law]) -> list[Law]:
     for law in laws:
         if repr(found.setdefault(law.name, law).formula) != repr(law.formula):
             raise InvalidModel(
-                f"two laws are called {law.name}",
+                f"two laws have the name {law.name}",
                 mend="give each law its own name: 'NAME := FORMULA'",
             )
     return list(found.values())
@@ -415,7 +414,7 @@ def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
         if not any(_decides(model, law) for model in models):
             raise InvalidModel(
                 f"the model's predicates do not decide the law {law.name}",
-                mend="learn a model for it: `forewarn train SCENARIO --law …`",
+                mend="learn a model for this law: `forewarn train SCENARIO --law …`",
             )
 
 
@@ -435,7 +434,7 @@ def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
         return found[0]
     told = "; ".join(", ".join(law.name for law in laws_of(m)) for m in models)
     raise InvalidModel(
-        f"it holds {len(models)} models, each for its own laws: {told}",
+        f"the file holds {len(models)} models, each for its own laws: {told}",
         source=source,
-        mend="choose one with --of LAW",
+        mend="choose a model with --of LAW",
     )

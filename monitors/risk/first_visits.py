@@ -59,7 +59,9 @@ class FirstVisits:
         file = validated(_File, content, source, InvalidModel)
         pairs = np.array(file.pairs, np.int64).reshape(-1, 5)
         if (pairs[:, 3] + pairs[:, 4] > pairs[:, 2]).any():
-            raise InvalidModel("a pair has more outcomes than visits", source=source)
+            raise InvalidModel(
+                "a pair of states has more outcomes than visits", source=source
+            )
         if len(np.unique(pairs[:, :2], axis=0)) < len(pairs):
             raise InvalidModel("a pair of first visits appears twice", source=source)
         return cls(file.horizon_s, file.monitor, pairs)
@@ -107,7 +109,9 @@ def visits_for(
         return None
     found = FirstVisits.from_dict(model.first_visits[law], source)
     if (found.pairs[:, 2] > sum(model.starts.values())).any():
-        raise InvalidModel("more first visits than training runs", source=source)
+        raise InvalidModel(
+            "there are more first visits than training runs", source=source
+        )
     if found.monitor != monitor_digest(automaton, letters):
         return None
     if (found.pairs[:, :2] >= (automaton.n, len(letters))).any():

@@ -81,11 +81,11 @@ def read_chain(
     monitor_states, columns = automaton.step.shape
     letters = np.array(letters, dtype=np.int64)
     if letters.shape != (n,):
-        raise InvalidModel(f"there are {letters.size} letters, but {n} states")
+        raise InvalidModel(f"there are {letters.size} letters for {n} states")
     if end is not None:
         letters[end] = 0
     if letters.min() < 0 or letters.max() >= columns:
-        raise InvalidModel(f"a letter is none of the monitor's {columns} columns")
+        raise InvalidModel(f"a letter is not one of the monitor's {columns} columns")
     if monitor_states * n > MAX_PAIRS:
         raise TooLarge(
             f"{n:,} states with {monitor_states:,} monitor states make more than "

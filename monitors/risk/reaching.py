@@ -431,9 +431,9 @@ def _solve_sparse(reading: Reading, data: Floats, table: Table, plan: Plan) -> F
     size = states.size * reading.indices.size
     if size > MAX_SPARSE_TRANSITIONS:
         raise TooLarge(
-            f"the law and the chain together have {size:,} transitions, "
-            f"more than {MAX_SPARSE_TRANSITIONS:,}, and the law's cycles "
-            "rule out the faster method",
+            f"the product of the law and the chain has {size:,} transitions, more "
+            f"than {MAX_SPARSE_TRANSITIONS:,}, and the law's cycles rule out the "
+            "faster method",
             mend="limit the number of steps, or use a coarser clock",
         )
     pairs = states.size * n

@@ -133,7 +133,7 @@ def solve_risk(
         violations_seen: The violations in each state, stored for display.
     """
     if intervals is not None and intervals.states != chain.states:
-        raise InvalidInput("the intervals do not belong to this chain")
+        raise InvalidInput("the intervals were not computed for this chain")
     low, high = (
         None
         if intervals is None

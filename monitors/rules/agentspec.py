@@ -84,7 +84,7 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
     if not opened:
         capitals = re.search(_RULE.pattern, plain, re.IGNORECASE)
         line = plain.count("\n", 0, capitals.start()) + 1 if capitals else 1
-        problem = f"no rule in it{CAPITALS if capitals else ''}"
+        problem = f"the file has no rule{CAPITALS if capitals else ''}"
         return [], [Trouble(line, problem)] if plain.strip() else []
     rules: list[WrittenRule] = []
     troubles: list[Trouble] = []
@@ -137,7 +137,7 @@ def _written(name: str, line: int, body: str) -> WrittenRule | str:
     if not triggers:
         return f"rule {name} has no trigger{mend}"
     if not enforcements:
-        return f"rule {name} says not what to do{mend}"
+        return f"rule {name} does not say what to do{mend}"
     checks = tuple(_parts(sections.get("check", "")))
     prepared = tuple(_lines(sections.get("prepare", "")))
     return WrittenRule(name, line, triggers, checks, enforcements, prepared)
@@ -256,7 +256,8 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
             found.append(path)
     if not found:
         raise InvalidInput(
-            "no rule file there", mend=f"rule files end in {', '.join(SUFFIXES)}"
+            "there is no rule file in these paths",
+            mend=f"rule files end in {', '.join(SUFFIXES)}",
         )
     return found
 

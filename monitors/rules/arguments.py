@@ -111,10 +111,12 @@ def arguments_of(content: Mapping[str, Sequence[str]]) -> Arguments:
     named: dict[str, Role] = {}
     for role, names in content.items():
         if role not in ROLES:
-            mend = near_miss(role, ROLES) or f"it is one of {', '.join(ROLES)}"
-            raise InvalidInput(f"no argument is a {role!r:.40}", mend=mend)
+            mend = near_miss(role, ROLES) or f"choose one of {', '.join(ROLES)}"
+            raise InvalidInput(
+                f"an argument cannot have the role {role!r:.40}", mend=mend
+            )
         for name in names:
             if named.setdefault(name, role) != role:
                 problem = f"{name!r:.60} is both {named[name]} and {role}"
-                raise InvalidInput(problem, mend="name it once")
+                raise InvalidInput(problem, mend="give each argument one role")
     return Arguments(named)

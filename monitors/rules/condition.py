@@ -57,8 +57,10 @@ def parse_condition(text: str, library: Library | None = None) -> Formula:
         if isinstance(node, Future):
             raise InvalidExpression(
                 f"{node!r} refers to the future",
-                mend="a rule can use the present and the past: once, historically, "
-                "since",
+                mend=(
+                    "a rule can refer only to the present and the past: once, "
+                    "historically, since"
+                ),
             )
     return formula
 
@@ -85,7 +87,7 @@ class UnknownSignal(SignalFault):
 
     def __init__(self, signal: str) -> None:
         self.signal = signal
-        super().__init__(f"{signal} is not known here")
+        super().__init__(f"{signal} is not a known signal")
 
 
 class Condition:

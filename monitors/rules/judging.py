@@ -44,7 +44,9 @@ class RuleJudge:
         known = library(rules.domain)
         for content in self._predicates:
             if not isinstance(content, Mapping):
-                raise InvalidInput("predicates are no mapping", source="the rules")
+                raise InvalidInput(
+                    "the predicates are not a mapping", source="the rules"
+                )
             known = add_written(known, dict(content), "the predicates")
         for rule in rules.rules:
             asked_for = rule.mode == "enforce" and not rule.needs
@@ -52,7 +54,7 @@ class RuleJudge:
                 raise InvalidRules(
                     f"the rule {rule.name} is for {rule.domain}, but only rules "
                     f"for {rules.domain} are checked",
-                    mend="move it to its own file, or turn it off",
+                    mend="move the rule to its own file, or turn it off",
                 )
         self._engine = Engine(rules, known)
         self._arguments = arguments_of(rules.arguments)

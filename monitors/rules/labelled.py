@@ -102,7 +102,7 @@ def plain_task(text: object) -> str:
 def _text(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
-        raise InvalidTrace(f"the key {key!r} is missing or not a word")
+        raise InvalidTrace(f"the key {key!r} is missing or is not text")
     return value
 
 
@@ -157,7 +157,7 @@ def _action(
 def _driving(row: Mapping[str, Any], time_s: float) -> Iterator[Event]:
     signals = row.get("signals")
     if not isinstance(signals, dict):
-        raise InvalidTrace("the key 'signals' is missing or not a mapping")
+        raise InvalidTrace("the key 'signals' is missing or is not a mapping")
     stamp = row.get("time_s", time_s)
     if not isinstance(stamp, int | float):
         raise InvalidTrace("time_s is not a number")

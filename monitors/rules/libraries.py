@@ -78,7 +78,8 @@ def add_written(library: Library, content: object, source: str) -> Library:
     file = validated(_PredicatesFile, content, source, InvalidPredicate)
     if domain_of(file.domain, source) != library.domain:
         raise InvalidPredicate(
-            f"its predicates are for {file.domain}, not for {library.domain}",
+            f"the predicates in the file are for {file.domain}, not for "
+            f"{library.domain}",
             source=source,
         )
     for name, entry in file.predicates.items():
@@ -109,7 +110,9 @@ def add(library: Library, predicates: Iterable[Predicate]) -> Library:
         if not _NAME.fullmatch(name):
             raise InvalidPredicate(f"{name!r:.60} cannot be the name of a predicate")
         if name in known or name in library.fields:
-            raise InvalidPredicate(f"{name} is there already", mend="call it otherwise")
+            raise InvalidPredicate(
+                f"the name {name} is already in use", mend=("choose another name")
+            )
         known[name] = predicate
     return replace(library, predicates=known)
 
@@ -133,8 +136,8 @@ def _offered() -> Mapping[Domain, Mapping[str, tuple[Predicate, ...]]]:
             offered = tuple(point.load())
         except Exception as error:
             raise BrokenPredicates(
-                f"the predicates {point.name} do not load: {type(error).__name__}:"
-                f" {error}"
+                f"the predicates {point.name} could not be loaded: "
+                f"{type(error).__name__}: {error}"
             ) from error
         if not all(isinstance(each, Predicate) for each in offered):
             raise BrokenPredicates(
@@ -206,18 +209,20 @@ def _predicates(path: Path) -> Iterator[Predicate]:
 def _loaded(path: Path) -> ModuleType:
     if path.suffix != ".py" or not path.is_file():
         raise InvalidInput(
-            "no Python file there", source=str(path), mend="name a file such as mine.py"
+            "there is no such Python file",
+            source=str(path),
+            mend="name a file such as mine.py",
         )
     spec = importlib.util.spec_from_file_location(f"_rules_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise BrokenModule(f"{path} does not load")
+        raise BrokenModule(f"{path} could not be loaded")
     module = importlib.util.module_from_spec(spec)
     try:
         with redirect_stdout(io.StringIO()):
             spec.loader.exec_module(module)
     except Exception as error:
         raise BrokenModule(
-            f"{path} does not load: {type(error).__name__}: {error}"
+            f"{path} could not be loaded: {type(error).__name__}: {error}"
         ) from error
     return module
 

@@ -58,7 +58,8 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
     for rule in rules.rules:
         if rule.needs:
             lacks = ", ".join(rule.needs)
-            found += [Finding(rule.name, "needs", f"it is off: nobody knows {lacks}")]
+            off = f"it is off, because these predicates are not defined: {lacks}"
+            found += [Finding(rule.name, "needs", off)]
             continue
         library = libraries[rule.domain or rules.domain]
         try:
@@ -81,7 +82,9 @@ def _unheard(rule: Rule, library: Library) -> Iterator[Finding]:
     for action in rule.trigger.actions if known else ():
         if plain_name(action) not in known:
             hint = near_miss(plain_name(action), known)
-            message = f"no action is called {action}" + (f" ({hint})" if hint else "")
+            message = f"no action has the name {action}" + (
+                f" ({hint})" if hint else ""
+            )
             yield Finding(rule.name, "never", message)
 
 
@@ -95,7 +98,7 @@ def _alone(rule: Rule, condition: Expression) -> Iterator[Finding]:
         )
     elif all(row[0] for row in truths) and not rule.trigger.actions:
         yield Finding(
-            rule.name, "always", f"it fires at every event {rule.trigger.moment} any"
+            rule.name, "always", f"it fires at every `{rule.trigger.moment}: any` event"
         )
 
 
@@ -116,11 +119,11 @@ def _beside(
         same = all(mine == its for mine, its in truths)
         if same and other.enforcement == rule.enforcement:
             yield Finding(
-                rule.name, "repeated", f"it says what {other.name} says", other.name
+                rule.name, "repeated", f"it is the same as {other.name}", other.name
             )
             return
         if rules.match == "first" or _outdoes(other.enforcement, rule.enforcement):
-            message = f"whenever it fires, {other.name} has decided already"
+            message = f"whenever it fires, {other.name} has already decided"
             yield Finding(rule.name, "shadowed", message, other.name)
             return
 

@@ -65,7 +65,7 @@ def domain_of(name: str, source: str = "") -> Domain:
     raise InvalidInput(
         f"no domain {name!r:.40}",
         source=source,
-        mend=near_miss(name[:40], DOMAINS) or f"it is one of {', '.join(DOMAINS)}",
+        mend=near_miss(name[:40], DOMAINS) or f"choose one of {', '.join(DOMAINS)}",
     )
 
 
@@ -215,7 +215,7 @@ class Situation:
         if holds is not None:
             return lambda now: holds(now.event, now.state, now.history)
         if predicate.written is None:
-            raise TypeError(f"nobody can answer {predicate.name}")
+            raise TypeError(f"no code evaluates the predicate {predicate.name}")
         written = predicate.written()
         if written.remembers:
             self._remembering[predicate.name] = written

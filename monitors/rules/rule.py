@@ -229,7 +229,7 @@ def rules_of(content: object, source: str) -> RuleSet:
     rules = tuple(_rule(entry, source) for entry in file.rules)
     for rule in rules:
         if sum(other.name == rule.name for other in rules) > 1:
-            raise InvalidRules(f"two rules are called {rule.name}", source=source)
+            raise InvalidRules(f"two rules have the name {rule.name}", source=source)
     domain = domain_of(file.domain, source)
     try:
         arguments_of(file.arguments)

@@ -46,20 +46,20 @@ def take_in_shadow(path: Path, proposed: Path) -> VersionChange:
     change = load_rules(proposed)
     if change.domain != now.domain:
         raise InvalidRules(
-            f"its rules are for {change.domain}, but those in force "
-            f"are for {now.domain}",
+            f"the proposed rules are for {change.domain}, but those in force are "
+            f"for {now.domain}",
             source=str(proposed),
         )
     known = {rule.name: rule for rule in now.rules}
     fresh = [rule for rule in change.rules if known.get(rule.name) != rule]
     gone = known.keys() - {rule.name for rule in change.rules}
     if not fresh and not gone:
-        raise InvalidRules("it changes nothing", source=str(proposed))
+        raise InvalidRules("the proposal changes nothing", source=str(proposed))
     if _pending(path).exists():
         raise InvalidRules(
-            "a change is in shadow already",
+            "a change is already in shadow mode",
             source=str(path),
-            mend="accept it with --enforce, or roll it back",
+            mend="accept that change with --enforce, or roll it back",
         )
     shadows = [_in_shadow(rule, rule.name in known) for rule in fresh]
     mixed = now.with_rules([*now.rules, *shadows])
@@ -74,7 +74,9 @@ def enforce(path: Path) -> VersionChange:
     pending = _pending(path)
     if not pending.exists():
         raise InvalidRules(
-            "no change is in shadow", source=str(path), mend="accept a proposal first"
+            "no change is in shadow mode",
+            source=str(path),
+            mend="accept a proposal first",
         )
     now, text = load_rules(path), read_text(path)
     _keep(path, text, now.version)

@@ -291,7 +291,7 @@ def _column(
     column = np.concatenate([np.zeros(0, bool), *arrays])
     lengths = np.bincount(sequences.trace, minlength=len(arrays)).tolist()
     if lengths != [len(each) for each in arrays]:
-        raise InvalidInput(f"{name} does not have one value for every frame")
+        raise InvalidInput(f"{name} must have one value for each frame")
     return column
 
 

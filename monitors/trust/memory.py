@@ -123,7 +123,8 @@ class Sequences:
         codes = np.concatenate([np.zeros(0, np.int64), *arrays])
         if codes.size and not 0 <= codes.min() <= codes.max() < len(states):
             raise InvalidInput(
-                f"a trace names state number {codes.max()} of {len(states)}"
+                f"a trace has state number {codes.max()}, but there are "
+                f"{len(states)} states"
             )
         lengths = np.array([len(array) for array in arrays], dtype=np.int64)
         return cls(tuple(states), codes, np.repeat(np.arange(len(arrays)), lengths))

@@ -83,7 +83,7 @@ def likely_risks(
         counted: The abstraction with which each run was counted, if not the model's.
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
-        raise InvalidModel("it has no abstraction, no counts or no period")
+        raise InvalidModel("the model has no abstraction, no counts or no period")
     abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
     truth = truth_in_abstraction(model.chain, abstraction)
     random = np.random.default_rng(0)

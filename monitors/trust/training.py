@@ -79,7 +79,7 @@ def law_abstraction(
                 kept = use if positive else _DUAL[use]
                 uses.setdefault(repr(atom), set()).add(kept)
     if not atoms:
-        raise InvalidInput("the laws compare nothing, so there are no predicates")
+        raise InvalidInput("the laws contain no conditions, so there are no predicates")
     return Abstraction(
         [
             Predicate(node, _latch(uses.get(text)))
@@ -396,8 +396,8 @@ class Training:
         marks = {f.get("guarded", False): f["name"] for f in files}
         if len(marks) > 1:
             raise InvalidTrace(
-                f"{marks[True]} comes from a guarded run, {marks[False]} does not",
-                mend="learn from one kind, or ask for --mix-guarded",
+                f"{marks[True]} comes from a guarded run, but {marks[False]} does not",
+                mend="learn from one kind only, or add --mix-guarded",
             )
 
     def repeated(self) -> list[str]:
@@ -467,18 +467,21 @@ def read_sequences(path: Path) -> list[list[str]]:
             continue
         if row[0][0] == "#":
             raise InvalidTrace(
-                f"a line begins with {row[0]!r:.60}",
+                f"a line cannot begin with {row[0]!r:.60}",
                 source=str(path),
                 place=f"line {number}",
-                mend="a comment has a blank after #; a state cannot be called so",
+                mend=(
+                    "put a space after the # of a comment; the name of a state cannot "
+                    "begin with #"
+                ),
             )
         names += len(row)
         if names * _NAME_BYTES > memory:
             raise TooLarge(
-                f"more than {memory // _NAME_BYTES:,} states, for which there is no"
-                " memory",
+                f"more than {memory // _NAME_BYTES:,} states, too many for the "
+                "available memory",
                 source=str(path),
-                mend="learn from a part of it, and add the rest with --update",
+                mend="learn from a part of the file, and add the rest with --update",
             )
         if max(map(len, row)) > MAX_NAME:
             raise InvalidTrace(
@@ -488,11 +491,11 @@ def read_sequences(path: Path) -> list[list[str]]:
             )
         sequences.append(row)
     if not sequences:
-        raise InvalidTrace("there is no sequence of states", source=str(path))
+        raise InvalidTrace("the file contains no sequence of states", source=str(path))
     if all(len(row) == 1 and "," in row[0] for row in sequences):
         raise InvalidTrace(
-            "every line is one long name",
+            "every line is a single name",
             source=str(path),
-            mend="use blanks, not commas",
+            mend="separate the states with spaces, not commas",
         )
     return sequences

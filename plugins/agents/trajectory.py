@@ -174,7 +174,7 @@ class Trajectory:
             value = action.arguments.get(signal.removeprefix(_ARGUMENT))
             if value is not None and not _is(kind, value):
                 argument, kind = signal.removeprefix(_ARGUMENT), kind or "plain value"
-                return f"a law compares the argument {argument} as a {kind}"
+                return f"a law uses the argument {argument} as a {kind}"
         return ""
 
     def check(self, tools: Mapping[str, Collection[str]]) -> None:
@@ -258,7 +258,10 @@ def _unknown(signal: str, known: Iterable[str]) -> InvalidInput:
     return InvalidInput(
         f"no call has a signal {signal!r:.60}",
         mend=near_miss(signal, known)
-        or "a call has tool, failed, request, arg_NAME, from_NAME and result_FIELD",
+        or (
+            "the signals of a call are tool, failed, request, arg_NAME, from_NAME and "
+            "result_FIELD"
+        ),
     )
 
 

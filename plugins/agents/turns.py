@@ -201,7 +201,7 @@ class Turns:
     def _mine(self) -> Line:
         if self.is_elsewhere:
             raise InvalidInput(
-                "the guard was made before this process was forked",
+                "the guard was created before this process was forked",
                 mend="create a guard in each process",
             )
         now = self._now()

@@ -49,7 +49,7 @@ def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
         if role in roles:
             return vehicles[roles.index(role)]
         if time.monotonic() >= until_s:
-            seen = ", ".join(sorted(set(roles))) or "no vehicle at all"
+            seen = ", ".join(sorted(set(roles))) or "the world has no vehicle"
             raise InvalidInput(
                 f"no vehicle has the role {role!r:.60}", mend=f"there is {seen:.200}"
             )

@@ -110,7 +110,9 @@ class CarlaWorld(SteppedWorld):
         if not scenario and not host:
             raise InvalidInput(
                 "the world carla needs a scenario or a host",
-                mend="`forewarn run SCENARIO --world carla` gives it the scenario",
+                mend=(
+                    "run a scenario in it with `forewarn run SCENARIO --world carla`"
+                ),
             )
         carla_module()
         self._scenario, self._host, self._port = scenario, host, port
@@ -146,7 +148,7 @@ class CarlaWorld(SteppedWorld):
             self._values: dict[str, Any] = {}
             self._see(0.0, horn=False)
         if self.over is not None:
-            raise InvalidInput(f"the episode cannot begin: {self.over}")
+            raise InvalidInput(f"the episode could not begin: {self.over}")
 
     def move(self, action: Action | None) -> None:
         action = as_control(action, self._values)

@@ -53,17 +53,19 @@ def find_recording(client: Any, name: str) -> Recording:
     except RuntimeError as error:
         if "time-out" in str(error):
             raise
-        raise InvalidInput(f"the server cannot read it: {error}", source=name) from None
+        raise InvalidInput(
+            f"the server cannot read the recording: {error}", source=name
+        ) from None
     found = _SAYS.match(told)
     if found is None:
-        why = " ".join(told.split()) or "it says nothing of it"
+        why = " ".join(told.split()) or "it gives no reason"
         raise InvalidInput(
             f"the server has no such recording: {why}", source=name,
-            mend="give the name that start_recorder was given",
+            mend="use the name that start_recorder was given",
         )  # fmt: skip
     duration_s = float(found["s"])
     if not 0.0 < duration_s < math.inf:
-        raise InvalidInput("it has fewer than two frames", source=name)
+        raise InvalidInput("the recording has fewer than two frames", source=name)
     bare = found["map"].strip().rpartition("/")[2]
     return Recording(name, bare, int(found["frames"]), duration_s)
 
@@ -98,7 +100,8 @@ def replayed(
             if "Replaying from" not in said:
                 why = " ".join(said.split())
                 raise InvalidInput(
-                    f"the server cannot play it: {why}", source=recording.name
+                    f"the server cannot play the recording: {why}",
+                    source=recording.name,
                 )
             before: Any = None
             # At the very end CARLA removes all actors.

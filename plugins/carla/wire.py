@@ -49,7 +49,7 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
     try:
         check_versions(client)
     except RuntimeError as error:
-        mend = f"start it, or what stands in for it: forewarn carla serve --port {port}"
+        mend = f"start the server, or a stand-in: forewarn carla serve --port {port}"
         raise CarlaLost(f"{host}:{port}", error, mend) from error
     return client
 
@@ -78,8 +78,8 @@ def _check_speech(host: str, port: int) -> None:
     except OSError:
         return
     except (ValueError, msgpack.UnpackException) as error:
-        problem = RuntimeError("what answers there is no server of CARLA's")
-        raise CarlaLost(f"{host}:{port}", problem, "name another port") from error
+        problem = RuntimeError("the program that answers is not a CARLA server")
+        raise CarlaLost(f"{host}:{port}", problem, "use another port") from error
 
 
 @contextmanager

@@ -69,7 +69,9 @@ class CommonRoadWorld(SteppedWorld):
         if not self._paths:
             raise InvalidInput(
                 f"there is no file {files!r:.200}",
-                mend="a path that begins with $here/ is beside the scenario's file",
+                mend=(
+                    "a path that begins with $here/ is relative to the scenario's file"
+                ),
             )
         self._who = ego
         period_s = _known(self._paths[0])[0].period_s
@@ -92,7 +94,7 @@ class CommonRoadWorld(SteppedWorld):
         told, roads, places = _known(self._paths[number])
         if told.period_s != self.source.period_s:
             raise InvalidInput(
-                f"its steps are {told.period_s:g} s apart, but those of "
+                f"the file's steps are {told.period_s:g} s apart, but those of "
                 f"the first file are {self.source.period_s:g} s apart",
                 source=told.source,
                 mend="put files with a different step in their own scenario",
@@ -191,16 +193,17 @@ def _chosen(
     if who == "each":
         if place >= len(driving):
             raise InvalidInput(
-                f"{len(driving)} vehicles move in it, and the first is number 0",
+                f"the seed is too high: {len(driving)} vehicles move in the file, "
+                "numbered from 0",
                 source=told.source,
-                mend="ask for fewer seeds",
+                mend="use lower seeds",
             )
         return driving[place]
     if place:
         raise InvalidInput(
-            "there are fewer files than that, and the first is number 0",
+            "the seed is too high: there are fewer files, numbered from 0",
             source=told.source,
-            mend="ask for fewer seeds, or for `ego: each`",
+            mend="use lower seeds, or set `ego: each`",
         )
     if who is None:
         who = next(iter(told.problems), None)
@@ -210,8 +213,8 @@ def _chosen(
     if found is None:
         names = ", ".join(str(each.number) for each in driving[:8])
         raise InvalidInput(
-            f"no vehicle with the id {who} moves in it",
+            f"no vehicle with the id {who} moves in the file",
             source=told.source,
-            mend=f"there are {names}" if names else "nobody moves in it",
+            mend=f"there are {names}" if names else "no vehicle moves in the file",
         )
     return found

@@ -193,7 +193,8 @@ def read_scene(path: Path) -> Recorded:
     root = _tree(read_bytes(path, _MOST_BYTES), str(path))
     if root.tag != "commonRoad":
         raise InvalidInput(
-            f"not a CommonRoad file: it begins with <{root.tag:.40}>", source=str(path)
+            f"not a CommonRoad file: the root element is <{root.tag:.40}>",
+            source=str(path),
         )
     return _Reading(str(path)).scene(root)
 
@@ -242,7 +243,7 @@ def _tree(data: bytes, source: str) -> ET.Element:
 
     def refuse(*_: object) -> None:
         raise InvalidInput(
-            "it declares a document type, which could make the file grow without limit",
+            "the file declares a document type, which could make it grow without limit",
             source=source,
             mend="remove the line with <!DOCTYPE",
         )
@@ -267,10 +268,10 @@ class _Reading:
     def scene(self, root: ET.Element) -> Recorded:
         period_s = self._finite(root.get("timeStepSize"), "its timeStepSize")
         if not _STEPS_S[0] <= period_s <= _STEPS_S[1]:
-            raise self._wrong(f"its timeStepSize is {period_s:g} s")
+            raise self._wrong(f"the timeStepSize of {period_s:g} s is not valid")
         lanelets = {each.number: each for each in self._each(root, "lanelet")}
         if not lanelets:
-            raise self._wrong("it has no lanelet")
+            raise self._wrong("the file has no lanelet")
         self._check_size(root, lanelets)
         for lanelet in lanelets.values():
             if missing := [n for n in lanelet.after if n not in lanelets]:
@@ -312,7 +313,7 @@ class _Reading:
         ):
             if size > most:
                 raise TooLarge(
-                    f"{size:g} {what}, and at most {most:g} are read",
+                    f"{size:g} {what} are more than the limit of {most:g}",
                     source=self._source,
                 )
 

@@ -114,7 +114,7 @@ class SafeDistances:
 
     def _value(self, worked: bool) -> float:
         if not worked:
-            raise ValueError("ad-rss refused its input")
+            raise ValueError("ad-rss rejected the input")
         return float(self._found.mDistance)
 
 

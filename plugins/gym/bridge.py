@@ -239,8 +239,8 @@ class EnvPilot:
             return Action(AUTOPILOT)
         if not isinstance(frame.values, Seen):
             raise InvalidInput(
-                "a policy for a Gymnasium environment needs a world of that kind",
-                mend="use the world `gym`",
+                "a policy for a Gymnasium environment works only in the world `gym`",
+                mend="set the scenario's world to `gym`",
             )
         return Action(ACT, {"action": plain(self._policy(frame.values.observation))})
 

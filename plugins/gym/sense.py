@@ -148,9 +148,9 @@ class _Map:
 def _there(value: Any, step: str | int) -> str:
     """Describes what exists at a step of the path, for an error."""
     if isinstance(value, Mapping):
-        return suggest(str(step), map(str, value)) or "it is empty"
+        return suggest(str(step), map(str, value)) or "the array is empty"
     try:
-        return f"it has {len(value)} elements, the first with index 0"
+        return f"the array has {len(value)} elements, numbered from 0"
     except TypeError:
         return f"it is {value!r:.60}"
 

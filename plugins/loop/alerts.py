@@ -71,7 +71,7 @@ class Webhook(Listener):
         if host != allow_host and not is_loopback(host):
             raise InvalidInput(
                 f"the webhook's host {host} is not this machine",
-                mend="allow that host by name",
+                mend="allow that host with --webhook-host, or allow_host in Python",
             )
         secure = parts.scheme == "https"
         self._connect = (

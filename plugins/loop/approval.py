@@ -25,9 +25,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         if (self.verdict == "edit") != (self.action is not None):
-            raise InvalidInput(
-                "an answer needs an action if it edits, and must not have one otherwise"
-            )
+            raise InvalidInput("only an answer that edits must have an action")
 
 
 class Approver(Protocol):

@@ -114,9 +114,8 @@ class Guarding:
             )
         if source.fixed and not policy.shadow:
             raise InvalidInput(
-                "a guard cannot change what was recorded",
-                mend="let it only watch with --intervene none, or measure with "
-                "--no-guarded",
+                "a guard cannot intervene in a recording",
+                mend="only watch with --intervene none, or measure with --no-guarded",
             )
         if clock is None:
             clock = EpisodeClock() if source.embedded else time.monotonic
@@ -159,10 +158,12 @@ class Guarding:
         halts = source.embedded or isinstance(world, Unattended)
         if not (halts or self.policy.shadow):
             raise InvalidInput(
-                f"the world {source.name} runs by itself, and nothing can "
+                f"the world {source.name} advances on its own, and nothing can "
                 "halt it if the guard hangs",
-                mend="give it a method `halt`, or let the guard only watch with "
-                "--intervene none",
+                mend=(
+                    "add a method `halt` to the world, or only watch with --intervene "
+                    "none"
+                ),
             )
         foresee = world.foresee if isinstance(world, Foresight) else None
         return self.open(source, actions=world.actions, foresee=foresee)
@@ -199,9 +200,12 @@ class Guarding:
             )
         except InvalidExpression as error:
             raise InvalidModel(
-                f"its vocabulary does not fit the laws: {error.problem}",
+                f"the model's vocabulary does not fit the laws: {error.problem}",
                 source=self.name,
-                mend="learn one for them: `forewarn learn` takes --law and --scenario",
+                mend=(
+                    "learn a model for these laws: `forewarn learn` with --law and "
+                    "--scenario"
+                ),
             ) from error
 
 
@@ -239,6 +243,7 @@ def _check_bound(
         lost = judge.unmatched(actions) if isinstance(judge, Bound) else ()
         if lost:
             raise InvalidInput(
-                f"the rule {lost[0]} is for actions that {source.name} does not have",
-                mend=f"use some of {', '.join(actions)}, or turn the rule off",
+                f"the rule {lost[0]} applies to actions that {source.name} does "
+                "not have",
+                mend=f"use actions among {', '.join(actions)}, or turn the rule off",
             )

@@ -179,7 +179,7 @@ def _guard(
     path = model or model_file(record, digest)
     if digest_of(path) != digest:
         raise InvalidModel(
-            "this is not the model that the record was made with",
+            "the record was made with another model",
             source=str(path),
             mend=f"its SHA-256 must be {digest}",
         )

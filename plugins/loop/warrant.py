@@ -149,14 +149,16 @@ class Warrant:
         )
         if file.certificate != self.certificate.digest:
             raise InvalidCertificate(
-                "it belongs to another certificate",
+                "the evidence belongs to another certificate",
                 source=source,
                 mend="delete the file to start collecting evidence again",
             )
         due = {name: rate.as_dict() for name, rate in fresh(self.certificate).items()}
         # Only the counts come from this file; the rates come from the certificate.
         if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
-            raise InvalidCertificate("it was collected for other rates", source=source)
+            raise InvalidCertificate(
+                "the evidence was collected for other rates", source=source
+            )
         self._rates = {
             name: Rate.from_dict(content, f"{source}: {name}", self._rates[name])
             for name, content in file.rates.items()

@@ -139,8 +139,8 @@ class Road(gymnasium.Env[Any, Any]):
     def step(self, action: NDArray[Any]) -> Any:
         if not self._has_engine():
             raise InvalidInput(
-                "another world of MetaDrive took its engine",
-                mend="have one at a time in a process",
+                "another MetaDrive world in this process has taken over the engine",
+                mend="use one MetaDrive world at a time in a process",
             )
         self.told = action
         for _ in range(round(PERIOD_S / _STEP_S)):

@@ -78,7 +78,7 @@ class Cell:
         """
         with self._turn:
             if self._failures >= MOST_FAILURES:
-                raise ProgramFault(f"{name} is not called again: it failed too often")
+                raise ProgramFault(f"{name} failed too often and is not called again")
             try:
                 if not self._running:
                     self._start()
@@ -112,10 +112,12 @@ class Cell:
         try:
             begun = self._ask({"sources": self._sources}, START_S)
         except TimeoutError:
-            problem = f"they do not load within {START_S:g} s"
+            problem = f"the functions could not be loaded within {START_S:g} s"
             raise InvalidInput(problem, source="the functions") from None
         except OSError as error:
-            raise NotApart(f"the process of functions did not start: {error}") from None
+            raise NotApart(
+                f"the process for your functions could not be started: {error}"
+            ) from None
         if "error" in begun:
             self.close()
             problem = _line(begun["error"])
@@ -128,7 +130,8 @@ class Cell:
         except ValidationError:
             self.close()
             raise InvalidInput(
-                "they describe themselves wrongly", source="the functions"
+                "the process sent an invalid description of the functions",
+                source="the functions",
             ) from None
 
     def _ask(self, asked: Mapping[str, Any], patience_s: float) -> dict[str, Any]:
@@ -148,7 +151,7 @@ class Cell:
             except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict) or found.get("number") != number:
-                raise OSError("its answer does not belong to the question")
+                raise OSError("the process answered another question")
         except TimeoutError:
             self.close()
             raise TimeoutError(f"no answer within {patience_s:g} s") from None
@@ -161,7 +164,7 @@ class Cell:
         self, process: subprocess.Popen[bytes], text: str, until_s: float
     ) -> None:
         if process.stdin is None:
-            raise OSError("it has no pipes")
+            raise OSError("the process has no pipes")
         pipe = process.stdin.fileno()
         os.set_blocking(pipe, False)
         data = memoryview(text.encode() + b"\n")
@@ -175,7 +178,7 @@ class Cell:
     def _receive(self, process: subprocess.Popen[bytes], until_s: float) -> bytes:
         """Reads one line, after which nothing may follow."""
         if process.stdout is None:
-            raise OSError("it has no pipes")
+            raise OSError("the process has no pipes")
         pipe = process.stdout.fileno()
         data = bytearray()
         while b"\n" not in data:
@@ -183,12 +186,12 @@ class Cell:
                 raise TimeoutError
             part = os.read(pipe, 1 << 16)
             if not part:
-                raise OSError("its process ended")
+                raise OSError("the process ended")
             data += part
             if len(data) > LONGEST_ANSWER:
-                raise OSError("its answer is too long")
+                raise OSError("the process sent too long an answer")
         if not data.endswith(b"\n") or data.count(b"\n") > 1:
-            raise OSError("it sent more answers than questions")
+            raise OSError("the process sent more answers than it was asked questions")
         return bytes(data)
 
 
@@ -202,7 +205,7 @@ def _left(until_s: float) -> float:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _end(running: list[subprocess.Popen[bytes]]) -> None:
@@ -230,7 +233,7 @@ def _functions(sources: tuple[tuple[str, str], ...]) -> tuple[Function, ...]:
             raise InvalidInput(f"longer than {LONGEST_SOURCE} characters", source=file)
     cell = Cell(dict(sources))
     if not cell.functions:
-        raise InvalidInput("no function is defined", source=sources[0][0])
+        raise InvalidInput("the file defines no function", source=sources[0][0])
     return tuple(_function(cell, name, of) for name, of in cell.functions.items())
 
 

@@ -162,7 +162,7 @@ def functions_of(sources: Mapping[str, str]) -> dict[str, types.FunctionType]:
             if not ours or each.startswith("_"):
                 continue
             if each in found:
-                raise ValueError(f"two functions are named {each}")
+                raise ValueError(f"two functions have the name {each}")
             found[each] = value
     return found
 

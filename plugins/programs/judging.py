@@ -85,8 +85,8 @@ def _offered() -> tuple[Function, ...]:
             found = tuple(point.load())
         except Exception as error:
             raise BrokenToolbox(
-                f"the toolbox {point.name} ({point.value}) does not load:"
-                f" {type(error).__name__}: {error}"
+                f"the toolbox {point.name} ({point.value}) could not be loaded: "
+                f"{type(error).__name__}: {error}"
             ) from error
         offered += map(function, found)
     return tuple(offered)
@@ -326,14 +326,14 @@ def read_judge(
     content = read_yaml(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         if facts:
-            problem = "facts are for guard programs, and this file holds rules"
+            problem = "facts are for guard programs, but this file contains rules"
             raise InvalidInput(problem, source=str(path))
         return rule_judge(path, predicates)
     if predicates:
         raise InvalidInput(
-            "predicates are for rules, and this file holds a guard program",
+            "predicates are for rules, but this file contains a guard program",
             source=str(path),
-            mend="give the program's facts as facts=…",
+            mend="pass the program's facts as facts=…",
         )
     file = load_program(path)
     if enforced:

@@ -149,7 +149,7 @@ def _kinds(can: object) -> frozenset[Kind] | None:
     if not isinstance(can, list) or not all(kind in SEVERITY for kind in can):
         raise Malformed(f"can must be a list of some of {', '.join(SEVERITY)}")
     if "stop" not in can:
-        raise Malformed("every loop can stop")
+        raise Malformed("can must include stop, because every loop can stop")
     return frozenset(can)
 
 
@@ -269,7 +269,7 @@ class SceneTold:
         if scene is None:
             return
         if not isinstance(scene, dict) or not set(scene) <= {"ground", "things"}:
-            raise Malformed("a scene needs ground and things", place="scene")
+            raise Malformed("a scene must have ground and things", place="scene")
         if "ground" in scene:
             self._ground = _rows(scene, "ground", MOST_SHAPES, _shape)
         if "things" in scene:

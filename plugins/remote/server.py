@@ -53,7 +53,7 @@ class Server(ABC):
         if not allow_remote and not is_loopback(host):
             raise InvalidInput(
                 f"{host} is not a loopback address",
-                mend="listen on 127.0.0.1, or give --allow-remote",
+                mend="listen on 127.0.0.1, or add --allow-remote",
             )
         self._lock = threading.RLock()  # `close` may be called from a signal handler
         self._threads: dict[threading.Thread, socket.socket] = {}
@@ -62,7 +62,7 @@ class Server(ABC):
         self.connections = self.losses = 0
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         if not 0 <= port < 1 << 16:
-            raise InvalidInput(f"{port} is no port")
+            raise InvalidInput(f"{port} is not a port")
         try:
             self._listener = socket.create_server((host, port), family=family)
         except OSError as error:
@@ -167,7 +167,7 @@ class GuardServer(Server):
         allow_remote: bool = False,
     ) -> None:
         if len(token) < MIN_TOKEN:
-            raise InvalidInput(f"the token needs at least {MIN_TOKEN} characters")
+            raise InvalidInput(f"the token must have at least {MIN_TOKEN} characters")
         super().__init__(host, port, allow_remote=allow_remote)
         self._lend, self._token = lend, token
 

@@ -132,9 +132,9 @@ def load_topics(path: Path) -> TopicMap:
         for name, each in file.columns.items()
     }
     if (file.ego is None) != (file.objects is None):
-        raise InvalidInput("ego and objects are only valid together", source=str(path))
+        raise InvalidInput("ego and objects must be given together", source=str(path))
     if not columns and file.objects is None:
-        raise InvalidInput("it maps no field to a signal", source=str(path))
+        raise InvalidInput("the mapping assigns no field to a signal", source=str(path))
     try:
         vocabulary = with_columns(load_vocabulary(file.vocabulary), columns)
     except InvalidInput as error:
@@ -145,8 +145,8 @@ def load_topics(path: Path) -> TopicMap:
     wrong = next((each for each in made.topics if not each.startswith("/")), None)
     if wrong is not None:
         raise InvalidInput(
-            f"{wrong!r:.60} is no topic", source=str(path),
-            mend="a field is /topic.field.field",
+            f"{wrong!r:.60} is not a topic", source=str(path),
+            mend="write a field as /topic.field.field",
         )  # fmt: skip
     return made
 
@@ -283,7 +283,7 @@ def _spread(items: Sequence[Any], parts: Sequence[str], name: str) -> Iterator[A
 def _listed(value: Any, name: str) -> Any:
     """An array from a message or bag as a list."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
-        raise InvalidTrace(f"no list in {name:.200}")
+        raise InvalidTrace(f"{name:.200} contains no list")
     if len(value) > MOST_OBJECTS:
         raise InvalidTrace(f"{name:.200} lists more than {MOST_OBJECTS} objects")
     return value
@@ -315,7 +315,7 @@ def _number(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise InvalidTrace(f"{value!r:.60} is no number")
+        raise InvalidTrace(f"{value!r:.60} is not a number")
     return number
 
 

@@ -57,7 +57,7 @@ class WebSocket:
         key = fields.get("sec-websocket-key", "")
         wants = fields.get("upgrade", "").lower() == "websocket"
         if not (first.startswith("GET ") and wants and key):
-            raise Malformed("not a WebSocket's handshake")
+            raise Malformed("not a WebSocket handshake")
         if fields.get("sec-websocket-version") != "13":
             raise Malformed("the WebSocket version is not 13")
         for name in ("host", "origin"):
@@ -87,7 +87,7 @@ class WebSocket:
             if code in (_PING, _PONG):
                 continue
             if code not in (0, _TEXT, _BINARY) or (code == 0) != begun:
-                raise Malformed("a frame out of order")
+                raise Malformed("a WebSocket frame is out of order")
             whole += part
             if len(whole) > MAX_BYTES:
                 raise Malformed(f"a message is longer than {MAX_BYTES} bytes")

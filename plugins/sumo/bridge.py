@@ -104,7 +104,7 @@ class SumoWorld(SteppedWorld):
         criticality: bool = False,
     ) -> None:
         if not ego.route and not ego.vehicle:
-            raise InvalidInput("the ego needs a route, or a vehicle to take over")
+            raise InvalidInput("give the ego a route, or a vehicle to take over")
         libsumo()
         self._map = find_map(map)
         traffic = Traffic(flows or (), cars or (), queues or (), walkers or ())

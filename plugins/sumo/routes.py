@@ -62,14 +62,14 @@ class Routes:
         elif one.lane >= lanes:
             raise InvalidInput(
                 f"{what}: the edge {route[0]} has no lane {one.lane}",
-                mend=f"it has {lanes}; the rightmost is 0",
+                mend=f"the edge has {lanes}; the rightmost is 0",
             )
         if "position_m" not in given:
             changed["position_m"] = min(one.position_m, length_m / 2)
         elif one.position_m > length_m:
             raise InvalidInput(
                 f"{what}: the edge {route[0]} has no position {one.position_m:g} m",
-                mend=f"it is {length_m:g} m long",
+                mend=f"the edge is {length_m:g} m long",
             )
         if "speed_kmh" not in given:
             limit_kmh = self._limit_kmh(route[0])
@@ -86,7 +86,7 @@ class Routes:
                 raise InvalidInput(
                     f"{what}: there is no connection from {here.getID()} to "
                     f"{there.getID()}",
-                    mend="name edges that are connected, in the direction of travel",
+                    mend="list connected edges in the direction of travel",
                 )
             whole += [each.getID() for each in found[1:]]
         return whole

@@ -65,7 +65,7 @@ def find_map(name: str) -> Path:
         raise InvalidInput(
             f"no map {name!r:.80}",
             mend=near_miss(name, maps)
-            or f"known are {', '.join(maps)}, or a path to a {_NET} or {_CONFIG}",
+            or f"use {', '.join(maps)}, or a path to a {_NET} or {_CONFIG}",
         )
     if not path.is_file():
         raise InvalidInput(f"there is no file {name!r:.200}")

@@ -374,7 +374,9 @@ class Beginning:
             if sumo.simulation.getTime() > deadline_s:
                 raise InvalidInput(
                     f"there was no free space to insert the ego {name!r:.60}",
-                    mend="check that its lane and position are free at its speed",
+                    mend=(
+                        "check that the ego's lane and position are free at its speed"
+                    ),
                 )
             sumo.simulationStep()
         wire.give_up_checks(sumo, name)

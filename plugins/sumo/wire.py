@@ -75,7 +75,7 @@ def connect(
     except (sumo.TraCIException, sumo.FatalTraCIError) as error:
         _Process.running = False
         problem = " ".join(str(error).split())
-        raise InvalidInput(f"SUMO cannot load it: {problem:.400}") from error
+        raise InvalidInput(f"SUMO cannot load this map: {problem:.400}") from error
     _Process.running = True
     _Process.owner = owner
     return sumo

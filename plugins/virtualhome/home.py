@@ -90,7 +90,7 @@ class Plan:
             self.of_kind.setdefault(kind_of(node.class_name), []).append(node.id)
         robots = self.of_kind.get(kind_of(_ROBOT), [])
         if not robots:
-            raise InvalidInput("there is no character in this home", source=source)
+            raise InvalidInput("the home has no character", source=source)
         self.robot = robots[0]
 
     def begun(self) -> Home:
@@ -395,7 +395,7 @@ def parse_step(step: str | Sequence[object]) -> Action:
         line = _LINE.fullmatch(step.strip())
         if line is None:
             raise InvalidInput(
-                f"{step!r:.80} is no step", mend="write it as in [OPEN] <fridge> (1)"
+                f"{step!r:.80} is not a step", mend="write it as in [OPEN] <fridge> (1)"
             )
         verb, things = verb_of(line[1]), _THING.findall(line[2])
     else:
@@ -414,4 +414,4 @@ def _pair(step: Sequence[object]) -> tuple[str, list[tuple[str, str]]]:
     match step:
         case [str(verb), list(names)] if all(isinstance(name, str) for name in names):
             return verb_of(verb), [(str(name), "") for name in names]
-    raise InvalidInput(f"{step!r:.80} is no step", mend="such as [OPEN, [fridge]]")
+    raise InvalidInput(f"{step!r:.80} is not a step", mend="such as [OPEN, [fridge]]")

@@ -99,7 +99,7 @@ def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
     if source.fixed or not source.embedded:
         why = "is recorded" if source.fixed else "goes on by itself"
         raise InvalidInput(
-            f"{source.name} {why}, so it cannot repeat a seed with an intervention",
+            f"{source.name} {why}, so a seed cannot be repeated with an intervention",
             mend="measure without --last-moment",
         )
 

@@ -438,7 +438,10 @@ def unknown_seeds(
         if seed == held:
             raise InvalidInput(
                 f"the model was learned from all {held} logs",
-                mend="learn from fewer of them: `forewarn collect` takes --episodes",
+                mend=(
+                    "learn from fewer logs: limit them with --episodes of `forewarn "
+                    "collect`"
+                ),
             )
     if count is None:  # of what is not there its world says so
         count = by_default if held is None else max(held - seed, 1)

@@ -103,7 +103,7 @@ def check_header(run: Stored, header: TraceHeader) -> tuple[Source, int]:
     _refuse_guarded(run.path, header.guarded)
     if header.period_s is None or header.seed is None:
         raise InvalidInput(
-            "the header gives no period_s or no seed",
+            "the header has no period_s or no seed",
             source=str(run.path),
             mend="write traces with `forewarn collect`",
         )
@@ -234,9 +234,10 @@ def training_runs(
     ]
     if not entries:
         raise InvalidInput(
-            f"it does not say which runs of {scenario.name} it was learned from",
+            f"the model does not list the runs of {scenario.name} that it was "
+            "learned from",
             source=str(model),
-            mend="give their traces with --runs",
+            mend="give the traces of held-out runs with --runs",
         )
     # As they were kept then, so that their digests can be compared.
     seeds = sorted({seed for entry in entries for seed in seeds_of(entry)})

@@ -411,7 +411,7 @@ def _run(
 ) -> RecordedRun:
     reviews = [line for line in lines if "decision" in line]
     if not reviews:
-        raise BrokenRecord("it has no frames", source=str(path))
+        raise BrokenRecord("the record has no frames", source=str(path))
     head = head_of(header, reviews)
     if head.live:
         lines = list(told_by_the_guard(lines))

@@ -191,10 +191,9 @@ def _folder(folder: Path) -> list[Part]:
         found += [read_run(record) for record in records[:MOST_LOOSE]]
     if not found:
         raise InvalidInput(
-            "there is no run record, campaign or measurement",
+            "the folder contains no run record, campaign or measurement",
             source=str(folder),
-            mend="create such a folder with `forewarn run --out` or `forewarn "
-            "measure --out`",
+            mend="create one with `forewarn run --out` or `forewarn measure --out`",
         )
     return found
 
@@ -251,9 +250,9 @@ def _measurement(path: Path) -> Facts:
     ]
     if lacking:
         raise InvalidInput(
-            f"not a measurement: it has no {lacking[0]}",
+            f"not a measurement: {lacking[0]} is missing",
             source=str(path),
-            mend="make one with `forewarn measure --json` or `--out`",
+            mend="make a measurement with `forewarn measure --json` or `--out`",
         )
     found: Facts = content
     return found

@@ -106,7 +106,7 @@ class _Crew:
                     died += 1
                     if died == MAX_LOST * self._count:
                         raise Unreachable(
-                            f"Ray's processes do not start: {error}"
+                            f"Ray's processes could not be started: {error}"
                         ) from error
                     continue
                 times = lost[id(job)] = lost.get(id(job), 0) + 1
@@ -153,7 +153,7 @@ def _checked(answer: object) -> tuple[str, Any]:
             return "done", result
         case ("cannot", (str(why), int(status))):
             return "cannot", (why, status)
-    raise _Garbage("it answered nonsense")
+    raise _Garbage("the process sent an invalid answer")
 
 
 @contextmanager

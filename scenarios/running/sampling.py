@@ -37,7 +37,7 @@ def check_error(epsilon: float, delta: float) -> None:
     """Rejects an error or an error probability that is not between 0 and 1."""
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if not 0.0 < value < 1.0:
-            raise InvalidInput(f"{name} is {value}; it must lie between 0 and 1")
+            raise InvalidInput(f"{name} is {value}, but must be between 0 and 1")
 
 
 def okamoto(epsilon: float, delta: float) -> int:

@@ -253,7 +253,7 @@ def lessons_of(
         period_s = traces[0].kept((), abstraction.vocabulary).header.period_s
         if period_s is None:
             source = str(traces[0].path)
-            raise InvalidInput("the header gives no period_s", source=source)
+            raise InvalidInput("the header has no period_s", source=source)
         lessons = Lessons(tuple(traces), period_s, abstraction, horizon_s)
         found |= {law.name: lessons for law in of}
     return found
@@ -276,7 +276,7 @@ def rivals(
             found.append(Rival(name))
         elif lessons is None:
             raise InvalidInput(
-                f"the baseline {name} must be trained, and there are no training runs",
+                f"the baseline {name} must be trained, but there are no training runs",
                 mend="give the training runs",
             )
         else:

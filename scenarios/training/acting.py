@@ -286,9 +286,9 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
     if not within:
         least = min(tried, key=lambda each: each.prolonged)
         raise InvalidInput(
-            f"at every threshold more clean runs are slowed by more than 10 % than"
-            f" --max-slowed allows; the fewest, {least.prolonged} of {least.clean}, at"
-            f" {least.threshold:g}",
+            "at every threshold, more clean runs are slowed by more than 10 % "
+            f"than --max-slowed allows; the fewest are {least.prolonged} of "
+            f"{least.clean}, at {least.threshold:g}",
             mend="raise --max-slowed, or alert only",
         )
     best = max(within, key=lambda each: each.worth)
@@ -297,8 +297,10 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
             f"at the best threshold the intervention prevents {best.prevented} of"
             f" {best.violating} violations and happens in {best.clean_stopped} clean"
             f" runs, which is not worth it at a cost of {best.cost:g} violations each",
-            mend="try the other of --preset stop and slow, another action for `stop` in"
-            " the scenario, a lower --cost, or alert only",
+            mend=(
+                "try the other preset (stop or slow), another action for `stop` in "
+                "the scenario, or a lower --cost, or alert only"
+            ),
         )
     same = (each for each in within if each.hold_s == best.hold_s)
     alike = [each for each in same if _alike(each, best)]

@@ -175,9 +175,9 @@ class Learner:
         if self.earlier.abstraction is None:
             if chosen is not None:
                 raise InvalidInput(
-                    "its states have no predicates",
+                    "the model's states have no predicates",
                     source=self.source,
-                    mend="continue it with state sequences and without laws",
+                    mend="update the model with state sequences and without laws",
                 )
             return None
         known = Abstraction.from_dict(
@@ -185,7 +185,7 @@ class Learner:
         )
         if chosen is not None and chosen.fingerprint() != known.fingerprint():
             raise InvalidInput(
-                "it was learned with another abstraction", source=self.source
+                "the model was learned with another abstraction", source=self.source
             )
         return known
 
@@ -237,8 +237,8 @@ class Learner:
             runs.append(run)
         if len(set(groups)) == 1:
             raise InvalidInput(
-                f"all runs are of one group, {groups[0]:.80}",
-                mend="add runs of others, or leave out --group",
+                f"all runs belong to one group, {groups[0]:.80}",
+                mend="add runs of other groups, or leave out --group",
             )
         clock_s = hand.period_s if hand is not None and hand.period_s else period_s
         clock_s = clock_s or runs[0].header.period_s
@@ -298,7 +298,7 @@ class Learner:
                 continue
             if self.candidates is not None:
                 path = some[0].path
-                raise InvalidInput(f"{path} has no frames to try --candidate on")
+                raise InvalidInput(f"{path} has no frames on which to test --candidate")
             for run in some:
                 self.training.add_states(run.path, self.abstraction)
                 yield run
@@ -309,9 +309,9 @@ class Learner:
         by, training = self.abstraction, self.training
         if by is None:
             raise InvalidInput(
-                "it contains frames, and learning a chain needs predicates over them",
+                "the trace contains frames, so learning a chain needs predicates",
                 source=str(runs[0].path),
-                mend="choose them with --scenario, --abstraction or --law",
+                mend="choose predicates with --scenario, --abstraction or --law",
             )
         wish, unused = (self.vocabulary, self.wish.period), self.candidates
         if self._found is not None:
@@ -427,12 +427,12 @@ class Learner:
         if len(self.training.periods) > 1:
             yield "the traces have different periods, so a step has no fixed length"
         if self._judged_by > 1:
-            yield f"whether it is fair was asked of one run in {self._judged_by}"
+            yield f"the chain was checked on only one run in {self._judged_by}"
         for name, times in self.training.gaps.items():
             yield f"{name} has {times} gaps; no step was counted over them"
         for name, gap in self.training.late.items():
             yield (
-                f"{name} has a frame every {gap:.2g} s on average, fewer than one a "
-                "step, so what is said in seconds is off: give a coarser clock, by "
-                f"--period {gap:.2g} or the abstraction's period_s"
+                f"{name} has a frame every {gap:.2g} s on average, fewer than one "
+                "per step, so times in seconds are wrong: set a coarser clock "
+                f"with --period {gap:.2g} or the abstraction's period_s"
             )

@@ -183,8 +183,8 @@ FEWEST = 10
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 _OR_ELSE = (
-    "; to other recordings, of which only the scenario's name is the same, give their"
-    " scenario a name of its own"
+    "; if these are other recordings and only the scenario's name is the same, "
+    "rename their scenario"
 )
 
 
@@ -248,7 +248,8 @@ def tunable(path: Path) -> tuple[Model, ...]:
 def _abstraction_of(model: Model, source: str) -> Abstraction:
     if model.abstraction is None or model.counts is None:
         raise InvalidModel(
-            "it has no abstraction or no counts, so no run has its states",
+            "the model has no abstraction or no counts, so a run cannot be mapped "
+            "to its states",
             source=source,
         )
     return Abstraction.from_dict(dict(model.abstraction), source)
@@ -461,7 +462,7 @@ def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
         at = math.floor(height * 1000) / 1000
         if at < LOWEST_THRESHOLD:
             without[law] = (
-                f"half of {len(tops)} violations are not told {lead_s:g} s ahead"
+                f"half of {len(tops)} violations are not detected {lead_s:g} s ahead"
             )
         else:
             thresholds[law] = at

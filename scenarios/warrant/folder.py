@@ -32,7 +32,7 @@ def write_guard(folder: Path, made: Made) -> Certificate:
     refuse_other(folder)
     policy, certificate = made.policy, made.certificate
     if policy is None or certificate is None:
-        raise InvalidInput("there is no guarantee, so there is no guard to write")
+        raise InvalidInput("nothing is guaranteed, so no guard can be written")
     with _in_place_of(folder) as new:
         write_json(new / MODEL, models_as_dict(made.models))
         write_policy(new / POLICY, policy)
@@ -46,7 +46,9 @@ def refuse_other(folder: Path) -> None:
     """Refuses a folder that holds anything but a guard."""
     if folder.exists() and not is_warranted(folder) and any(folder.iterdir()):
         raise InvalidInput(
-            "the folder holds other files", source=str(folder), mend="name a new folder"
+            "the folder contains other files",
+            source=str(folder),
+            mend="name a new folder",
         )
 
 

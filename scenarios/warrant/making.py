@@ -324,8 +324,8 @@ def too_few(
                 kind = "clean" if rate == "false_alarms" else "violating"
                 more = -(-(fewest - there) // aside)
                 why = (
-                    f"{there} {kind} runs are left for the certificate, and {fewest}"
-                    f" can guarantee a rate of {most:g} at the earliest"
+                    f"{there} {kind} runs are left for the certificate, but at "
+                    f"least {fewest} are needed to guarantee a rate of {most:g}"
                 )
                 found.append(Lack(law.name, rate, there, int(more), why))
         taught = sum(is_broken[n] for n in use["learning"])
@@ -333,7 +333,8 @@ def too_few(
             share = len(use["learning"]) / len(past)
             more = -(-(FOLDS - taught) // max(share, 1e-9))
             why = (
-                f"{taught} violating runs are left to learn from, and it takes {FOLDS}"
+                f"{taught} violating runs are left to learn from, but at least "
+                f"{FOLDS} are needed"
             )
             found.append(Lack(law.name, "missed", taught, int(more), why))
     return found
@@ -421,8 +422,11 @@ def check_laws(laws: Sequence[Law], past: Sequence[Past]) -> None:
             lacking = [name for name in law.signals if not header.can_know(name)]
             if lacking:
                 raise InvalidInput(
-                    f"it has no signal {lacking[0]}, which {law.name} reads",
+                    f"the run has no signal {lacking[0]}, which the law "
+                    f"{law.name} uses",
                     source=str(each.stored.path),
-                    mend="leave the run out, or choose a law that"
-                    " needs only its signals",
+                    mend=(
+                        "leave the run out, or choose a law that uses only signals of "
+                        "the run"
+                    ),
                 )

@@ -52,7 +52,8 @@ class Facts:
             key = next((name for name in NAMES if name in columns), None)
             if key is None:
                 raise InvalidInput(
-                    f"no column names the runs (has: {', '.join(columns):.200})",
+                    "no column identifies the runs (the columns are "
+                    f"{', '.join(columns):.200})",
                     source=str(path),
                     mend=f"add a column {' or '.join(NAMES)}",
                 )
@@ -117,10 +118,10 @@ def grouped(facts: Mapping[str, str], group: str | None, name: str, source: str)
         return name
     if group not in facts or not facts[group].strip():
         raise InvalidInput(
-            f"the {group} of the run {name:.80} is not given",
+            f"the facts do not give the {group} of the run {name:.80}",
             source=source,
             mend=near_miss(group, facts)
-            or f"give --facts, a CSV with the columns run and {group}",
+            or f"add --facts with a CSV file that has the columns run and {group}",
         )
     return facts[group].strip()
 
@@ -178,7 +179,7 @@ def read_past(
         every_s = header.period_s or period_s or regular_period(run.times())
         if every_s is None:
             raise InvalidInput(
-                "its frames are not evenly spaced in time",
+                "the run's frames are not evenly spaced in time",
                 source=str(origin.path),
                 mend="give the time between two frames with --period",
             )

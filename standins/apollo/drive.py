@@ -71,7 +71,7 @@ class SumoDrive:
         self._max_time_s = max_time_s
         self.period_s = world.source.period_s
         self._channels = messages.channels
-        self._over = "it has not begun"
+        self._over = "the drive has not begun"
 
     @property
     def over(self) -> str:

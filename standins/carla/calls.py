@@ -307,10 +307,10 @@ def stop_replayer(host: Host, keep: bool = False) -> None:
 @does("set_replayer_time_factor")
 def pace(host: Host, factor: float) -> None:
     if factor != 1.0:
-        raise Refusal("a log is played only as fast as it was recorded")
+        raise Refusal("a recording can only be replayed at the recorded speed")
 
 
 @does("set_replayer_ignore_hero")
 def ignore_hero(host: Host, ignored: bool) -> None:
     if ignored:
-        raise Refusal("a log is played with all its vehicles")
+        raise Refusal("a recording can only be replayed with all its vehicles")

@@ -163,13 +163,15 @@ class Log:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise self._bad(error.strerror or "it cannot be opened") from None
+            raise self._bad(
+                error.strerror or "the recording cannot be opened"
+            ) from None
         try:
             facts = os.fstat(self._file.fileno())
             if not stat.S_ISREG(facts.st_mode):
-                raise self._bad("it is no file")
+                raise self._bad("the recording is not a file")
             if facts.st_size > LARGEST:
-                raise self._bad(f"it is larger than {LARGEST >> 20} MiB")
+                raise self._bad(f"the recording is larger than {LARGEST >> 20} MiB")
             self._size = facts.st_size
             self._read_head()
             self._begin = self._file.tell()
@@ -194,7 +196,7 @@ class Log:
         for kind, size in self._packets():
             body = self._file.read(size)
             if len(body) < size:
-                raise self._bad("it has become shorter")
+                raise self._bad("the recording has become shorter")
             if kind == START:
                 frame = Frame(*_FRAME.unpack(body))
             elif frame is not None and kind == END:
@@ -232,7 +234,9 @@ class Log:
             yield kind, size
 
     def _torn(self, problem: str) -> BadLog:
-        return self._bad(f"the log is torn at byte {self._file.tell()}: {problem}")
+        return self._bad(
+            f"the recording is damaged at byte {self._file.tell()}: {problem}"
+        )
 
     def _look_through(self) -> None:
         """Checks the structure of packets and frames, and determines the duration."""
@@ -240,7 +244,7 @@ class Log:
         for kind, size in self._packets():
             count += 1
             if count > _MOST_PACKETS:
-                raise self._bad(f"it has more than {_MOST_PACKETS} packets")
+                raise self._bad(f"the recording has more than {_MOST_PACKETS} packets")
             if size > min(_MOST_BYTES, self._size - self._file.tell()):
                 raise self._torn(f"a packet of {size} bytes does not fit")
             if (kind == START) is inside or (kind == START and size != _FRAME.size):

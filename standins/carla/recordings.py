@@ -112,7 +112,10 @@ class Recordings:
             raise Refusal(f"{path} cannot be written: {error.strerror}") from None
 
         def full() -> None:
-            self._say(f"{path.name} has {logs.LARGEST >> 20} MiB: the recording ends")
+            self._say(
+                f"{path.name} has reached {logs.LARGEST >> 20} MiB, so the recording "
+                "ends"
+            )
             self.stop(world)
 
         self._recorder = Recorder(world, file, full)

@@ -103,8 +103,8 @@ class Server:
             on = self._maps.load(bare)
             if bare in roads.TOWNS:
                 self._say(
-                    f"{bare}: the stand-in's map {roads.TOWNS[bare]} answers to that"
-                    " name; CARLA's own towns are not here"
+                    f"the name {bare} loads the stand-in's map "
+                    f"{roads.TOWNS[bare]}; CARLA's own towns are not included"
                 )
         else:
             known = ", ".join(self.maps())
@@ -255,5 +255,7 @@ def _address(host: str) -> str:
     except ValueError:
         raise InvalidInput(
             f"{host!r:.80} is not an IPv4 address",
-            mend=f"CARLA's tokens hold only IPv4 addresses; {LOOPBACK} is this machine",
+            mend=(
+                f"CARLA supports only IPv4 addresses; for this machine use {LOOPBACK}"
+            ),
         ) from None

@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(tmp_path: Path) ->
     log = read_calls(path)
     assert len(log.runs) == 2
     assert [each.place for each in log.unread] == ["line 2", "line 3", "line 5"]
-    assert "a call does not name its tool" in str(log.unread[0])
+    assert "a call has no tool name" in str(log.unread[0])
 
 
 def test_the_calls_of_a_run_are_limited(

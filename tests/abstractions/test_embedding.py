@@ -82,7 +82,9 @@ def test_a_vocabulary_is_looked_for_beside_the_abstraction(
     assert load_abstraction(Path("..") / "A.yaml").vocabulary is not None
     text = (folder / "A.yaml").read_text()
     (folder / "A.yaml").write_text(text.replace("kitchen.yaml", "../kitchen.yaml"))
-    with pytest.raises(InvalidInput, match="leaves the folder"):
+    with pytest.raises(
+        InvalidInput, match=("leads out of the folder of the file that names it")
+    ):
         load_abstraction(folder / "A.yaml")
 
 

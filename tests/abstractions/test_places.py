@@ -92,7 +92,9 @@ def test_an_address_is_never_looked_for_on_the_disk(shelf: Path) -> None:
     with pytest.raises(InvalidInput, match="copy it to a disk"):
         open(shelf / "x")
     assert inside(shelf, "words.yaml", "x") == shelf / "words.yaml"
-    with pytest.raises(InvalidInput, match="leaves the folder"):
+    with pytest.raises(
+        InvalidInput, match=("leads out of the folder of the file that names it")
+    ):
         inside(shelf, "../words.yaml", "x")
 
 
@@ -113,11 +115,11 @@ def test_what_nobody_knows_is_refused() -> None:
         (
             "When listing objects under key 'x/' in bucket 'b': AWS Error ACCESS_DENIED"
             " [code 15] during ListObjectsV2 operation: Access Denied (Request ID: 1)",
-            "the storage says access denied: Access Denied",
+            "the storage reports access denied: Access Denied",
         ),
         (
             "google::cloud::Status(UNAVAILABLE: Retry policy exhausted,\nwith a",
-            "the storage says unavailable: Retry policy exhausted, with a",
+            "the storage reports unavailable: Retry policy exhausted, with a",
         ),
         ("Couldn't deserialize thrift", ""),
     ],

@@ -110,14 +110,17 @@ def test_a_score_is_what_its_curves_add_up_to() -> None:
     ("text", "said"),
     [
         ("curve(speed, 1 below 2 s, 0 else)", "have different units"),
-        ("curve(speed, 1 below 2, 3 m else)", "more than a number"),
+        (
+            "curve(speed, 1 below 2, 3 m else)",
+            "has a unit, but a plain number is needed",
+        ),
         ("curve(speed, 1 below 3, 2 below 2, 1 else)", "rise"),
         ("curve(speed, 1)", "expected 'else'"),
-        ("curve(speed, 1 below lead_speed, 0 else)", "ends at a number"),
+        ("curve(speed, 1 below lead_speed, 0 else)", "a step must end at a number"),
         ("curve(braking, true 1, 0 else)", "number"),
         ("ago(speed, 3 m)", "some seconds"),
         ("least(speed, 90 s)", "some seconds"),
-        ("speed", "more than a number"),
+        ("speed", "has a unit, but a plain number is needed"),
     ],
 )
 def test_what_is_no_score_is_refused(text: str, said: str) -> None:

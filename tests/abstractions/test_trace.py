@@ -149,7 +149,7 @@ REFUSED = [
     (_line(1, 0.1, speed=-(10**4000)), "speed is not finite"),
     (_line(1, 0.1, speed=True), "speed must be a number"),
     (_line(1, 0.1, speed="20"), "speed must be a number"),
-    (_line(1, 0.1, speed="\ud800"), "half a character"),
+    (_line(1, 0.1, speed="\ud800"), "contains an incomplete character"),
     ('{"sequence":1,"time_s":0.1,"signals":' + "[" * 100_000, "nested too deeply"),
 ]
 
@@ -169,7 +169,10 @@ def test_a_bad_line_is_refused_with_its_number(
     [
         ({"format": "forewarn.trace/2"}, "forewarn.trace/2"),
         ({"vocabulary": "drivng"}, "did you mean driving"),
-        ({"vocabulary": "../lift.yaml"}, "leaves the folder"),
+        (
+            {"vocabulary": "../lift.yaml"},
+            "leads out of the folder of the file that names it",
+        ),
         ({"provides": ["spead"]}, "did you mean speed"),
         ({"provides": ["speed", "speed"]}, "twice"),
         ({"period_s": 0}, "more than 0"),
@@ -208,7 +211,9 @@ def test_a_vocabulary_given_by_the_caller_wins(tmp_path: Path) -> None:
     path = _file(
         tmp_path, _line(0, 0.0, height=5), vocabulary="lift", provides=["height"]
     )
-    with pytest.raises(InvalidInput, match="t.jsonl: line 1: .*name its YAML file"):
+    with pytest.raises(
+        InvalidInput, match=("t.jsonl: line 1: .*give the path of its YAML file")
+    ):
         read_trace(path)
     with pytest.raises(InvalidTrace, match="line 2: height is 5, above its range"):
         read_trace(path, lift)
@@ -255,7 +260,7 @@ def test_files_that_are_no_traces_are_named(tmp_path: Path) -> None:
         (b"{}", "not 'forewarn.trace/1'"),
         (b'{"trace": 3}', "LawBreaker"),
         (b"{", "not JSON"),
-        (b"[1]", "no column of a signal|header row|no column time_s"),
+        (b"[1]", "no column holds a signal|header row|no column time_s"),
     ]:
         path.write_bytes(content)
         with pytest.raises(InvalidTrace, match=said):
@@ -476,7 +481,7 @@ def test_columns_can_be_renamed(tmp_path: Path) -> None:
         ("time_s,a,\n0,1,1\n", "line 1: a column has no name"),
         ("0,1\n0.1,1\n", "line 1: there is no header row"),
         ("time_s;a\n0;1\n", "line 1: the columns must be separated by commas"),
-        ("time_s\n0\n", "line 1: there is no column of a signal"),
+        ("time_s\n0\n", "line 1: no column holds a signal"),
         ('time_s,a\n0,"1\n', "not CSV"),
         ("time_s,speed\n0,-1\n", "line 2: speed is -1 km/h, below its range"),
         ("time_s,gear\n0,9\n", "line 2: gear has no code 9"),

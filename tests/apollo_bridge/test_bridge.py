@@ -143,7 +143,7 @@ class TestLive:
             closing(live.world),
             pytest.raises(
                 InvalidInput,
-                match=r"nothing came on /apollo/localization/pose.*edition",
+                match="no message arrived on /apollo/localization/pose.*edition",
             ),
         ):
             live.world.reset(0)

@@ -144,7 +144,9 @@ def test_a_cyber_that_does_not_start_is_no_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(FakeCyber, "init", lambda self, name: False)
-    with pytest.raises(NoCyber, match="does not start"):
+    with pytest.raises(
+        NoCyber, match=("cyber could not be started: set it up in this container first")
+    ):
         NodeBus(FakeCyber())
 
 

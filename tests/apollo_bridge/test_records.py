@@ -193,7 +193,7 @@ class TestBroken:
         for end in range(2064, len(whole) - 1, len(whole) // 40):
             path.write_bytes(whole[:end])
             count = 0
-            with pytest.raises(CutRecord, match=r"cut\.record.*it is cut"):
+            with pytest.raises(CutRecord, match=r"cut\.record.*the file is cut"):
                 for _ in read_record(path):
                     count += 1
             lengths.add(count)
@@ -319,6 +319,6 @@ class TestCommand:
         assert "gone.record: no such file" in done.stderr
         (tmp_path / "cut.record").write_bytes(record.read_bytes()[:-100])
         done = self.run(tmp_path / "cut.record", "--json", status=2)
-        assert "it is cut" in done.stderr and done.stdout.count("\n") == 10
+        assert "the file is cut" in done.stderr and done.stdout.count("\n") == 10
         done = self.run(record, "--period", 0, status=2)
         assert "--period" in done.stderr

@@ -69,7 +69,7 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
     kept = record.read_bytes()
     refused = invoke("apollo", "guard", "--fake", "s2", "--pace", 0,
                      "--model", MODEL, "--record", record, status=2)  # fmt: skip
-    assert "a record with this name exists already" in refused.stderr
+    assert "a record with this name already exists" in refused.stderr
     assert record.read_bytes() == kept
     again = invoke("apollo", "guard", "--fake", "s2", "--seed", 301, "--pace", 0,
                    "--model", MODEL, "--shadow", "--edition", 8, "--policy", POLICY,
@@ -99,7 +99,7 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
             "not a plausible car size",
         ),
         (["--fake", "tiny-road"], "does not run on SUMO"),
-        (["--fake", "s1"], "it was learned on s2, and this is s1"),
+        (["--fake", "s1"], "it was learned on s2, but the scenario is s1"),
         (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, and"),
     ],
 )

@@ -244,7 +244,9 @@ def test_bounds_stand_around_the_value(walk: Path) -> None:
     assert list(found) == [
         "engine", "property", "low", "values", "high", "delta", "assumes",
     ]  # fmt: skip
-    assert found["assumes"].startswith("only what a state tells")
+    assert found["assumes"].startswith(
+        "only the Markov property: a state may also have successors never observed"
+    )
     for state, value in found["values"].items():
         assert found["low"][state] <= value <= found["high"][state]
     narrower = asked(walk, "--prop", prop, "--intervals", "--delta", "0.5")
@@ -326,7 +328,7 @@ def test_a_law_over_signals_is_decided_by_the_model(speeds: Path) -> None:
         (["--prop", "P=? [ F bad ]"], 'column 9: unknown name "bad" (--define it'),
         (["--prop", "P=? [ F s=9 ]"], "column 9: no state has s=9 (s is 0 to 4)"),
         (["--prop", "P=? [ F t=1 ]"], "column 9: unknown variable 't'"),
-        (["--prop", "true", "--define", "x"], "--define x: no name is defined"),
+        (["--prop", "true", "--define", "x"], "--define x: the definition has no name"),
         (["--prop", "true", "--define", "x=s="], "--define x=s=: column 3"),
         (["--prop", "true", "--within", "3"], "--within and --semantics require"),
         (["--prop", "true", "--closed-support"], "--closed-support requires"),

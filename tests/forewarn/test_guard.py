@@ -223,7 +223,7 @@ def test_a_model_of_something_else_is_refused(model_path: str) -> None:
     of = ("--scenario", "tiny-kitchen")
     done = stdio(model_path, frame(0), options=of)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "its vocabulary is driving, and here it is household" in done.stderr
+    assert "its vocabulary is driving, but the source's is household" in done.stderr
     assert stdio(model_path, frame(0), options=(*of, "--accept-model")).exit_code == 0
     assert stdio(model_path, frame(0), options=("--scenario", "s2")).exit_code == 0
 
@@ -231,8 +231,8 @@ def test_a_model_of_something_else_is_refused(model_path: str) -> None:
 @pytest.mark.parametrize(
     ("says", "why"),
     [
-        ({"vocabulary": "household"}, "driving, and here it is household"),
-        ({"period_s": 1.0}, "0.1 s apart, and the frames here 1 s"),
+        ({"vocabulary": "household"}, "driving, but the source's is household"),
+        ({"period_s": 1.0}, "0.1 s apart, but the source's frames are 1 s"),
     ],
 )
 def test_a_loop_that_says_it_is_something_else_is_refused(
@@ -253,7 +253,7 @@ def test_a_loop_whose_frames_are_otherwise_apart_is_refused(
     done = stdio(model_path, hello(), *frames)
     assert (done.exit_code == 0) is fits
     if not fits:
-        assert "0.1 s apart, and the frames here 1 s" in done.stderr
+        assert "0.1 s apart, but the source's frames are 1 s" in done.stderr
         assert len(done.stdout.splitlines()) == 21
         insists = stdio(model_path, hello(), *frames, options=("--accept-model",))
         assert insists.exit_code == 0

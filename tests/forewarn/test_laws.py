@@ -126,7 +126,7 @@ def test_a_users_own_book_is_shown(tmp_path: Path) -> None:
         (["38_1", "--period", "0"], "--period"),
         (["38_1", "--edition", "mine"], "--edition"),
         (["--book", "/absent.yaml"], "/absent.yaml"),
-        (["always (a -> eventually b)"], "never be seen broken"),
+        (["always (a -> eventually b)"], "can never be broken in a finite run"),
     ],
 )
 def test_bad_input_ends_with_status_2_and_one_line(

@@ -289,18 +289,18 @@ def test_traces_of_different_periods_are_told(
     ("arguments", "said"),
     [
         ([RUNS, "--alpha", "much"], "--alpha: 'much' is not a number"),
-        ([RUNS, "--alpha", "-1"], "alpha is -1, below zero"),
+        ([RUNS, "--alpha", "-1"], "alpha is -1, but must not be"),
         ([RUNS, "--support", "valid"], "--support valid needs --abstraction"),
         ([RUNS, "--support", "none.json"], "none.json: no such file"),
-        ([RUNS, "--format", "trace"], "over them (choose them with --scenario, --abs"),
+        ([RUNS, "--format", "trace"], "predicates (choose predicates with --scenario"),
         ([RUNS, "--law", "always("], "column"),
         ([RUNS, "--law", "51_55"], "the law book has no law '51_55'"),
         (
             [RUNS, "--law", "a := always speed < 9", "--law", "a := always speed < 8"],
-            "two laws are called a",
+            "two laws have the name a",
         ),
         (["none.txt"], "none.txt: no such file"),
-        ([GOLDEN / "kettle.csv", "--format", "states"], "use blanks, not commas"),
+        ([GOLDEN / "kettle.csv", "--format", "states"], "states with spaces"),
         ([GOLDEN / "kettle.umb", "--format", "states"], "this is not a text file"),
     ],
 )  # fmt: skip
@@ -317,7 +317,9 @@ def test_an_empty_file_and_a_cut_off_trace(tmp_path: Path, out: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("\n# nothing\n")
     done = forewarn("learn", empty, "--out", out)
-    assert done.exit_code == 2 and "there is no sequence of states" in done.stderr
+    assert (
+        done.exit_code == 2 and "the file contains no sequence of states" in done.stderr
+    )
     path = trace(tmp_path / "t.jsonl", SPEEDS)
     path.write_text(path.read_text()[:-30])
     done = forewarn("learn", path, "--law", "always speed < 90", "--out", out)

@@ -218,7 +218,7 @@ def test_an_error_in_a_trace_names_its_file_and_not_its_recorder(
     path = tmp_path / "t.jsonl"
     header = TraceHeader(provides=("a",), period_s=0.1, source="the recorder")
     for frames, problem in (
-        ((), "there are no frames"),
+        ((), "the trace has no frames"),
         (
             (Frame(0.0, 0, {"a": True}), Frame(0.1, 1, {})),
             "frame 1: a is listed in provides, but missing from this frame",

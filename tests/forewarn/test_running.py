@@ -534,7 +534,10 @@ def test_runs_that_the_model_knows_promise_nothing_by_whatever_name(
         *("tune", "--runs", learned.traces(KITCHEN), "--model", model, "--out", out)
     )
     assert status == 2 and "the model was learned from 120 of these runs" in line
-    assert "give their scenario a name of its own" in line and not out.exists()
+    assert (
+        "; if these are other recordings and only the scenario's name is the same, "
+        "rename their scenario"
+    ) in line and not out.exists()
 
 
 @pytest.mark.parametrize("command", ["run", "measure"])
@@ -586,7 +589,10 @@ def test_tune_drives_nothing_for_a_model_without_states(
     )
     out = tmp_path / "policy.yaml"
     status, line = refused("tune", "tiny-road", "--model", path, "--out", out)
-    assert status == 2 and "no run has its states" in line
+    assert (
+        status == 2
+        and ("the model has no abstraction or no counts, so a run cannot be") in line
+    )
 
 
 def test_tune_writes_no_policy_that_cannot_keep_its_promise(
@@ -683,14 +689,15 @@ def test_a_model_of_another_scenario_is_named(tmp_path: Path) -> None:
         status, said = refused(*arguments)
         assert status == 2
         assert said == (
-            f"forewarn: {other}: the model does not fit: it was learned on"
-            f" tiny-road, and this is {KITCHEN}; its vocabulary is driving, and here it"
-            " is household; its states are 0.1 s apart, and the frames here 1 s (give"
-            " a model that was learned there, or use --accept-model)"
+            f"forewarn: {other}: the model does not fit: it was learned on "
+            f"tiny-road, but the scenario is {KITCHEN}; its vocabulary is "
+            "driving, but the source's is household; its states are 0.1 s apart, "
+            "but the source's frames are 1 s (use a model learned with these "
+            "settings, or add --accept-model)"
         )
         status, said = refused(*arguments, "--accept-model")
         assert status == 2
-        assert "its vocabulary does not fit the laws" in said
+        assert "the model's vocabulary does not fit the laws:" in said
 
 
 def test_a_model_of_another_scenario_is_taken_on_request(
@@ -700,7 +707,10 @@ def test_a_model_of_another_scenario_is_taken_on_request(
     shipped = shipped_scenarios()[KITCHEN].read_text()
     mine.write_text(shipped.replace(f"name: {KITCHEN}", "name: mine"))
     command = ["run", mine, "--model", model, "--out", tmp_path / "runs"]
-    assert "it was learned on tiny-kitchen, and this is mine" in refused(*command)[1]
+    assert (
+        "it was learned on tiny-kitchen, but the scenario is mine"
+        in refused(*command)[1]
+    )
     assert told(*command, "--accept-model")["failed"] == 0
 
 

@@ -116,7 +116,7 @@ def test_harvest_names_a_scene_that_the_player_does_not_have(tmp_path: Path) -> 
 def test_harvest_says_why_a_player_does_not_start(tmp_path: Path) -> None:
     done = _thor("harvest", tmp_path / "out.json", "--player", "/no/such/player")
     assert done.exit_code == 2
-    assert "the simulator cannot be started" in done.stderr
+    assert "the simulator could not be started:" in done.stderr
 
 
 def test_the_player_is_a_command_line(tmp_path: Path) -> None:

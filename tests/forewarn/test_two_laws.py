@@ -70,7 +70,8 @@ def test_from_traces_under_two_laws_to_a_guard_that_warns_of_both(
     done = CliRunner().invoke(main, ["export", str(model), "--format", "csv"])
     assert done.exit_code == 2 and "of spill; burn" not in done.output
     assert (
-        "each for its own laws: spill; burn (choose one with --of LAW)" in done.stderr
+        "each for its own laws: spill; burn (choose a model with --of LAW)"
+        in done.stderr
     )
     more = ["learn", fresh, "--update", model, "--out", tmp_path / "more.json"]
     told(*more)

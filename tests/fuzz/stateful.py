@@ -474,7 +474,9 @@ class Life(RuleBasedStateMachine):
             for line in read_record(path):
                 reviews += "decision" in line.content
         except BrokenRecord as error:
-            assert self.spoilt and "it has no last line" in str(error), error
+            assert self.spoilt and (
+                "the record has no end line: it was not closed, or its end was cut off"
+            ) in str(error), error
             return reviews
         if COUNTS["records"] % 20 == 0:
             assert replay(path) == (reviews, None)

@@ -165,7 +165,7 @@ def test_a_bag_holds_tables_and_no_rows_without_end(tmp_path: Path) -> None:
             " (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS id FROM c"
         )
         db.commit()
-    with pytest.raises(InvalidInput, match="it contains more than tables"):
+    with pytest.raises(InvalidInput, match="the database contains more than tables"):
         drive(tmp_path / "x.db3")
 
 

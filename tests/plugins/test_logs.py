@@ -158,7 +158,7 @@ def test_there_are_as_many_seeds_as_logs(folder: Path) -> None:
     log = world(folder)
     assert isinstance(log, LogWorld)
     log.reset(11)
-    with pytest.raises(InvalidInput, match="there are 12 logs.*seeds 0 to 11"):
+    with pytest.raises(InvalidInput, match="there are only 12 logs.*seeds 0 to 11"):
         log.reset(12)
 
 
@@ -237,7 +237,9 @@ def test_whoever_gives_a_log_is_told_to_give_its_scenario(
     given = [command, str(tmp_path / name), *law, *options[command]]
     done = CliRunner().invoke(main, given)
     assert done.exit_code == 2
-    assert "say in a scenario what its columns hold, and give that" in done.stderr
+    assert (
+        "describe their columns in a scenario file and use that file: docs/own-world.md"
+    ) in done.stderr
 
 
 def test_a_whole_study_on_ones_own_logs_without_code(tmp_path: Path) -> None:
@@ -269,5 +271,5 @@ def test_a_whole_study_on_ones_own_logs_without_code(tmp_path: Path) -> None:
     acting = ["run", str(scenario), "--model", str(model), "--intervene"]
     refused = CliRunner().invoke(main, [*acting, "stop"])
     assert refused.exit_code == 2
-    assert "a guard cannot change what was recorded" in refused.stderr
+    assert "a guard cannot intervene in a recording" in refused.stderr
     assert CliRunner().invoke(main, [*acting, "none"]).exit_code in (0, 1)

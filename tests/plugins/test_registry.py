@@ -159,7 +159,7 @@ def test_what_a_plug_stands_on_does_not_name_an_extra_of_less(install: Any) -> N
 def test_a_name_that_two_packages_offer_is_refused(install: Any) -> None:
     install("one", {"twice": "one_code:flexible"})
     install("two", {"twice": "two_code:flexible"})
-    with pytest.raises(InvalidInput, match="one and two both offer|two and one both"):
+    with pytest.raises(InvalidInput, match="one and two both provide|two and one both"):
         load("world", "twice")
 
 
@@ -167,6 +167,6 @@ def test_what_lacks_a_method_is_no_world(install: Any) -> None:
     install("lacking", {"half": "lacking_code:Lacking"})
     with pytest.raises(
         BrokenPlug,
-        match="half is not a world: it has no actions, actuator, ",
+        match="half is not a world: it lacks actions, actuator, ",
     ):
         make_world("half")

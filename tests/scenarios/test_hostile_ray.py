@@ -80,7 +80,9 @@ def work_off(starts: bool, *answers: Any) -> list[tuple[Any, Any]]:
 
 
 def test_processes_that_never_start_are_given_up() -> None:
-    with pytest.raises(Unreachable, match="Ray's processes do not start: it died"):
+    with pytest.raises(
+        Unreachable, match=("Ray's processes could not be started: it died")
+    ):
         work_off(False)
 
 

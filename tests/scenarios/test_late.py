@@ -63,7 +63,9 @@ def test_a_run_that_comes_out_differently_is_refused() -> None:
     run = broken_one(ROAD.laws[0].name)
     broken = replace(run.violations[0], time_s=run.violations[0].time_s + 0.1)
     job = Violation(plan(ROAD), run.seed, broken, "stop", True, checked=True)
-    with pytest.raises(InvalidInput, match="cannot repeat a seed"):
+    with pytest.raises(
+        InvalidInput, match=(", so a seed cannot be repeated with an intervention")
+    ):
         last_moment(job)
 
 
@@ -77,7 +79,10 @@ def test_worlds_that_cannot_replay_a_seed_say_so(
     refuse_unrepeatable(ROAD, 1)
     source: Source = Runner(ROAD).world(1).source
     monkeypatch.setattr(TinyWorld, "source", replace(source, **change))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match=f"{why}, so it cannot repeat a seed"):
+    with pytest.raises(
+        InvalidInput,
+        match=(f"{why}, so a seed cannot be repeated with an intervention"),
+    ):
         refuse_unrepeatable(ROAD, 1)
 
 

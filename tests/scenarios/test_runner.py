@@ -450,5 +450,8 @@ def test_a_live_world_that_nobody_can_halt_is_not_guarded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runner, _ = live_runner(monkeypatch, Unstoppable(), STOP)
-    with pytest.raises(InvalidScenario, match="runs by itself, and nothing can halt"):
+    with pytest.raises(
+        InvalidScenario,
+        match=("advances on its own, and nothing can halt it if the guard hangs"),
+    ):
         runner.run(200)

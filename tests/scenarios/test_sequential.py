@@ -65,7 +65,7 @@ def test_none_seen_is_not_never() -> None:
 def test_risks_outside_the_unit_interval_are_refused(
     epsilon: float, delta: float
 ) -> None:
-    with pytest.raises(InvalidInput, match="must lie between 0 and 1"):
+    with pytest.raises(InvalidInput, match=", but must be between 0 and 1"):
         SequentialEstimate(epsilon, delta)
 
 

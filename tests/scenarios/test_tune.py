@@ -216,5 +216,7 @@ def test_training_runs_come_out_again_or_are_refused(tmp_path: Path) -> None:
         training_runs(ROAD, changed, Here(), tmp_path / "b")
     del content["training"]["files"]
     write_json(changed, content)
-    with pytest.raises(InvalidInput, match="does not say which runs of tiny-road"):
+    with pytest.raises(
+        InvalidInput, match=("the model does not list the runs of tiny-road")
+    ):
         training_runs(ROAD, changed, Here(), tmp_path / "b")

@@ -106,7 +106,7 @@ def test_a_scene_is_prepared_before_the_episode() -> None:
     frame = world.reset(1)
     assert frame.values["is_inside(Fork, Microwave)"] is True
     assert (frame.sequence, frame.values["last_action"]) == (0, None)
-    with pytest.raises(InvalidInput, match="cannot be prepared: find Unicorn"):
+    with pytest.raises(InvalidInput, match="could not be prepared: find Unicorn"):
         HouseholdWorld(prepare=["find Unicorn"]).reset(1)
 
 

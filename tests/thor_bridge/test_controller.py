@@ -108,7 +108,10 @@ def test_what_happens_in_ai2thors_home_says_why_the_household_ended(
     for name in ("AI2THOR_SERVER_TYPE", "AI2THOR_PORT"):
         monkeypatch.delenv(name, raising=False)
     assert main([]) == 2
-    assert "is started by ai2thor's Controller" in capsys.readouterr().err
+    assert (
+        "is not set: start this program with ai2thor's Controller and its "
+        "local_executable_path"
+    ) in capsys.readouterr().err
     assert main(["--scenes", "/no/such.json"]) == 2
 
 

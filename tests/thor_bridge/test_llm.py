@@ -223,12 +223,18 @@ def test_replies_are_written_over_no_other_file(tmp_path: Path, text: str) -> No
     """A scenario says where they go, and a scenario may be anyone's."""
     path = tmp_path / "3.jsonl"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(InvalidInput, match="not a file of replies"):
+    with pytest.raises(
+        InvalidInput,
+        match=("the file does not contain replies, so it is not overwritten"),
+    ):
         Recording(Scripted("a"), "m", path)
     assert path.read_text(encoding="latin-1") == text
     link = tmp_path / "4.jsonl"
     link.symlink_to(path)
-    with pytest.raises(InvalidInput, match="not a file of replies"):
+    with pytest.raises(
+        InvalidInput,
+        match=("the file does not contain replies, so it is not overwritten"),
+    ):
         Recording(Scripted("a"), "m", link)
     kept = tmp_path / "5.jsonl"
     for word in "ab":

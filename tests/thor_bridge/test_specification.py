@@ -96,8 +96,8 @@ def test_it_becomes_an_expression() -> None:
         ("Mug", "a list of objects"),
         ([{"isOpen": True}], "has no objectType"),
         ([{"objectType": "Mug", "isDirtyy": True}], "did you mean isDirty"),
-        ([{"objectType": "Mug", "isDirty": "yes"}], "no value like 'yes'"),
-        ([{"objectType": "Mug", "parentReceptacles": 3}], "no value like 3"),
+        ([{"objectType": "Mug", "isDirty": "yes"}], "cannot have the value 'yes'"),
+        ([{"objectType": "Mug", "parentReceptacles": 3}], "cannot have the value 3"),
     ],
 )
 def test_what_is_none_is_refused(content: Any, says: str) -> None:

@@ -40,10 +40,10 @@ def test_a_step_is_read(text: str, verb: str, arguments: dict[str, object]) -> N
     [
         ("", "no action begins with ''"),
         ("clode Fridge", "did you mean close"),
-        ("find", "lacks its object"),
-        ("find the", "lacks its object"),
-        ("fillLiquid Mug", "lacks its liquid"),
-        ("find 7", "names no object"),
+        ("find", "has no object"),
+        ("find the", "has no object"),
+        ("fillLiquid Mug", "has no liquid"),
+        ("find 7", "does not name an object"),
     ],
 )
 def test_what_is_no_step_is_refused(text: str, says: str) -> None:

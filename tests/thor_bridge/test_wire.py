@@ -107,7 +107,7 @@ def test_a_player_that_ends_at_once(server: Server) -> None:
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_player_that_is_not_there(server: Server) -> None:
-    with pytest.raises(SimulatorDied, match="cannot be started"):
+    with pytest.raises(SimulatorDied, match="the simulator could not be started:"):
         connect("Kitchen1", player="/no/such/player", server=server)
 
 

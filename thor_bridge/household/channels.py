@@ -90,8 +90,8 @@ def channel_from(environment: Mapping[str, str]) -> Channel:
         )
     except KeyError as error:
         raise Disconnected(
-            f"{error} is not set: this process is started by ai2thor's Controller,"
-            " with local_executable_path"
+            f"{error} is not set: start this program with ai2thor's Controller "
+            "and its local_executable_path"
         ) from error
 
 
@@ -174,7 +174,7 @@ class FifoChannel:
             if not header and action is None:
                 return None
             if len(header) < HEADER.size:
-                raise Disconnected("the action ends in the middle")
+                raise Disconnected("the action is incomplete")
             kind, length = HEADER.unpack(header)
             if kind == END:
                 return action
@@ -182,7 +182,7 @@ class FifoChannel:
                 raise Disconnected(f"a field {kind} of {length} bytes is not an action")
             body = self._in.read(length)
             if len(body) < length:
-                raise Disconnected("the action ends in the middle")
+                raise Disconnected("the action is incomplete")
             action = _action(body)
 
 

@@ -64,7 +64,7 @@ def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene:
     raise InvalidInput(
         f"no scene {name!r:.60}",
         mend=near_miss(name[:60], scenes)
-        or f"known are {', '.join(list(scenes)[:6])} and others",
+        or f"choose another scene, such as {', '.join(list(scenes)[:6])}",
     )
 
 
@@ -111,7 +111,9 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
         ) from error
     if not grid:
         raise InvalidInput(
-            "there is no place where the robot can stand", source=source, place=name
+            "the scene has no place where the robot can stand",
+            source=source,
+            place=name,
         )
     return Scene(name, _sound(objects), grid)
 

@@ -158,7 +158,7 @@ def write_chain(chain: Chain, kind: str, path: Path) -> list[Path]:
         return [path]
     if path.suffix != ".tra":
         raise InvalidInput(
-            "explicit files are written next to each other",
+            "an explicit model is written to several files next to each other",
             source=str(path),
             mend="name the transition file, ending in .tra",
         )

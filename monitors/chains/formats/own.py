@@ -75,7 +75,7 @@ def parse_models(data: object, source: str = "") -> tuple[Model, ...]:
     laws = [law for model in models for law in model.laws]
     twice = next((law for law in laws if laws.count(law) > 1), None)
     if twice is not None:
-        raise InvalidModel(f"two models are for the same law, {twice!r}", source=source)
+        raise InvalidModel(f"two models have the same law, {twice!r}", source=source)
     return models
 
 
@@ -157,7 +157,9 @@ def _learned(file: _File) -> Model:
         rows[end] = {end: 0}
     counts = Counts.from_rows([rows.get(i, {}) for i in range(len(file.states))])
     if file.alpha is None:
-        raise InvalidModel("counts need an alpha", mend='add "alpha": "0"')
+        raise InvalidModel(
+            "a model with counts also needs an alpha", mend='add "alpha": "0"'
+        )
     alpha = rational(file.alpha)
     chain, unvisited = smoothed_chain(
         file.states, counts, alpha, **_facts(file, number)

@@ -209,14 +209,14 @@ def _built(text: str, source: str) -> str:
         )
         if done.returncode < 0 or "MemoryError" in done.stderr:
             raise TooLarge(
-                f"Storm needs more than {STORM_SECONDS} s or {STORM_BYTES >> 20} MB"
-                " to build it",
+                f"Storm needs more than {STORM_SECONDS} s or {STORM_BYTES >> 20} "
+                "MB to build the model",
                 source=source,
-                mend="build it with Storm yourself, and give its DRN file",
+                mend="build the model with Storm yourself, and use its DRN file",
             )
         if done.returncode:
             told = _STORM_SAYS.findall(done.stdout + "\n" + done.stderr)
-            problem = next(filter(None, told), "it is not valid PRISM language")
+            problem = next(filter(None, told), "not valid PRISM language")
             raise InvalidModel(f"Storm rejects it: {problem}", source=source)
         return read_text(found)
 

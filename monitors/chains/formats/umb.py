@@ -191,7 +191,7 @@ def _own_names(files: Mapping[str, bytes], n: int) -> list[str] | None:
         return None
     names = parse_json(files[_NAMES].decode(), "", _NAMES)
     if not isinstance(names, list) or len(names) != n:
-        raise InvalidModel(f"{_NAMES} does not name the {n} states")
+        raise InvalidModel(f"{_NAMES} does not have a name for each of the {n} states")
     return list(map(str, names))
 
 

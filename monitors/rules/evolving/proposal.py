@@ -205,13 +205,13 @@ def propose(
     if not matrix.unsafe or not matrix.safe:
         raise InvalidInput(
             "learning rules needs both safe and unsafe traces",
-            mend="label more of them",
+            mend="label more traces",
         )
     held = held_out(matrix, holdout, seed) if holdout else 0
     training = matrix.only(matrix.labelled & ~held)
     if not training.unsafe or not training.safe:
         raise InvalidInput(
-            "the traces that are not held out are all safe, or all unsafe"
+            "the traces that are not held out are all safe or all unsafe"
         )
     groups = and_groups(training, MOST_LITERALS, LEAST_WORTH)
     chosen, trials = cautious(training, data.start, groups, seed)

@@ -365,14 +365,16 @@ def test_files_that_are_no_parts_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidTrace, match="a.parquet: no such file"):
         part_of(path)
     path.write_bytes(b"PAR1 and so on")
-    with pytest.raises(InvalidTrace, match="a.parquet: this is no whole Parquet file"):
+    with pytest.raises(
+        InvalidTrace, match=("a.parquet: this is not a complete Parquet file")
+    ):
         part_of(path)
     pq.write_table(pa.table({"speed": [1.0]}), path)
     with pytest.raises(InvalidTrace, match="is not marked as forewarn.traces/1"):
         part_of(path)
     write_part(path, campaign([1]))
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(InvalidTrace, match="no whole Parquet file"):
+    with pytest.raises(InvalidTrace, match="this is not a complete Parquet file"):
         part_of(path)
 
 
@@ -391,7 +393,9 @@ def test_metadata_that_do_not_fit_the_rows_are_refused(tmp_path: Path) -> None:
     facts = {layout.FORMAT: pq.read_metadata(path).metadata[layout.FORMAT.encode()]}
     table = pq.read_table(path).replace_schema_metadata(facts)
     pq.write_table(table.slice(1), path)
-    with pytest.raises(InvalidTrace, match="it holds 6 frames, its runs 7"):
+    with pytest.raises(
+        InvalidTrace, match=("the file holds 6 frames, but its runs declare 7")
+    ):
         part_of(path)
     broken = table.replace_schema_metadata({layout.FORMAT: b'{"format": 3}'})
     pq.write_table(broken, path)
@@ -443,7 +447,9 @@ def test_frames_have_a_number_and_a_time(tmp_path: Path, name: str) -> None:
 
     path = tmp_path / "a.parquet"
     pq.write_table(whole(path).drop_columns([name]), path)
-    with pytest.raises(InvalidTrace, match="lack a number or a time"):
+    with pytest.raises(
+        InvalidTrace, match=("the frames have no sequence number or no time")
+    ):
         part_of(path)
 
 
@@ -453,7 +459,9 @@ def test_a_group_of_rows_is_no_larger_than_we_hold(
 ) -> None:
     write_part(tmp_path / "a.parquet", campaign([1]))
     monkeypatch.setattr(f"forewarn.abstractions.dataset.reading.{limit}", 2)
-    with pytest.raises(TooLarge, match="a group of its rows is larger than we hold"):
+    with pytest.raises(
+        TooLarge, match=("a row group of the file is larger than the limit")
+    ):
         part_of(tmp_path / "a.parquet")
 
 
@@ -495,7 +503,9 @@ def test_what_is_said_again_and_again_does_not_unfold(
     assert len(table) * size > limit
     monkeypatch.setattr("forewarn.abstractions.dataset.reading.MAX_BYTES", limit)
     for way in (Stored.trace, Stored.kept, lambda run: list(run.stream()[2])):
-        with pytest.raises(TooLarge, match="larger than we hold"):
+        with pytest.raises(
+            TooLarge, match=("a row group of the file is larger than the limit")
+        ):
             way(stored_runs([path])[0])
 
 

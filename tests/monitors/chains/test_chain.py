@@ -59,8 +59,8 @@ def test_doubles_are_not_called_exact() -> None:
         ({1: {0: float("nan"), 1: 1.0}}, "from state 'b' to 'a' is nan"),
         ({1: {2: float("inf")}}, "from state 'b' to 'c' is inf"),
         ({0: {0: 2.0, 1: -1.0}}, "from state 'a' to 'b' is -1"),
-        ({0: {7: 1.0}}, "unknown successor, number 7 of 3"),
-        ({0: {-1: 1.0}}, "unknown successor, number -1 of 3"),
+        ({0: {7: 1.0}}, "has the unknown successor number 7 of 3"),
+        ({0: {-1: 1.0}}, "has the unknown successor number -1 of 3"),
         ({5: {0: 1.0}}, "a row for state number 5"),
         ({0: {0: 0.0}}, "the row of state 'a' sums to 0"),
     ],
@@ -91,7 +91,7 @@ def test_an_unknown_state_is_answered_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("part", "value", "said"),
     [
-        ("indptr", [0, 1], "not as many"),
+        ("indptr", [0, 1], "the number of rows differs from the number of states"),
         ("indptr", [0, 2, 1], "not ascending"),
         ("indptr", [0, 0, 2], "'a' has no row"),
         ("indices", [1, 9], "number 9 of 2"),

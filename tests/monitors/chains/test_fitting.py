@@ -22,10 +22,19 @@ def of(*scenarios: str, **changes: Any) -> Model:
 @pytest.mark.parametrize(
     ("changes", "differs"),
     [
-        ({"scenario": "s2"}, "it was learned on s1, and this is s2"),
-        ({"vocabulary": "household"}, "its vocabulary is driving, and here it is hou"),
-        ({"period_s": 1.0}, "its states are 0.1 s apart, and the frames here 1 s"),
-        ({"period_s": 0.05}, "its states are 0.1 s apart, and the frames here 0.05 s"),
+        ({"scenario": "s2"}, "it was learned on s1, but the scenario is s2"),
+        (
+            {"vocabulary": "household"},
+            "its vocabulary is driving, but the source's is hou",
+        ),
+        (
+            {"period_s": 1.0},
+            "its states are 0.1 s apart, but the source's frames are 1 s",
+        ),
+        (
+            {"period_s": 0.05},
+            "its states are 0.1 s apart, but the source's frames are 0.05 s",
+        ),
     ],
 )
 def test_what_differs_is_said(changes: dict[str, Any], differs: str) -> None:
@@ -44,5 +53,7 @@ def test_what_is_not_said_differs_from_nothing() -> None:
 def test_what_is_latched_may_be_read_more_often() -> None:
     abstraction = {**(model().abstraction or {}), "period_s": 0.1}
     refuse_other(of("s1", abstraction=abstraction), "m", **HERE | {"period_s": 0.05})
-    with pytest.raises(InvalidModel, match="the frames here 0.2 s"):
+    with pytest.raises(
+        InvalidModel, match=("s apart, but the source's frames are 0.2 s")
+    ):
         refuse_other(of("s1", abstraction=abstraction), "m", **HERE | {"period_s": 0.2})

@@ -164,8 +164,8 @@ def test_nothing_is_counted_in_end_itself() -> None:
 @pytest.mark.parametrize(
     ("trace", "said"),
     [
-        ("a c", "from 'a' to 'c', but the support does not allow it"),
-        ("a b a", "from 'b' to 'a', but the support does not allow it"),
+        ("a c", "from 'a' to 'c', but the support does not allow that transition"),
+        ("a b a", "from 'b' to 'a', but the support does not allow that transition"),
         ("e a", "the state 'e' occurs, but is not in the support"),
     ],
 )
@@ -178,8 +178,8 @@ def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ([], "a support must be an object"),
-        ({}, "a support must be an object"),
+        ([], "a support must be a JSON object that maps states to their successors"),
+        ({}, "a support must be a JSON object that maps states to their successors"),
         ({"a": "b"}, "S.json: a: the allowed successors must be a list"),
         ({"a": [1]}, "S.json: a: the allowed successors must be a list"),
         ({"a": ["b", 1]}, "S.json: a: the allowed successors must be a list"),
@@ -194,7 +194,10 @@ def test_a_support_that_is_none_is_refused(content: object, said: str) -> None:
 
 def test_a_state_that_is_not_known_is_answered_with_the_nearest() -> None:
     support = Support.declared({"parked": ["parked", "moving"]})
-    for state, mend in (("mowing", "did you mean moving?"), ("x", "add it to the")):
+    for state, mend in (
+        ("mowing", "did you mean moving?"),
+        ("x", "add the transition to the support, or smooth over observed transitions"),
+    ):
         with pytest.raises(InvalidTrace) as caught:
             learn(tally(state), support, Fraction(1), "ignore")
         assert mend in str(caught.value)
@@ -216,7 +219,7 @@ def test_what_is_too_large_is_refused_before_it_is_built(
 
 
 def test_a_negative_alpha_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="alpha is -1, below zero"):
+    with pytest.raises(InvalidInput, match="alpha is -1, but must not be negative"):
         learn(tally("a b"), Support("observed"), Fraction(-1), "ignore")
 
 

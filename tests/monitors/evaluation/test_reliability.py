@@ -58,13 +58,18 @@ def test_a_constant_outcome_has_no_skill() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="not as many predicted risks"):
+    with pytest.raises(
+        InvalidInput,
+        match=("the number of predicted risks differs from the number of outcomes"),
+    ):
         reliability([[0.1, 0.2]], [[1]])
     for nothing in ([], [float("nan")]):
         with pytest.raises(InvalidInput, match="no held-out frame"):
             reliability([nothing], [[0] * len(nothing)])
     for bad in (1.5, -0.1, float("inf")):
-        with pytest.raises(InvalidInput, match="not between 0 and 1"):
+        with pytest.raises(
+            InvalidInput, match=("a predicted risk must be between 0 and 1")
+        ):
             reliability([[bad]], [[1]])
 
 

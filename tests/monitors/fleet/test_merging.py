@@ -143,7 +143,9 @@ def test_a_state_that_is_not_valid_is_refused_as_from_a_trace() -> None:
         of([NAMES[0]] * 3), declared, Fraction(0), "ignore",
         abstraction=ABSTRACTION.as_dict(), period_s=0.1, laws=(LAW,),
     )  # fmt: skip
-    with pytest.raises(InvalidInput, match="but the support does not allow it"):
+    with pytest.raises(
+        InvalidInput, match=(", but the support does not allow that transition")
+    ):
         merged(base, named(of([NAMES[0], NAMES[1]]), "vehicle-1"))
 
 

@@ -184,7 +184,9 @@ def check_record(path: Path, what: str) -> None:
         lines = list(read_record(path))
     except Exception as error:
         # A record that failed says that it is cut, and no more.
-        assert "it has no last line" in str(error), (what, error)
+        assert (
+            "the record has no end line: it was not closed, or its end was cut off"
+        ) in str(error), (what, error)
         return
     reviews = sum("decision" in line.content for line in lines)
     assert replay(path) == (reviews, None), what

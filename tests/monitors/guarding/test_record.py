@@ -96,7 +96,10 @@ def test_a_review_that_the_record_never_heard_of_ends_it(
     monkeypatch.setattr(sys.modules[__name__], "RunRecord", Deaf)
     lines = read_record(recorded(tmp_path, *FRAMES))
     assert len(list(itertools.islice(lines, 3))) == 3
-    with pytest.raises(BrokenRecord, match="no last line"):
+    with pytest.raises(
+        BrokenRecord,
+        match=("the record has no end line: it was not closed, or its end was cut off"),
+    ):
         next(lines)
 
 
@@ -174,8 +177,8 @@ def test_an_error_leaves_the_record_without_an_end(tmp_path: Path) -> None:
     with pytest.raises(BrokenRecord) as cut:
         lines_of(path)
     assert str(cut.value) == (
-        f"{path}: after line 1: it has no last line: it was not closed, or its end was"
-        " cut off (everything before it is intact and can be replayed)"
+        f"{path}: after line 1: the record has no end line: it was not closed, or "
+        "its end was cut off (everything before it is intact and can be replayed)"
     )
 
 
@@ -272,8 +275,12 @@ def test_it_reads_sixteen_mebibytes_in_a_line() -> None:
             "not a run record of format forewarn.run/1",
         ),
         (b'{"format": "forewarn.run/1", "hash": "0"}\n', "line 1: was changed after"),
-        (b'{"format"', "line 1: the record is cut in the middle of this line"),
-        (b"", "after line 0: it has no last line"),
+        (b'{"format"', "line 1: the record is cut off in the middle of this line"),
+        (
+            b"",
+            "after line 0: the record has no end line: it was not closed, or its end "
+            "was cut off",
+        ),
     ],
 )
 def test_what_is_no_record_says_why(content: bytes, said: str, tmp_path: Path) -> None:
@@ -326,11 +333,16 @@ def test_once_a_line_could_not_be_written_none_is(tmp_path: Path) -> None:
         record.event("done")
     disk.full = False
     for _ in range(3):
-        with pytest.raises(OSError, match="it failed: OSError: .*the disk"):
+        with pytest.raises(OSError, match="record failed: OSError: .*the disk"):
             record.event("done")
     record.close()
     assert record.path.read_bytes() == whole
-    with pytest.raises(BrokenRecord, match="after line 2: it has no last line"):
+    with pytest.raises(
+        BrokenRecord,
+        match=(
+            "after line 2: the record has no end line: it was not closed, or its end"
+        ),
+    ):
         lines_of(record.path)
 
 
@@ -348,7 +360,12 @@ def test_once_it_could_not_be_recorded_no_frame_passes(tmp_path: Path) -> None:
     for i, frame in enumerate(FRAMES):
         disk.full = i == 0
         assert guard.review(frame).kind == "stop", i
-    with pytest.raises(BrokenRecord, match="after line 2: it has no last line"):
+    with pytest.raises(
+        BrokenRecord,
+        match=(
+            "after line 2: the record has no end line: it was not closed, or its end"
+        ),
+    ):
         lines_of(record.path)
 
 
@@ -420,7 +437,7 @@ def test_an_interrupt_ends_a_record_in_order(tmp_path: Path) -> None:
 def test_no_record_is_written_over_another(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES[:1])
     before = path.read_bytes()
-    with pytest.raises(InvalidInput, match="a record with this name exists already"):
+    with pytest.raises(InvalidInput, match="a record with this name already exists"):
         RunRecord(path, {})
     assert path.read_bytes() == before
 
@@ -428,7 +445,7 @@ def test_no_record_is_written_over_another(tmp_path: Path) -> None:
 def test_a_record_that_is_removed_meanwhile_is_missed(tmp_path: Path) -> None:
     record = RunRecord(tmp_path / "runs" / "run.jsonl", {})
     shutil.rmtree(tmp_path / "runs")
-    with pytest.raises(OSError, match="its file was removed"):
+    with pytest.raises(OSError, match=": the record's file has been removed"):
         record.event("done")
 
 
@@ -449,7 +466,9 @@ def test_nothing_stands_behind_the_end_of_a_record(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES[:2])
     path.write_text(path.read_text() + "{}\n")
     resealed(path, 0)
-    with pytest.raises(BrokenRecord, match="line 5: stands after the end"):
+    with pytest.raises(
+        BrokenRecord, match=("line 5: comes after the end of the record")
+    ):
         lines_of(path)
 
 

@@ -135,7 +135,7 @@ def test_a_law_of_none_of_them_is_watched_by_the_first_that_decides_it() -> None
 
 def test_models_of_different_clocks_are_refused() -> None:
     slow = replace(stopping(), period_s=0.5)
-    with pytest.raises(InvalidModel, match="its models differ in clock"):
+    with pytest.raises(InvalidModel, match="the models in the file differ in clock"):
         watching(slow, speeding())
 
 
@@ -155,7 +155,7 @@ def test_a_file_of_several_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert alone["format"] == "forewarn.model/1"
     twice = {"format": "forewarn.models/1", "models": [alone, alone]}
     write_json(tmp_path / "twice.json", twice)
-    with pytest.raises(InvalidModel, match="two models are for the same law"):
+    with pytest.raises(InvalidModel, match="two models have the same law,"):
         load_models(tmp_path / "twice.json")
 
 
@@ -215,14 +215,14 @@ def test_two_laws_of_one_name_are_refused() -> None:
     slow = f"safe := {SPEEDING}"
     models = [replace(stopping(), laws=(stops,)), replace(speeding(), laws=(slow,))]
     for laws in ((), ("safe",)):
-        with pytest.raises(InvalidModel, match="two laws are called safe"):
+        with pytest.raises(InvalidModel, match="two laws have the name safe"):
             load_watch(models, horizon_s=1.0, laws=laws)
     both = replace(model(), laws=(stops, slow))
-    with pytest.raises(InvalidModel, match="two laws are called safe"):
+    with pytest.raises(InvalidModel, match="two laws have the name safe"):
         load_watch(both, horizon_s=1.0)
-    with pytest.raises(InvalidModel, match="two laws are called safe"):
+    with pytest.raises(InvalidModel, match="two laws have the name safe"):
         load_watch(model(), horizon_s=1.0, laws=(stops, slow))
-    with pytest.raises(InvalidModel, match="two laws are called safe"):
+    with pytest.raises(InvalidModel, match="two laws have the name safe"):
         model_for(models, "safe", "m.json")
 
 

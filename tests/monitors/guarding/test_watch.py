@@ -401,19 +401,18 @@ def refused(learned: Model, laws: Sequence[str] = (), **changes: Any) -> str:
 def test_what_cannot_be_watched_is_said() -> None:
     plain = model()
     assert refused(replace(plain, abstraction=None)) == (
-        "m.json: its states do not come from an abstraction, so"
-        " they cannot be computed from frames"
-        " (learn it from traces with --abstraction or --law)"
+        "m.json: the model has no abstraction, so its states cannot be computed "
+        "from frames (learn it from traces with --abstraction or --law)"
     )
     assert refused(replace(plain, period_s=None)) == (
-        "m.json: it does not state the time between two states"
-        " (learn it from traces with period_s)"
+        "m.json: the model does not state the time between two states (learn the "
+        "model from traces with period_s)"
     )
     assert refused(replace(plain, laws=())) == (
-        "m.json: it was learned for no law (name laws with --law)"
+        "m.json: the model was not learned for any law (name laws with --law)"
     )
     assert refused(plain, horizon_s=0.1 * MAX_HORIZON + 0.1) == (
-        "m.json: a horizon of 10000.1 s is more than 100000 of its model's periods"
+        "m.json: a horizon of 10000.1 s is more than 100000 periods of the model"
     )
     assert "m.json" in refused(replace(plain, laws=("always (",)))
     asked = refused(plain, ["always ("])
@@ -425,7 +424,7 @@ def test_a_horizon_may_be_so_long_and_no_longer(
 ) -> None:
     monkeypatch.setattr(loading, "MAX_HORIZON", 4)
     assert len(watching(horizon_s=0.4).laws) == 2
-    assert "more than 4 of its model's periods" in refused(model(), horizon_s=0.41)
+    assert "more than 4 periods of the model" in refused(model(), horizon_s=0.41)
 
 
 def test_the_clock_is_the_model_s_or_else_the_abstraction_s() -> None:
@@ -443,7 +442,11 @@ def test_the_clock_is_the_model_s_or_else_the_abstraction_s() -> None:
     ("changes", "horizon_s", "said"),
     [
         ({"period_s": 100.0}, 3.0, "100 s apart, which is more than the horizon of 3"),
-        ({"period_s": 0.2, "ticks_s": 0.1}, 3.0, "0.2 s apart, and those of its abst"),
+        (
+            {"period_s": 0.2, "ticks_s": 0.1},
+            3.0,
+            "0.2 s apart, but its abstraction's are",
+        ),
         ({}, -1.0, "a horizon of -1 s is not above zero"),
         ({}, 0.0, "a horizon of 0 s is not above zero"),
         ({}, math.nan, "a horizon of nan s is not above zero"),

@@ -333,7 +333,7 @@ def test_a_users_own_law_file_loads(tmp_path: Path) -> None:
         ("formula: always not", "formula: always nt", "laws.microwave"),
         ("formula: always not", "editions: {probguard: a}\n    doc: always not", "doc"),
         ("always not (", "always not ((", "laws.microwave, column"),
-        ("fork_in:", "holding:", "name of a signal"),
+        ("fork_in:", "holding:", "a signal already has this name"),
         ("fork_in:", '"fork in":', "a single word"),
         ("microwave:", '"the microwave":', "a single word"),
         ("is_inside(Fork, Microwave)", "is_inside(Fork)", "definitions.fork_in"),

@@ -47,7 +47,10 @@ LAW = "always (traffic_light == red -> eventually[0, 2 steps] speed <= 0.5 km/h)
 
 def test_frames_have_states_where_the_model_has_an_abstraction() -> None:
     chain = Chain.from_rows(["11"], {0: {0: Fraction(1)}})
-    with pytest.raises(InvalidModel, match="m.json: its states do not come from an"):
+    with pytest.raises(
+        InvalidModel,
+        match=("m.json: the model has no abstraction, so its states cannot be"),
+    ):
         needed_abstraction(Model(chain), "m.json")
     found = needed_abstraction(Model(chain, abstraction=ABSTRACTION.as_dict()))
     assert found.fingerprint() == ABSTRACTION.fingerprint()

@@ -286,9 +286,11 @@ def test_the_product_is_that_of_walkers_and_monitor(seed: int) -> None:
 def test_what_does_not_fit_a_chain_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = light(end=2)
     for letters in ([0, -1, 0], [0, 4, 0]):
-        with pytest.raises(InvalidModel, match="none of the monitor's 4 columns"):
+        with pytest.raises(
+            InvalidModel, match=("a letter is not one of the monitor's 4 columns")
+        ):
             read(chain, np.array(letters), RESPONSE)
-    with pytest.raises(InvalidModel, match="2 letters, but 3 states"):
+    with pytest.raises(InvalidModel, match="2 letters for 3 states"):
         read(chain, np.array([0, 1]), RESPONSE)
     # END's own letter is never looked at.
     given = np.array([0, 1, 99])

@@ -547,11 +547,15 @@ def test_a_table_has_bounds_around_its_points() -> None:
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = random_chain(np.random.default_rng(5), 3)
     automaton = law(LAWS[0])
-    with pytest.raises(InvalidModel, match="2 letters, but 3 states"):
+    with pytest.raises(InvalidModel, match="2 letters for 3 states"):
         violation_ever(chain, np.array([0, 1]), automaton)
-    with pytest.raises(InvalidModel, match="none of the monitor's 4 columns"):
+    with pytest.raises(
+        InvalidModel, match=("a letter is not one of the monitor's 4 columns")
+    ):
         violation_ever(chain, np.array([0, 1, 4]), automaton)
-    with pytest.raises(InvalidInput, match="do not belong to this chain"):
+    with pytest.raises(
+        InvalidInput, match=("the intervals were not computed for this chain")
+    ):
         other = replace(chain, states=("x", "y", "z"))
         solve_risk(chain, np.zeros(3, int), automaton, 1, _widened(other, 0.1))
     monkeypatch.setattr(product, "MAX_PAIRS", 10)

@@ -147,8 +147,8 @@ def test_a_rule_that_needs_a_predicate_is_never_silently_true(tmp_path: Path) ->
     ("text", "problem"),
     [
         ("rule @a\ntrigger\ncheck\n true\nenforce\n stop\nend", "has no trigger"),
-        ("rule @a\ntrigger put\ncheck\n true\nend", "says not what to do"),
-        ("nothing here at all", "no rule in it"),
+        ("rule @a\ntrigger put\ncheck\n true\nend", "does not say what to do"),
+        ("nothing here at all", "the file has no rule"),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_line(
@@ -214,7 +214,7 @@ def test_folders_are_searched(tmp_path: Path) -> None:
         (tmp_path / name).write_text(MESSY)
     assert [p.name for p in rule_files([tmp_path])] == ["one.rule", "two.ar"]
     (tmp_path / "none").mkdir()
-    with pytest.raises(InvalidInput, match="no rule file there"):
+    with pytest.raises(InvalidInput, match="there is no rule file in these paths"):
         rule_files([tmp_path / "none"])
 
 
@@ -277,7 +277,7 @@ def test_a_module_that_does_not_load_says_why(tmp_path: Path) -> None:
     path.write_text("import nowhere_to_be_found\n")
     with pytest.raises(BrokenModule, match="nowhere_to_be_found"):
         add_module(LIBRARIES["code"], path)
-    with pytest.raises(InvalidInput, match="no Python file"):
+    with pytest.raises(InvalidInput, match="there is no such Python file"):
         add_module(LIBRARIES["code"], tmp_path / "mine.txt")
 
 

@@ -288,5 +288,5 @@ def test_rules_about_actions_that_there_are_not_are_named() -> None:
 @pytest.mark.parametrize("odd", [5, "text", [[1]], [{}], None, True])
 def test_predicates_that_are_no_mapping_are_rejected(odd: object) -> None:
     kept = {"format": "forewarn.rules/1", "domain": "driving", "rules": []}
-    with pytest.raises(InvalidInput, match="no mapping"):
+    with pytest.raises(InvalidInput, match="not a mapping"):
         judge_of(kept | {"predicates": [odd]})

@@ -213,7 +213,7 @@ def test_a_file_adds_predicates_that_build_on_each_other(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("both:", "breaks:", "breaks is there already"),
+        ("both:", "breaks:", "breaks is already in use"),
         ("when: in_a_hurry", "when: in_hurry", "did you mean in_a_hurry"),
         ("domain: household", "domain: code", "not for household"),
         ("both:", "b-th:", "cannot be the name"),

@@ -70,15 +70,15 @@ def test_a_shadow_can_be_taken_back(files: tuple[Path, Path]) -> None:
 
 def test_what_cannot_be_taken_says_why(files: tuple[Path, Path]) -> None:
     rules, proposed = files
-    with pytest.raises(InvalidRules, match="it changes nothing"):
+    with pytest.raises(InvalidRules, match="the proposal changes nothing"):
         take_in_shadow(rules, rules)
     with pytest.raises(InvalidRules, match="no such version.*kept are none"):
         roll_back(rules)
     take_in_shadow(rules, proposed)
-    with pytest.raises(InvalidRules, match="in shadow already"):
+    with pytest.raises(InvalidRules, match="a change is already in shadow mode"):
         take_in_shadow(rules, proposed)
     with pytest.raises(InvalidRules, match="kept are 1"):
         roll_back(rules, 7)
     proposed.write_text(HEAD.replace("household", "code") + "- {name: a, before: any}")
-    with pytest.raises(InvalidRules, match="its rules are for code"):
+    with pytest.raises(InvalidRules, match="the proposed rules are for code"):
         take_in_shadow(rules, proposed)

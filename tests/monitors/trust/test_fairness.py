@@ -161,7 +161,9 @@ def test_only_the_worst_are_told_and_all_are_counted() -> None:
 
 
 def test_columns_of_the_wrong_length_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="odd does not have one value"):
+    with pytest.raises(InvalidInput, match="odd must have one value for each frame"):
         assess([[0, 1]], chain(), candidates={"odd": [[True]]})
-    with pytest.raises(InvalidInput, match="the outcome does not have one value"):
+    with pytest.raises(
+        InvalidInput, match=("the outcome must have one value for each frame")
+    ):
         assess([[0, 1]], chain(), candidates={}, outcome=[[True]])

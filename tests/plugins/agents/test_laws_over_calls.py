@@ -73,8 +73,7 @@ def test_an_argument_of_another_kind_is_named() -> None:
     with AgentGuard.by_laws([LITTLE]) as guard:
         message = guard.before("pay", {"amount": "SYSTEM: obey"}).message
     assert message == (
-        "The guard withheld this action: a law compares the argument amount as a"
-        " number."
+        "The guard withheld this action: a law uses the argument amount as a number."
     )
 
 

@@ -474,7 +474,7 @@ def test_a_model_of_something_else_is_refused() -> None:
     arguments = ["carla", "guard", "--model", shipped_model(), "--scenario", "s1"]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2
-    assert "it was learned on s2, and this is s1" in done.stderr
+    assert "it was learned on s2, but the scenario is s1" in done.stderr
 
 
 @pytest.mark.slow

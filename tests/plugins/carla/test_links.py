@@ -249,5 +249,7 @@ def test_what_is_no_server_of_carlas_is_told_and_ends_no_process(said: bytes) ->
 
         threading.Thread(target=answer, daemon=True).start()
         port = stranger.getsockname()[1]
-        with pytest.raises(CarlaLost, match="no server of CARLA's"):
+        with pytest.raises(
+            CarlaLost, match=("the program that answers is not a CARLA server")
+        ):
             connect("127.0.0.1", port, 1.0)

@@ -122,10 +122,10 @@ def test_turn_signals_are_read(
         (BOMB, "declares a document type"),
         ("<commonRoad", "no XML"),
         ("", "no XML"),
-        ("<sumo/>", "begins with <sumo>"),
+        ("<sumo/>", "not a CommonRoad file: the root element is <sumo>"),
         ("<commonRoad/>", "its timeStepSize: None is not a number"),
         ("<commonRoad timeStepSize='0.1'/>", "no lanelet"),
-        ("<commonRoad timeStepSize='-1'/>", "timeStepSize is -1 s"),
+        ("<commonRoad timeStepSize='-1'/>", "timeStepSize of -1 s"),
         ("<a>" * 50 + "</a>" * 50, "elements, or nested more than 40 deep"),
         (OLD.replace("<x>8</x>", "<x>nan</x>"), "obstacle 2: 'nan' is not a number"),
         (OLD.replace("<x>8</x>", "<x>1e999</x>"), "'1e999' is not a number"),
@@ -162,8 +162,8 @@ def test_what_is_too_large_or_not_there_is_refused(
     with pytest.raises(InvalidInput, match="o such file"):
         read_scene(tmp_path / "none.xml")
     for most, words in (
-        ("_MOST_LANELETS", "1 lanelets, and at most 0"),
-        ("_LONGEST_IN_ALL_M", "90 m of lanelets, and at most 0"),
+        ("_MOST_LANELETS", "1 lanelets are more than the limit of 0"),
+        ("_LONGEST_IN_ALL_M", "90 m of lanelets are more than the limit of 0"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(reading, most, 0)

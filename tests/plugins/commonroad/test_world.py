@@ -72,7 +72,9 @@ def test_the_ego_of_a_planning_problem_keeps_its_speed_and_lane() -> None:
 def test_each_vehicle_in_turn_may_be_the_ego() -> None:
     for seed, number in enumerate((1001, 1002, 1003)):
         assert seen("each", seed)[0] == seen(number)[0]
-    with pytest.raises(InvalidInput, match="3 vehicles move in it"):
+    with pytest.raises(
+        InvalidInput, match=("3 vehicles move in the file, numbered from 0")
+    ):
         seen("each", 3)
     assert CommonRoadWorld(files=FILES, ego="each").episodes == 3
     assert CommonRoadWorld(files=FILES).episodes == 1

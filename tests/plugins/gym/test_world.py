@@ -170,7 +170,10 @@ def test_what_is_no_environment_is_refused() -> None:
         car(env="CartPole-v1", options={"colour": "red"})
     with pytest.raises(InvalidInput, match="no function"):
         car(env="nowhere.at_all:make")
-    with pytest.raises(InvalidInput, match="needs a world of that kind"):
+    with pytest.raises(
+        InvalidInput,
+        match=("a policy for a Gymnasium environment works only in the world `gym`"),
+    ):
         from forewarn.plugins.tiny import TinyWorld
 
         EnvPilot(policy=faster).propose(TinyWorld().reset(1))
@@ -272,21 +275,22 @@ def nothing(): ...
     ("was", "becomes", "says"),
     [
         ("mine.py:P", "mine.py:NeedsPath",
-         "policy: NeedsPath does not fit: missing a required argument: 'path'"),
+         "policy: NeedsPath cannot be called with the given arguments: missing a "
+         "required argument: 'path'"),
         ("mine.py:P", "mine.py:NoCall",
-         "policy: NoCall is not a function"),
+         "policy: NoCall is neither a function nor callable"),
         ("mine.py:P", "mine.py:BadReset",
-         "policy: BadReset.reset does not fit"),
+         "policy: BadReset.reset cannot be called with the given arguments:"),
         ("mine.py:P", "mine.py:Big",
          "act: action is [7.0], not in the action space Box"),
         ("mine.py:P", "mein.py:P",
-         "in which P should be (did you mean mine.py?)"),
+         "which should define P (did you mean mine.py?)"),
         ("mine.py:E", "mine.py:nothing",
          "returns None, which is not a gymnasium.Env"),
         ("info.speed", "info.sped",
          "signals: speed: info has no 'sped' (did you mean speed?)"),
         ("info.speed", '"observation[3]"',
-         "observation has no 3 (it has 1 elements, the first with index 0)"),
+         "observation has no 3 (the array has 1 elements, numbered from 0)"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_user_s_own_environment_are_named(

@@ -89,7 +89,10 @@ def test_two_worlds_do_not_share_an_engine_unnoticed(world: MetaDriveWorld) -> N
     world.reset(1)
     other = MetaDriveWorld(config={"map": "S", "traffic_density": 0.0})
     other.reset(1)
-    with pytest.raises(InvalidInput, match="another world of MetaDrive"):
+    with pytest.raises(
+        InvalidInput,
+        match=("another MetaDrive world in this process has taken over the engine"),
+    ):
         world.step(act(ONWARD))
     other.close()
     world.reset(1)  # it gets the engine back

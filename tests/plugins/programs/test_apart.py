@@ -132,8 +132,8 @@ def test_what_users_write_is_called_like_any_function(cell: Cell) -> None:
         ("kills", (), "PermissionError"),
         ("connects", (), "ModuleNotFoundError"),
         ("hoards", (), "MemoryError"),
-        ("shouts", (), "its answer is too long"),
-        ("ends", (), "its process ended"),
+        ("shouts", (), "the process sent too long an answer"),
+        ("ends", (), "the process ended"),
         ("odd", (), "TypeError"),
     ],
 )
@@ -165,8 +165,8 @@ def test_one_that_hangs_is_ended_and_the_next_call_is_served() -> None:
     ("source", "problem"),
     [
         ("def silent(x):\n    return x", "silent has no docstring"),
-        ('def f(*x):\n    """F."""', "has parameters that programs cannot give"),
-        ("x = 1", "no function is defined"),
+        ('def f(*x):\n    """F."""', "has parameters that programs cannot pass"),
+        ("x = 1", "the file defines no function"),
         ("def f(:", "SyntaxError"),
         ("import socket", "ModuleNotFoundError"),
         ("open('/etc/passwd')", "PermissionError"),
@@ -182,7 +182,9 @@ def test_a_file_that_does_not_end_loading_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(apart, "START_S", 0.2)
-    with pytest.raises(InvalidInput, match=r"they do not load within 0\.2 s"):
+    with pytest.raises(
+        InvalidInput, match=("the functions could not be loaded within 0\\.2 s")
+    ):
         uploaded({"mine.py": "while True: pass"})
 
 
@@ -292,7 +294,7 @@ def test_functions_that_fail_again_and_again_are_not_started_again() -> None:
         with pytest.raises(ProgramFault) as error:
             cell.call("hangs")
         problems.append(str(error.value))
-    assert "it failed too often" in problems[-1]
+    assert "failed too often and is not called again" in problems[-1]
     assert not any("too often" in problem for problem in problems[:-1])
 
 

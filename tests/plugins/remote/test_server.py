@@ -326,7 +326,7 @@ def test_closing_while_a_connection_is_taken_in() -> None:
         ("0.0.0.0", 0, TOKEN, "not a loopback address"),  # noqa: S104
         ("192.0.2.1", 0, TOKEN, "not a loopback address"),
         ("no.such.host.invalid", 0, TOKEN, "not a loopback address"),
-        ("127.0.0.1", 99_999, TOKEN, "99999 is no port"),
+        ("127.0.0.1", 99_999, TOKEN, "99999 is not a port"),
         ("127.0.0.1", 0, "short", "at least 16 characters"),
     ],
 )

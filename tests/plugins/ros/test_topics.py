@@ -98,8 +98,8 @@ def test_messages_that_do_not_fit_are_named(said: Any, problem: str) -> None:
     ("changed", "problem"),
     [
         ("columns: {/odom.x: sped}", "unknown signal 'sped'"),
-        ("columns: {odom.x: speed}", "'odom' is no topic"),
-        ("columns: {}", "maps no field"),
+        ("columns: {odom.x: speed}", "'odom' is not a topic"),
+        ("columns: {}", "the mapping assigns no field to a signal"),
         ("colums: {}", "colums"),
         ("objects: {list: /o.o, pose: p, velocity: v, size: s, label: l}", "together"),
     ],

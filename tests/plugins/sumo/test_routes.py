@@ -45,7 +45,10 @@ def test_edges_between_lanes_and_speeds_are_completed(routes: Routes) -> None:
     [
         ({"route": ["side", "fra"]}, "no edge 'fra' (did you mean far?)"),
         ({"route": ["far", "side"]}, "there is no connection from far to side"),
-        ({"route": ["side"], "lane": 1}, "has no lane 1 (it has 1; the rightmost"),
+        (
+            {"route": ["side"], "lane": 1},
+            "has no lane 1 (the edge has 1; the rightmost",
+        ),
         ({"route": ["side"], "position_m": 900.0}, "it is 150 m long"),
     ],
 )

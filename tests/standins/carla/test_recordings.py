@@ -113,8 +113,8 @@ def bad_logs() -> Iterator[tuple[str, bytes, str]]:
     yield "empty", b"", "not a CARLA recorder"
     yield "text", b"hello, this is no log at all", "not a CARLA recorder"
     yield "head", HEAD[:-3], "not a CARLA recorder"
-    yield "torn packet", WHOLE[:-50], "torn at byte"
-    yield "torn head", WHOLE + b"\x00\x18", "torn at byte"
+    yield "torn packet", WHOLE[:-50], "the recording is damaged at byte"
+    yield "torn head", WHOLE + b"\x00\x18", "the recording is damaged at byte"
     yield "no end", HEAD + FIRST[:-5], "is cut off"
     yield "no start", HEAD + packet(6, b"\0\0"), "outside a frame"
     yield "two starts", HEAD + FIRST[:-5] + SECOND, "outside a frame"
@@ -341,7 +341,7 @@ def test_names_stay_in_the_folder_and_logs_must_be_logs(
     outside, refused, missing, name = standin.script(body)
     assert all("is not a valid name for a recording" in each for each in outside)
     assert all("not overwritten" in each for each in refused[:2])
-    assert all("torn at byte" in each for each in refused[2:])
+    assert all("the recording is damaged at byte" in each for each in refused[2:])
     assert all("not found on server" in each for each in missing)
     assert name, "the server goes on"
     assert (folder / "notes.txt").read_text() == "not a log"

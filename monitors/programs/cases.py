@@ -35,7 +35,6 @@ class Case:
     """One action to judge, with the correct verdict if it is known.
 
     Args:
-        name: The name of the case.
         inputs: The inputs of a program.
         group: The subject of the case: a role or a rule.
         label: 0 allow, 1 deny.

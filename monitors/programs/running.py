@@ -56,11 +56,9 @@ class Verdict:
     """One verdict of a program on an action.
 
     Args:
-        kind: What is to happen.
         reason: As written in the program; never text from the world.
         details: The denied columns, or the violated rules.
         because: What the tests that led to it found, the nearest last.
-        cap_kmh: For `slow`.
     """
 
     kind: Demand

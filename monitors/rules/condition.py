@@ -57,10 +57,7 @@ def parse_condition(text: str, library: Library | None = None) -> Formula:
         if isinstance(node, Future):
             raise InvalidExpression(
                 f"{node!r} refers to the future",
-                mend=(
-                    "a rule can refer only to the present and the past: once, "
-                    "historically, since"
-                ),
+                mend="rules refer to the present or past: once, historically, since",
             )
     return formula
 

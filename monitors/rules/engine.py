@@ -72,7 +72,6 @@ class Engine:
 
     Args:
         rules: The set of rules; rules that are off are left out.
-        library: The predicates that the rules use.
         unknown: If given, a rule does not fire at an event that lacks a signal it
             needs, and the signal is added to this set. Otherwise a missing signal is a
             fault.

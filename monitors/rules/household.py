@@ -72,11 +72,8 @@ class Household:
     """The state of things, as far as a robot's own acts determine it.
 
     Attributes:
-        held: The thing in the hand; "" for nothing.
         found: The thing that the robot last went to.
-        liquid: The contents of things.
         wet: The things that something was poured over.
-        place: The place that each thing was put in or on.
         seen: The things that the robot went to or picked up so far.
         switched: The number of times that each thing was switched on.
     """

@@ -111,7 +111,7 @@ def add(library: Library, predicates: Iterable[Predicate]) -> Library:
             raise InvalidPredicate(f"{name!r:.60} cannot be the name of a predicate")
         if name in known or name in library.fields:
             raise InvalidPredicate(
-                f"the name {name} is already in use", mend=("choose another name")
+                f"the name {name} is already in use", mend="choose another name"
             )
         known[name] = predicate
     return replace(library, predicates=known)

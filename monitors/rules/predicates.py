@@ -111,8 +111,6 @@ class Predicate:
     """A yes-or-no question about the moment, answered by a function or a condition.
 
     Args:
-        name: One word.
-        doc: One sentence: when it holds.
         holds: Answers it, from the event, the domain's state and the events before.
         written: Its condition in a run, which uses the predicates of `asks`.
         part: Whether it only serves to write others: learners do not see it.
@@ -131,13 +129,8 @@ class Library:
     """The predicates of a domain, with the state that they need.
 
     Args:
-        domain: Its name.
-        predicates: By name.
-        start: The state in which a run begins.
-        begin: The same, if it depends on the roles of tools' arguments.
-        vocabulary: The signals that an event's values may hold; "" for none.
+        begin: Replaces `start` if the state depends on the roles of tools' arguments.
         fields: Words of an event that conditions compare, as in `object == Mug`.
-        definitions: Names that stand for conditions.
         actions: The known actions; none if any tool may be called.
     """
 

@@ -59,7 +59,6 @@ class Rule:
     """When the trigger occurs, the condition holds and no exception does: enforce.
 
     Args:
-        name: One word.
         when: A condition as text; see `forewarn.monitors.rules.condition`.
         unless: Exceptions, also conditions: the rule does not fire if one holds.
         trigger: When it is asked.
@@ -103,9 +102,7 @@ class RuleSet:
     """Rules over the predicates of one domain.
 
     Args:
-        domain: That domain.
         rules: In order, which matters if only the first match counts.
-        name: For people.
         match: Whether the first rule that fires decides, or the severest of all.
         version: Counts what was accepted.
         matching: `plain` compares the names of actions by their letters and digits;

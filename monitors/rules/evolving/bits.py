@@ -62,14 +62,9 @@ class Matrix:
     """The predicates of the events of labelled runs.
 
     Args:
-        predicates: Their names.
-        kinds: The names of the kinds of events.
-        runs: The number of runs.
         layers: The maximum number of distinct events in a run: a power of two.
         columns: The events on which each predicate holds.
         moments: The events of each kind.
-        unsafe: The unsafe runs.
-        safe: The safe runs.
         tasks: The number of each run's task: runs of one task belong together.
         unknown: The events on which the truth of each predicate is unknown, if there
             are any.
@@ -245,11 +240,8 @@ class Standing(NamedTuple):
     """The quality of a set of rules; larger is better, compared field by field.
 
     Args:
-        f1: Of the runs that it calls unsafe, as are precision and recall.
-        precision: See f1.
         resolved: Minus the number of runs that it classifies wrongly.
-        short: Minus its rules.
-        recall: It follows from the others.
+        short: Minus the number of its rules.
     """
 
     f1: float

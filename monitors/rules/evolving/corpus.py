@@ -41,8 +41,6 @@ class Corpus:
     Args:
         rules: The initial rules; rules that are off stay unchanged.
         traces: The traces, including those without a label.
-        library: The predicates.
-        matrix: The bits of the traces.
         start: The active rules, as clauses; `asked` has their numbers.
         unknown: The signals that rules or predicates need and that are missing from a
             trace.

@@ -42,8 +42,6 @@ class Unresolved:
     """A trace that the rules still classify wrongly: it may need a new predicate.
 
     Args:
-        trace: Its id.
-        kind: The kind of error.
         rule: The rule that fires, or that came nearest to firing; "" for none.
         lacks: For a miss: what the nearest rule lacked to fire.
         like: The most similar trace with the other label; "" for none.
@@ -194,10 +192,8 @@ def propose(
     """Evolves rules on labelled traces.
 
     Args:
-        rules: The rules at first.
         traces: Those without a label are not learned from.
-        library: The predicates of their domain.
-        seed: Shuffles the tasks: into what is held out, and into folds.
+        seed: Shuffles the tasks into held-out ones and folds.
         holdout: The share of the tasks to hold out.
     """
     data = corpus(rules, traces, library)

@@ -53,7 +53,6 @@ class Limits:
         worth: The number by which an edit must correct more labelled runs than it
             breaks.
         literals: The maximum number of literals of a new rule.
-        target: Evolution stops at this F1.
         budget: Evolution stops after this number of steps.
     """
 

@@ -100,7 +100,7 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
         ),
         (["--fake", "tiny-road"], "does not run on SUMO"),
         (["--fake", "s1"], "it was learned on s2, but the scenario is s1"),
-        (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, and"),
+        (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, but"),
     ],
 )
 def test_what_cannot_be_guarded_is_said_in_a_line(args: list[str], why: str) -> None:

@@ -128,7 +128,7 @@ def test_few_or_single_runs_are_not_tested() -> None:
 
 
 def test_unknown_states_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="number 5 of 2"):
+    with pytest.raises(InvalidInput, match="number 5, but there are 2"):
         Sequences.of(["a", "b"], [[0, 5]])
 
 

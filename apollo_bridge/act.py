@@ -13,8 +13,8 @@ from forewarn.apollo_bridge.commander import Paths
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import CAP
 
-_STANDS_KMH = 0.5
-_BRAKES = 0.5  # m/s²
+_STANDSTILL_KMH = 0.5
+_BRAKING = 0.5  # m/s²
 
 
 class ApolloActuator:
@@ -56,9 +56,9 @@ class ApolloActuator:
         if decision.kind in ("stop", "cut"):
             # A planner that reports a stop must not be gaining speed.
             means_to = self._emergency_stop() is True and acceleration < 0.0
-            return speed < _STANDS_KMH or acceleration < -_BRAKES or means_to
+            return speed < _STANDSTILL_KMH or acceleration < -_BRAKING or means_to
         if decision.kind == "slow" and decision.cap_kmh is not None:
-            return speed <= decision.cap_kmh + 1.0 or acceleration < -_BRAKES
+            return speed <= decision.cap_kmh + 1.0 or acceleration < -_BRAKING
         return True
 
 

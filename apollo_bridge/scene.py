@@ -55,7 +55,7 @@ TURN_SIGNALS = (
 _MOVABLE, _PEDESTRIAN, _BICYCLE, _VEHICLE = 1, 3, 4, 5
 _ASIDE_M = 0.7  # a vehicle this far outside a lane still counts as on it
 _COURSE = math.radians(60.0)
-_PREFERS_M = 0.5
+_PREFERENCE_M = 0.5
 _FIRST_STEPS = (2, 4, 6)
 _LATERAL = 0.3  # m/s; less is normal lane keeping
 _ROUTE_HOLDS_S = 1.0
@@ -229,7 +229,8 @@ class ApolloScene(Scene):
         if not fitting:
             return None
         return min(
-            fitting, key=lambda f: f[0] - (_PREFERS_M if f[1].lane in prefers else 0.0)
+            fitting,
+            key=lambda f: f[0] - (_PREFERENCE_M if f[1].lane in prefers else 0.0),
         )[1]
 
     def _led(self, place: LanePoint, way: Sequence[Point]) -> int:

@@ -171,10 +171,10 @@ class TrafficManagerActuator(CarlaActuator):
 THRUST = 4.0  # m/s² at full throttle, approximately
 BRAKE = 9.0  # m/s² at full brake
 _AHEAD_S, _AHEAD_M = 0.45, 3.0
-_CHANGES_S = 1.2
-_LEARNS = 0.5  # learning rate for the effect of this car's pedals, per second
+_LANE_CHANGE_S = 1.2
+_LEARNING_RATE = 0.5  # learning rate for the effect of this car's pedals, per second
 _MOST = 3.0  # m/s², maximum correction for a car
-_STANDS = 0.05
+_STANDSTILL = 0.05
 
 
 class Steering:
@@ -203,7 +203,7 @@ class Steering:
         changes = bool(self._wanted) and self._wanted != mover.lane
         if not changes:
             self._wanted = ""
-        look_s = _CHANGES_S if changes else _AHEAD_S
+        look_s = _LANE_CHANGE_S if changes else _AHEAD_S
         rear_m = self._half_m + self._wheelbase_m / 2.0
         look_m = rear_m + max(_AHEAD_M, look_s * mover.speed)
         x, y = self._rear(mover, rear_m)
@@ -249,9 +249,9 @@ class Pedals:
             dt: The time since the previous call, in seconds.
             speed: The car's speed in m/s.
         """
-        if self._wanted is not None and speed > _STANDS:
+        if self._wanted is not None and speed > _STANDSTILL:
             missed = self._wanted - measured
-            self._more += _LEARNS * dt * max(-_MOST, min(_MOST, missed))
+            self._more += _LEARNING_RATE * dt * max(-_MOST, min(_MOST, missed))
             self._more = max(-_MOST, min(_MOST, self._more))
         self._wanted = wanted
         push = wanted + (self._more if wanted > -BRAKE / 2.0 else 0.0)
@@ -259,7 +259,7 @@ class Pedals:
         control.brake = max(0.0, min(1.0, -push / BRAKE))
         if wanted < 0.0:
             control.throttle = 0.0
-        if speed < _STANDS and wanted < 0.0:
+        if speed < _STANDSTILL and wanted < 0.0:
             control.brake = 1.0
         control.hand_brake = False
         return control

@@ -25,14 +25,14 @@ from forewarn.plugins.carla.act import BRAKE, control_of
 from forewarn.plugins.carla.guarded import OWN_STEP_S, GuardedVehicle
 from forewarn.plugins.carla.support import carla_module
 
-_ANSWERS_S = 2.0  # timeout of a call to the server
-_ASKS_S, _LEAVES_S = 1.0, 0.2
+_TIMEOUT_S = 2.0  # timeout of a call to the server
+_QUERY_S, _LEAVES_S = 1.0, 0.2
 _AGAIN_S = 0.002
-_HOLDS_S = 0.01  # how often the watchdog repeats its stop: a driver may tick fast
-_LOOKS_S = 0.1
-_FINDS_S = 0.2
+_REPEAT_S = 0.01  # how often the watchdog repeats its stop: a driver may tick fast
+_WAIT_S = 0.1
+_SEARCH_S = 0.2
 _MOST_S = 0.5
-_TELLS = 0.02  # differences of a pedal or the steering below this are noise
+_NOTICEABLE = 0.02  # differences of a pedal or the steering below this are noise
 
 
 def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
@@ -53,7 +53,7 @@ def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
             raise InvalidInput(
                 f"no vehicle has the role {role!r:.60}", mend=f"there is {seen:.200}"
             )
-        time.sleep(_FINDS_S)
+        time.sleep(_SEARCH_S)
 
 
 class Newest:
@@ -123,7 +123,7 @@ class Beside:
         """How often no snapshot arrived in time."""
 
     def __enter__(self) -> Beside:
-        self._client.set_timeout(_ANSWERS_S)
+        self._client.set_timeout(_TIMEOUT_S)
         self._newest.__enter__()
         return self
 
@@ -140,11 +140,11 @@ class Beside:
             RuntimeError: The server does not answer: the vehicle can no longer be
                 controlled.
         """
-        self._guarded.begin(self._stop, _HOLDS_S)
+        self._guarded.begin(self._stop, _REPEAT_S)
         patience_s = self._guarded.guard.policy.max_age_s
         began, asked_s = False, -math.inf
         while not over():
-            snapshot = self._newest.wait(_LOOKS_S if self._held is None else _AGAIN_S)
+            snapshot = self._newest.wait(_WAIT_S if self._held is None else _AGAIN_S)
             if snapshot is not None:
                 began = True
                 self._look(snapshot)
@@ -155,7 +155,7 @@ class Beside:
                 self.lost += 1
                 began = False
                 self._blind(late_s)
-            if late_s > patience_s and time.monotonic() > asked_s + _ASKS_S:
+            if late_s > patience_s and time.monotonic() > asked_s + _QUERY_S:
                 # Commands are not acknowledged; only a query shows a living server.
                 self._client.get_server_version()
                 asked_s = time.monotonic()
@@ -214,7 +214,7 @@ class Beside:
         """Whether the vehicle's control is the driver's and not the one last sent."""
         control, sent = self._ego.get_control(), self._sent
         if sent is not None and not any(
-            abs(getattr(control, name) - getattr(sent, name)) > _TELLS
+            abs(getattr(control, name) - getattr(sent, name)) > _NOTICEABLE
             for name in ("throttle", "brake", "steer")
         ):
             return False
@@ -226,7 +226,7 @@ class Beside:
         held = self._held
         wanted = 0.0 if held is None else float(held.arguments.get("brake", 0.0))
         speed = (frame.values.get("speed") or 0.0) / 3.6
-        if wanted <= _TELLS:
+        if wanted <= _NOTICEABLE:
             self._pace = None
             return
         if self._pace is not None or (overruled and self._taken):

@@ -47,7 +47,7 @@ from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 
 HERO = "hero"
 _BLINKS = {"left": 32, "right": 16, "u_turn": 32, "hazard": 48}
-_ARRIVES_M = 1.0
+_ARRIVAL_M = 1.0
 _SEEN_S = _ANSWERS_S = 5.0
 _WHEELBASE = 1.2  # the wheelbase as a multiple of half the car's length
 
@@ -193,7 +193,7 @@ class CarlaWorld(SteppedWorld):
             self.over = "the ego left the road"
             self._values = {**self._values, **values}
             return
-        if self._senses.left_m < max(_ARRIVES_M, values["speed"] / 3.6 * 0.1):
+        if self._senses.left_m < max(_ARRIVAL_M, values["speed"] / 3.6 * 0.1):
             self.over = "the ego arrived"
             values["destination_reached"] = True
         if values["collision"]:

@@ -39,7 +39,7 @@ _SIGNALS = {
 }  # fmt: skip
 _LOW_BEAM, _HIGH_BEAM, _FOG = 1 | 2, 4, 128  # position lights count as low beam
 _SIDEWAYS = 0.3  # m/s; less is normal lane keeping
-_STANDS = 0.2  # m/s
+_STANDSTILL = 0.2  # m/s
 
 
 class CarlaScene(SeenScene):
@@ -158,7 +158,7 @@ class CarlaScene(SeenScene):
         pose, velocity = state.get_transform(), state.get_velocity()
         mover.x, mover.y = pose.location.x, -pose.location.y
         mover.speed = math.hypot(velocity.x, velocity.y)
-        if mover.speed > _STANDS:
+        if mover.speed > _STANDSTILL:
             mover.heading = math.atan2(-velocity.y, velocity.x)
         else:
             mover.heading = -math.radians(pose.rotation.yaw)

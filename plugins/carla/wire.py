@@ -18,9 +18,9 @@ from forewarn.plugins.carla.support import carla_module, check_versions
 
 LOOPBACK = "127.0.0.1"
 PORT = 2000
-_ANSWERS_S = 2.0
-_STARTS_S = 30.0
-_LEAVES_S = 5.0
+_ANSWER_S = 2.0
+_START_S = 30.0
+_EXIT_S = 5.0
 _LARGEST = 1 << 20
 
 
@@ -64,9 +64,9 @@ def _check_speech(host: str, port: int) -> None:
     """
     import msgpack
 
-    unpacker, until_s = msgpack.Unpacker(), time.monotonic() + _ANSWERS_S
+    unpacker, until_s = msgpack.Unpacker(), time.monotonic() + _ANSWER_S
     try:
-        with socket.create_connection((host, port), _ANSWERS_S) as line:
+        with socket.create_connection((host, port), _ANSWER_S) as line:
             line.sendall(msgpack.packb([0, 0, "version", [[False]]]))
             while data := line.recv(4096):
                 unpacker.feed(data)
@@ -141,7 +141,7 @@ class StandIn:
 
         request = msgpack.packb([0, 1, "forewarn_restart", [[False], seed]])
         unpacker = msgpack.Unpacker(max_buffer_size=_LARGEST)
-        with socket.create_connection((LOOPBACK, self.port), _STARTS_S) as link:
+        with socket.create_connection((LOOPBACK, self.port), _START_S) as link:
             link.sendall(request)
             while True:
                 data = link.recv(65536)
@@ -163,7 +163,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(_LEAVES_S)
+            process.wait(_EXIT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -41,7 +41,7 @@ PROVIDES = tuple(n for n in (*SENSED, *CRITICALITY) if n not in _UNTOLD)
 """The signals that follow from a scene's lanes, lights and bodies."""
 
 _EXAMPLES = 20
-_DRIVES = frozenset(
+_VEHICLE_KINDS = frozenset(
     ("car", "truck", "bus", "motorcycle", "bicycle", "priorityVehicle", "taxi")
 )
 
@@ -169,7 +169,7 @@ def _driving(told: Recorded) -> list[Obstacle]:
     return [
         each
         for each in told.obstacles.values()
-        if each.kind in _DRIVES and not each.stands
+        if each.kind in _VEHICLE_KINDS and not each.stands
     ]
 
 

@@ -36,18 +36,18 @@ CLEARS_KMH = 20.0
 """The speed at which the car leaves a junction in which it must not stop."""
 
 _FIRM = 6.0  # m/s², if somebody would have to brake for the ego
-_EASES = 1.0  # m/s², while somebody passes in the lane that the ego signals for
+_EASING = 1.0  # m/s², while somebody passes in the lane that the ego signals for
 _FOLLOWER_REACTS_S = 1.0
 _FOLLOWER_BRAKES = 4.5  # m/s²
 _LEAD_BRAKES = 6.0  # m/s²
 _MARGIN_M = 1.0
 _OVER_M = 3.0  # stopping up to this far past a line still counts as stopping
 _BUMPER_M = 2.0
-_KEEPS_S = 0.5  # minimum time gap to the vehicle ahead
+_MIN_GAP_S = 0.5  # minimum time gap to the vehicle ahead
 _SOON_S = 6.0
 _GET_OUT_S = 1.5
 _IN_IT_M = 1.2  # beyond this distance into a conflict it is too late to stop before it
-_ROLLS = 1.0  # m/s
+_CREEPING = 1.0  # m/s
 
 
 class Stop:
@@ -116,7 +116,7 @@ def stopping_acceleration(
     if values.get("in_junction"):
         if over_m is not None and held:
             needs = _to_stand(speed, _OVER_M - over_m)
-            if needs <= BRAKE_LIMIT or speed < _ROLLS:
+            if needs <= BRAKE_LIMIT or speed < _CREEPING:
                 return -max(needs, asked, _FIRM)
         if first is not None:
             return _hold_or_pass(first, speed, asked)
@@ -129,7 +129,7 @@ def stopping_acceleration(
         room = line + _OVER_M if first is None else min(first.to_m, line + _OVER_M)
         over = _to_stand(speed, max(room, line))
         if held or values.get("traffic_jam"):
-            if over <= BRAKE_LIMIT or speed < _ROLLS:
+            if over <= BRAKE_LIMIT or speed < _CREEPING:
                 return -min(BRAKE_LIMIT, max(COMFORT, needs, asked))
         elif COMFORT < needs <= _FIRM:
             return -max(needs, asked)  # otherwise the car would stop in the junction
@@ -139,7 +139,7 @@ def stopping_acceleration(
         return -asked
     if (values.get("side_margin") or 0.0) < 0.0:
         # The ego yields from its own lane, so it need not stop.
-        return -max(asked, _EASES)
+        return -max(asked, _EASING)
     if behind is not None:
         bearable = max(_bearable(behind, speed), 0.5 * COMFORT)
         return -max(asked, min(COMFORT, bearable))
@@ -158,8 +158,8 @@ def _asked(values: Mapping[str, Any], speed: float) -> float:
         stands = _to_stand(speed, gap - _BUMPER_M + its * its / (2.0 * _LEAD_BRAKES))
         brakes = max(0.0, -(values.get("lead_acceleration") or 0.0))
         closing = max(0.0, speed - its)
-        follows = closing * closing / (2.0 * max(gap - _KEEPS_S * speed, 0.1))
-        if closing or brakes or gap < _KEEPS_S * speed + _BUMPER_M:
+        follows = closing * closing / (2.0 * max(gap - _MIN_GAP_S * speed, 0.1))
+        if closing or brakes or gap < _MIN_GAP_S * speed + _BUMPER_M:
             asked = max(asked, stands, min(follows, BRAKE_LIMIT) + brakes)
     return min(BRAKE_LIMIT, asked)
 
@@ -167,19 +167,19 @@ def _asked(values: Mapping[str, Any], speed: float) -> float:
 def _hold_or_pass(first: Conflict, speed: float, asked: float = 0.0) -> float:
     """Stops before the conflict or, if it is too late for that, passes first."""
     needs = _to_stand(speed, first.to_m)
-    if needs <= BRAKE_LIMIT or speed < _ROLLS:
+    if needs <= BRAKE_LIMIT or speed < _CREEPING:
         return -min(BRAKE_LIMIT, max(needs, asked, _FIRM))
     return THRUST_LIMIT if _avoided(first, speed) else -BRAKE_LIMIT
 
 
 def _avoided(conflict: Conflict, speed: float) -> bool:
     """Whether an ego that accelerates now passes before or after the other."""
-    if _covers_s(conflict.clear_m, speed) < conflict.comes_s:
+    if _time_to_cover_s(conflict.clear_m, speed) < conflict.comes_s:
         return True
-    return _covers_s(conflict.to_m, speed) > conflict.leaves_s
+    return _time_to_cover_s(conflict.to_m, speed) > conflict.leaves_s
 
 
-def _covers_s(distance: float, speed: float) -> float:
+def _time_to_cover_s(distance: float, speed: float) -> float:
     """The time to cover a distance at full thrust."""
     way = 2.0 * THRUST_LIMIT * max(0.0, distance)
     return (math.sqrt(speed * speed + way) - speed) / THRUST_LIMIT
@@ -216,7 +216,7 @@ STOP = ActionSpec(
 CUT = ActionSpec("cut")
 
 _ROLLING = 0.2  # m/s², a car in gear without a driver
-_STANDS_KMH = 0.5
+_STANDSTILL_KMH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ class CarActuator:
             return None
         if decision.kind in ("stop", "cut"):
             clears = frame.values.get("in_junction") is True and speed <= CLEARS_KMH + 1
-            return speed < _STANDS_KMH or acceleration < -0.5 or clears
+            return speed < _STANDSTILL_KMH or acceleration < -0.5 or clears
         if decision.kind == "slow" and decision.cap_kmh is not None:
             return speed <= decision.cap_kmh + 1.0 or acceleration < -0.5
         return True
@@ -339,9 +339,9 @@ DRIVE = ActionSpec(
 _FLAT = re.compile(r"\{[^{}]*\}")
 _THRUST = 2.0  # m/s²
 _HEADWAY_S, _ROOM_M = 1.5, 2.0
-_SETTLES_S = 0.8
+_SETTLING_S = 0.8
 _LINE_BRAKES = 2.0  # m/s²
-_STOPS_SHORT_M = 1.0
+_SHORT_OF_LINE_M = 1.0
 
 
 class Choice(Strict):
@@ -425,7 +425,7 @@ def _acceleration(choice: Choice, values: Mapping[str, Any]) -> float:
     if speed is None:
         raise InvalidInput("the car's speed is unknown")
     v = speed / 3.6
-    wanted = (choice.speed_kmh / 3.6 - v) / _SETTLES_S
+    wanted = (choice.speed_kmh / 3.6 - v) / _SETTLING_S
     a = max(-COMFORT, min(_THRUST, wanted))
     gap = _number(values, "lead_distance")
     if gap is not None:
@@ -447,13 +447,13 @@ def _behind(v: float, gap: float, its: float) -> float:
 
 def _before(v: float, line: float) -> float:
     """Braking that stops a little before the line: evenly, or as hard as necessary."""
-    room = max(line - _STOPS_SHORT_M, 0.0)
-    if room < 0.1 or v < 0.1 and room < _STOPS_SHORT_M:
+    room = max(line - _SHORT_OF_LINE_M, 0.0)
+    if room < 0.1 or v < 0.1 and room < _SHORT_OF_LINE_M:
         return -COMFORT
     needs = v * v / (2.0 * room)
     if needs >= _LINE_BRAKES:
         return -1.05 * needs
-    return (math.sqrt(2.0 * _LINE_BRAKES * room) - v) / _SETTLES_S
+    return (math.sqrt(2.0 * _LINE_BRAKES * room) - v) / _SETTLING_S
 
 
 def _number(values: Mapping[str, Any], name: str) -> float | None:

@@ -35,7 +35,7 @@ PROVIDES = (
     "required_deceleration", "post_encroachment_time", "collision", *FORESEEN,
 )  # fmt: skip
 
-_BRAKES = 0.5  # m/s²
+_BRAKING = 0.5  # m/s²
 _MOST = 1000.0
 _AHEAD_S = 10.0
 """Later collisions are ignored."""
@@ -97,7 +97,7 @@ class BodySenses:
         values |= {
             "speed": round(3.6 * ego.speed, 3),
             "acceleration": round(gains, 3),
-            "braking": gains < -_BRAKES,
+            "braking": gains < -_BRAKING,
             "nearest_distance": None if near is None else rounded(min(near[0], _MOST)),
             "nearest_speed": None if near is None else round(3.6 * near[1].speed, 3),
             "pedestrian_distance": rounded(on_foot_m),

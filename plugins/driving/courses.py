@@ -30,11 +30,11 @@ _SEEN_M, _MOST_SEEN = 70.0, 8
 _AHEAD_S = np.arange(0.0, 4.81, 0.4)
 _GAP_S = np.abs(_AHEAD_S[:, None] - _AHEAD_S[None, :])
 _ALONG = math.cos(math.radians(30.0))
-_ASKS, _BRAKES = 1.5, -0.5  # m/s²
+_DEMAND, _BRAKING = 1.5, -0.5  # m/s²
 _CLOSE_S = 2.0
 _NEW_LEAD_M = 5.0
-_JUMPS = 100.0  # m/s²: limits the jump when another vehicle takes the lead
-_STEERS_S = 1.0  # time constant of returning to the middle of a lane
+_MAX_JUMP = 100.0  # m/s²: limits the jump when another vehicle takes the lead
+_STEERING_S = 1.0  # time constant of returning to the middle of a lane
 
 Points = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class Course(NamedTuple):
         at, headings, since_s = [], [], 0.0
         for ahead_s in _AHEAD_S:
             along_m += speed * (ahead_s - since_s)
-            aside_m *= math.exp((since_s - ahead_s) / _STEERS_S)
+            aside_m *= math.exp((since_s - ahead_s) / _STEERING_S)
             since_s = ahead_s
             while along_m > lane.length and (following := after()) is not None:
                 # Successive lanes overlap, so continue from the present position.
@@ -140,9 +140,9 @@ class CourseSenses(ABC):
         acceleration = (speed - self._speed) / PERIOD_S
         self._speed = speed
         found = self._others(ego, speed)
-        brakes = acceleration < _BRAKES
+        brakes = acceleration < _BRAKING
         asked = found["required_deceleration"]
-        unanswered = asked is not None and asked > _ASKS and not brakes
+        unanswered = asked is not None and asked > _DEMAND and not brakes
         self._unanswered_s = self._unanswered_s + PERIOD_S if unanswered else 0.0
         return {
             "speed": speed * 3.6,
@@ -222,7 +222,7 @@ class CourseSenses(ABC):
             return None
         if before is None or abs(before[0] - lead[0]) > _NEW_LEAD_M:
             return 0.0
-        return max(-_JUMPS, min(_JUMPS, (lead[1] - before[1]) / PERIOD_S))
+        return max(-_MAX_JUMP, min(_MAX_JUMP, (lead[1] - before[1]) / PERIOD_S))
 
 
 def _least(one: float | None, other: float) -> float:

@@ -19,7 +19,7 @@ SAME_WAY = math.radians(30.0)
 """Paths whose headings differ by less do not cross."""
 
 _SEEN_M = 40.0
-_STANDS = 0.5  # m/s: slower road users are standing and do not encroach
+_STANDSTILL = 0.5  # m/s: slower road users are standing and do not encroach
 
 
 class Encroachments:
@@ -47,11 +47,11 @@ class Encroachments:
         moving = {
             each.name: (each, on_foot)
             for each, on_foot in others
-            if each.speed > _STANDS
+            if each.speed > _STANDSTILL
             and abs(each.x - ego.x) + abs(each.y - ego.y) < _SEEN_M
         }
         found = next(self._encroached(time_s, ego, moving), None)
-        if ego.speed > _STANDS or moving:
+        if ego.speed > _STANDSTILL or moving:
             kept = {
                 name: (replace(each), foot) for name, (each, foot) in moving.items()
             }
@@ -64,11 +64,11 @@ class Encroachments:
         """The times since each encroached place was left, the shortest first."""
         for then_s, ego_then, others in reversed(self._taken):
             ago_s = round(time_s - then_s, 6)
-            if ego.speed > _STANDS and any(
+            if ego.speed > _STANDSTILL and any(
                 _crosses(ego, other, on_foot) for other, on_foot in others.values()
             ):
                 yield ago_s
-            if ego_then.speed > _STANDS and any(
+            if ego_then.speed > _STANDSTILL and any(
                 _crosses(ego_then, other, on_foot) for other, on_foot in now.values()
             ):
                 yield ago_s

@@ -114,7 +114,7 @@ _UNKNOWN: dict[str, Any] = {
 """Placeholders for inputs that a source lacks; signals that need them are omitted."""
 
 ASKS = 1.5  # m/s²: required braking from which on the ego must react
-_STANDS = 0.5  # km/h
+_STANDSTILL = 0.5  # km/h
 _NEAR_M = 0.1
 _MOST = 1000.0
 _NEW_LEAD_M = 3.0  # a larger jump within a frame means a new lead vehicle
@@ -169,7 +169,7 @@ class Foresight:
             "turn_signal_age": self._age(
                 "turn_signal_age", signal in ("left", "right")
             ),
-            "standing_age": self._age("standing_age", values["speed"] < _STANDS),
+            "standing_age": self._age("standing_age", values["speed"] < _STANDSTILL),
             "giving_way_age": self._age("giving_way_age", gives_way),
             "jam_age": self._age("jam_age", values["traffic_jam"]),
             "headway": (

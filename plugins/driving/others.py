@@ -117,7 +117,7 @@ def rounded(value: float | None) -> float | None:
 
 
 _JUNCTION_M = 50.0  # nearer to a junction the turn signal announces a turn
-_PASSES_S = 20.0
+_OVERTAKING_S = 20.0
 _SIDES = {TurnSignal.LEFT: 1, TurnSignal.RIGHT: -1}
 
 
@@ -163,7 +163,7 @@ class LaneChanges:
         it.
         """
         if changes and self._passed is None and self._last_lead is not None:
-            self._passed, self._passed_until_s = self._last_lead, time_s + _PASSES_S
+            self._passed, self._passed_until_s = self._last_lead, time_s + _OVERTAKING_S
         self._last_lead = None if lead is None else lead.who.name
         if self._passed is not None:
             gives_up = self._passed == self._last_lead and not changes
@@ -188,10 +188,10 @@ JAM_EXIT_M = 30.0
 _CREEP = 1.5  # m/s: minimum speed assumed, because a standing vehicle may set off
 _LEAD_BRAKES = 6.0  # m/s²
 _SOON_S = 6.0
-_HINDERS_S = 1.0  # a vehicle with a smaller time gap is hindered
+_HINDRANCE_S = 1.0  # a vehicle with a smaller time gap is hindered
 _PRIORITY_M = 12.0  # right of way matters from this distance on
 _OTHER_WAY = math.radians(135.0)
-_STANDS = 1.0  # m/s
+_STANDSTILL = 1.0  # m/s
 _JAM = 3
 _RED = Colour.RED
 _FARTHEST_M = 1000.0
@@ -283,7 +283,7 @@ def jammed(scene: Scene, near: list[Mover], progress: Progress) -> bool:
         return False
     standing = 0
     for other in near:
-        lane = scene.roads.lanes.get(other.lane) if other.speed < _STANDS else None
+        lane = scene.roads.lanes.get(other.lane) if other.speed < _STANDSTILL else None
         if lane is not None:
             leaves = lane.edge == jam.exit and other.at_m < JAM_EXIT_M
             standing += leaves or (lane.inside and lane.junction == jam.junction)
@@ -333,7 +333,7 @@ def see_crossing(
         gap = demand.meet(passage, met)
         gaps.append(gap)
         if foe.first and met.comes_s < _SOON_S:
-            hinders = hinders or (gap < _HINDERS_S and ours < _PRIORITY_M)
+            hinders = hinders or (gap < _HINDRANCE_S and ours < _PRIORITY_M)
             first_gaps.append(gap)
             first_comes.append(met.comes_s)
     return Crossing(

@@ -182,8 +182,8 @@ SIGNALS = ("rss_longitudinal_margin", "rss_lateral_margin")
 
 SEEN_M = 80.0
 _MOST_M = 1000.0
-_GAINS = 3.5  # m/s: the ego's maximum gain of speed during its response time
-_RESPONDS_S = 1.0
+_MAX_GAIN = 3.5  # m/s: the ego's maximum gain of speed during its response time
+_RESPONSE_S = 1.0
 
 
 class Margins(NamedTuple):
@@ -253,8 +253,8 @@ class RssMargins:
         self, speed: float, conflicts: Iterable[Conflict]
     ) -> Iterator[Margins]:
         for begins, ends, comes_s, leaves_s in conflicts:
-            gone = leaves_s < begins / (speed + _GAINS)
-            passed = speed > 0.0 and comes_s > ends / speed + _RESPONDS_S
+            gone = leaves_s < begins / (speed + _MAX_GAIN)
+            passed = speed > 0.0 and comes_s > ends / speed + _RESPONSE_S
             if begins > 0.0 and not gone and not passed:
                 room = begins - self._safe.stopping(speed)
                 yield Margins(room, room)

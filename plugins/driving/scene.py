@@ -31,8 +31,8 @@ EGO_WIDTH_M = 1.8
 LEAD_SEEN_M = 100.0
 FOLLOWER_SEEN_M = 60.0
 
-_KEEPS_M = 2.5  # minimum distance that followers keep, even at a standstill
-_STROLLS = 0.2  # m/s: a slower pedestrian is not about to cross
+_MIN_GAP_M = 2.5  # minimum distance that followers keep, even at a standstill
+_WALKING = 0.2  # m/s: a slower pedestrian is not about to cross
 
 
 class Colour(StrEnum):
@@ -223,7 +223,7 @@ class Scene(ABC):
         """The next vehicle behind in a lane; its gap excludes the minimum distance."""
         ego = self.ego
         behind = (
-            Near(other, ego.at_m - ego.length - other.at_m - _KEEPS_M)
+            Near(other, ego.at_m - ego.length - other.at_m - _MIN_GAP_M)
             for other in self.vehicles.values()
             if lane and other.lane == lane and other.at_m <= ego.at_m
             if other is not ego
@@ -237,7 +237,7 @@ class Scene(ABC):
     def crosswalks_of(self, person: Mover) -> Iterator[str]:
         """The edges of the crosswalks that a pedestrian is on or about to enter."""
         yield self.on_crosswalk(person)
-        if person.speed >= _STROLLS:
+        if person.speed >= _WALKING:
             yield self.next_crosswalk(person)
 
 
@@ -311,7 +311,7 @@ def half_extent(mover: Mover, axis: float) -> float:
 _TURNS = {
     TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
 }  # fmt: skip
-_STAYS_M = 0.6  # a vehicle keeps its lane until another fits better by this much
+_LANE_KEEPING_M = 0.6  # a vehicle keeps its lane until another fits better by this much
 _WAY_EDGES = 4
 _CORNER_M = 1.6  # a pedestrian this near a crosswalk's end is about to cross,
 _AWAY = -0.4  # unless walking away from it
@@ -412,7 +412,7 @@ class SeenScene(Scene):
         own = next((p for p in fitting if p.lane == lane.name), None)
         if own is not None and own.along_m < lane.length - 1e-3:
             # Paths diverge slowly inside a junction, so a vehicle keeps its lane there.
-            keeps = math.inf if lane.inside else _STAYS_M
+            keeps = math.inf if lane.inside else _LANE_KEEPING_M
             if own.off < best.off + keeps:
                 return own
         likely = self.onward(mover, lane)

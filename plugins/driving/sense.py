@@ -66,9 +66,9 @@ CRITICALITY = (DRAC, "post_encroachment_time")
 FULL_BRAKE = 9.0  # m/s²
 FULL_THRUST = 4.0  # m/s²
 
-_BRAKES = 0.5  # m/s²
-_DRIFTS = 0.05  # m/s across the lane
-_ROLLS = 0.1  # m/s
+_BRAKING = 0.5  # m/s²
+_DRIFTING = 0.05  # m/s across the lane
+_ROLLING = 0.1  # m/s
 _MOST = 1000.0
 _STOPPING = (Colour.RED, Colour.YELLOW)
 _F, _L, _R, _U = Turn.FORWARD, Turn.LEFT, Turn.RIGHT, Turn.U_TURN
@@ -187,7 +187,7 @@ class Senses:
             "acceleration": round(gains, 3),
             "brake": round(min(100.0, brake * 100), 2),
             "throttle": round(min(100.0, thrust * 100), 2),
-            "braking": gains < -_BRAKES,
+            "braking": gains < -_BRAKING,
         }
 
     def _on_lane(self, ego: Mover, progress: Progress) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Senses:
         seen = ahead is not None and progress.to_junction is not None
         return {
             "direction": str(ahead.turn if ahead and seen else _F),
-            "lane_changing": abs(ego.lateral) > _DRIFTS,
+            "lane_changing": abs(ego.lateral) > _DRIFTING,
             "turning_around": here is not None and here.turn is _U,
             **self._of_lane,
         }
@@ -249,7 +249,7 @@ class Senses:
         values |= see_people(scene, progress, demand, self.conflicts)
         margin = self._changes.side_margin(progress)
         first = crossing.first or (margin is not None and margin < 0.0)
-        changes = abs(ego.lateral) > _DRIFTS
+        changes = abs(ego.lateral) > _DRIFTING
         return values | {
             "side_margin": rounded(margin),
             "priority_vehicle": first,
@@ -296,4 +296,4 @@ def _shown(ego: Mover, horn: bool) -> dict[str, Any]:
 
 
 def _time_to(distance: float | None, speed: float) -> float | None:
-    return None if distance is None or speed <= _ROLLS else round(distance / speed, 3)
+    return None if distance is None or speed <= _ROLLING else round(distance / speed, 3)

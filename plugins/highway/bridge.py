@@ -48,8 +48,8 @@ IDS = {
 }
 """The environment's id for each road."""
 
-_RESPONDS_S = 0.5  # time to respond to a speed cap
-_SLOWS_HZ, _SLOW_S, _SLOW = 0.12, (1.5, 4.0), 3.0  # frequency, duration, m/s
+_RESPONSE_S = 0.5  # time to respond to a speed cap
+_SLOWING_HZ, _SLOW_S, _SLOW = 0.12, (1.5, 4.0), 3.0  # frequency, duration, m/s
 _WAY_M = 350.0
 ARRIVED: dict[str, Callable[[Any, float], bool]] = {
     "highway": lambda env, way_m: way_m > _WAY_M,
@@ -91,7 +91,7 @@ class Wavering(Onward):
         if self._wants is None:
             self._wants = self.target_speed
         self._slow_s -= dt
-        if luck.uniform() < _SLOWS_HZ * dt:
+        if luck.uniform() < _SLOWING_HZ * dt:
             self._slow_s = luck.uniform(*_SLOW_S)
         slows = self._slow_s > 0.0
         self.target_speed = _SLOW if slows else self._wants
@@ -130,7 +130,7 @@ class Ego(Onward):
         acceleration = float(self.action["acceleration"])
         if not looks:
             acceleration = max(0.0, float(before["acceleration"]))
-        room = (float(told[CAP]) - self.speed) / _RESPONDS_S
+        room = (float(told[CAP]) - self.speed) / _RESPONSE_S
         acceleration = max(-BRAKE, min(acceleration, room, float(told[MOST])))
         Vehicle.act(self, {**self.action, "acceleration": acceleration})
 

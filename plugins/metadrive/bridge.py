@@ -60,9 +60,9 @@ _BEFORE = [*STOP[:CAP], *GREATEST[CAP:], 0.0, 0.0]
 """The command to the ego before its first action."""
 
 _STEP_S = 0.1
-_RESPONDS_S = 0.5  # time to respond to a speed cap
-_CREEPS_KMH = 1.0  # minimum, because the model divides by the desired speed
-_SWAYS_S = 0.6  # time to correct a steering drift
+_RESPONSE_S = 0.5  # time to respond to a speed cap
+_MIN_SPEED_KMH = 1.0  # minimum, because the model divides by the desired speed
+_SWAY_S = 0.6  # time to correct a steering drift
 
 EXPERT, SWAY = range(5, 7)
 """The additional indices of an action: whether the expert drives (0 or 1), and the
@@ -164,7 +164,7 @@ class Road(gymnasium.Env[Any, Any]):
         else:
             wheel, pedal = self._kept[0], max(0.0, self._kept[1])
             self._idm.routing_target_lane = None
-        room = (float(told[CAP]) - float(ego.speed)) / _RESPONDS_S
+        room = (float(told[CAP]) - float(ego.speed)) / _RESPONSE_S
         pedal = min(pedal, room / BRAKE, float(told[MOST]) / BRAKE)
         return [float(np.clip(each, -1, 1)) for each in (wheel + told[SWAY], pedal)]
 
@@ -173,7 +173,7 @@ class Road(gymnasium.Env[Any, Any]):
             self._idm.routing_target_lane = None
             wheel, pedal = expert(ego, deterministic=True)
         else:
-            self._idm.NORMAL_SPEED = max(_CREEPS_KMH, float(told[WANTS]) * 3.6)
+            self._idm.NORMAL_SPEED = max(_MIN_SPEED_KMH, float(told[WANTS]) * 3.6)
             # MetaDrive multiplies this number of seconds by a speed in km/h.
             self._idm.TIME_WANTED = float(told[HEADWAY]) / 3.6
             wheel, pedal = self._idm.act()
@@ -205,7 +205,7 @@ class Hand(Driver):
         self._strays, self._sway = Random(f"metadrive hand {seed}"), 0.0
 
     def __call__(self, observation: Any) -> list[float]:
-        kept = float(np.exp(-PERIOD_S / _SWAYS_S))
+        kept = float(np.exp(-PERIOD_S / _SWAY_S))
         new = self._strays.gauss(0.0, self._sways) * (1.0 - kept**2) ** 0.5
         self._sway = max(-1.0, min(1.0, self._sway * kept + new))
         return [*super().__call__(observation), self._expert, self._sway]

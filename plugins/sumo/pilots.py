@@ -30,13 +30,13 @@ _CALM: dict[Profile, float] = {"mixed": 1.0, "cautious": 0.3, "reckless": 1.8}
 """The factor on how often a driver looks away, by profile."""
 
 _BRAKE, _THRUST = 8.0, 3.5  # m/s²
-_STOPS_SHORT_M = 1.0
+_SHORT_OF_LINE_M = 1.0
 _TURN_SPEED = 6.5  # m/s
-_LOOKS_M = 45.0  # distance from which the driver judges gaps
-_DECIDES_M = 12.0
+_GAP_JUDGING_M = 45.0  # distance from which the driver judges gaps
+_DECISION_M = 12.0
 _SECOND_LOOK_S = 2.0
 _SHOULDER_S = 0.6  # duration of a look over the shoulder
-_SIGNALS_S = 3.0
+_SIGNALLING_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class SumoDriver:
         """Braking that stops a little before the line, late and evenly."""
         if v < 0.2:
             return -2.0
-        room = line - _STOPS_SHORT_M
+        room = line - _SHORT_OF_LINE_M
         if room <= 0.1:
             return -max(2.0, v / 0.4)
         needs = v * v / (2.0 * room)
@@ -256,7 +256,7 @@ class SumoDriver:
         if self._seen not in ("red", "yellow"):
             self._runs = None
             return False
-        needs = v * v / (2.0 * max(line - _STOPS_SHORT_M, 0.1))
+        needs = v * v / (2.0 * max(line - _SHORT_OF_LINE_M, 0.1))
         if self._runs is None:
             bearable = 3.2 - 2.4 * bold if self._seen == "yellow" else 6.0 - 3.5 * bold
             chance = 1.0 / (1.0 + math.exp(-2.5 * (needs - bearable)))
@@ -274,7 +274,7 @@ class SumoDriver:
 
     def _yields(self, values: Any, v: float, line: float, dt: float) -> bool:
         """Whether to wait at the line because no gap looks long enough."""
-        if line > _LOOKS_M or not self._must_look(values):
+        if line > _GAP_JUDGING_M or not self._must_look(values):
             self._takes_gap = False
             self._waited_s = 0.0
             return False
@@ -294,8 +294,8 @@ class SumoDriver:
             enough = True
         else:
             enough = gap + self._error_s > wanted
-        self._takes_gap = enough and line < _DECIDES_M
-        return not enough or (line < _DECIDES_M and not self._takes_gap)
+        self._takes_gap = enough and line < _DECISION_M
+        return not enough or (line < _DECISION_M and not self._takes_gap)
 
     def _must_look(self, values: Any) -> bool:
         if values["signal_ahead"] and values["direction"] == "forward":
@@ -351,7 +351,7 @@ class SumoDriver:
         arguments["turn_signal"] = self._side
         if values["lane_changing"]:
             return
-        if for_s > _SIGNALS_S - 1.0 * self.traits.boldness:
+        if for_s > _SIGNALLING_S - 1.0 * self.traits.boldness:
             arguments["lane_change"] = self._side
             self._side = None
 

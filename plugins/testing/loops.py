@@ -27,7 +27,7 @@ from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import EpisodeClock
 from forewarn.plugins.testing.worlds import AS_DECIDED, TOLD, WATCHED
 
-_HANGS_S = 10.0
+_HANG_S = 10.0
 
 
 class LoopContract:
@@ -115,7 +115,7 @@ class _Hangs(Listener):
         self._halted, self.halted = halted, False
 
     def reviewed(self, *_: Any) -> None:
-        self.halted = self._halted.wait(_HANGS_S)
+        self.halted = self._halted.wait(_HANG_S)
 
 
 def always(kind: Kind, source: Source, frame: Frame) -> Guarding:
@@ -140,7 +140,7 @@ def always(kind: Kind, source: Source, frame: Frame) -> Guarding:
     )  # fmt: skip
     policy = Policy(
         rules={"*": (Step(kind, 0.0),)}, lease_s=0.1, ack_s=1e6, max_age_s=1e6,
-        deadline_s=dict.fromkeys(Policy().deadline_s, _HANGS_S * 2.0),
+        deadline_s=dict.fromkeys(Policy().deadline_s, _HANG_S * 2.0),
     )  # fmt: skip
     return Guarding([model], policy, "a suite's model")
 

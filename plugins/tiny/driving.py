@@ -32,7 +32,7 @@ LANE_M = 3.5
 
 _DRAG = 0.3  # m/s², without a command
 _RESPONSE = 0.5  # share of a new command that takes effect each period
-_STANDS_KMH = 0.5
+_STANDSTILL_KMH = 0.5
 
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -390,7 +390,7 @@ class TinyActuator:
         if not isinstance(speed, float) or not isinstance(acceleration, float):
             return None
         if decision.kind in ("stop", "cut"):
-            return speed < _STANDS_KMH or acceleration < -1.0
+            return speed < _STANDSTILL_KMH or acceleration < -1.0
         if decision.kind == "slow" and decision.cap_kmh is not None:
             return speed <= decision.cap_kmh + 1.0 or acceleration < -0.5
         return True

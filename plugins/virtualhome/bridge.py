@@ -169,8 +169,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Span = Annotated[tuple[int, int], Field(strict=False)]
 
 _UNDONE_BY = {"open": "close", "switchon": "switchoff"}
-_UNDOES = frozenset(_UNDONE_BY.values())
-_SLIPS = 0.05
+_UNDOING = frozenset(_UNDONE_BY.values())
+_SLIP_RATE = 0.05
 """The probability that a person who is not forgetful leaves something."""
 
 
@@ -217,7 +217,7 @@ class Performer:
 
     def reset(self, seed: int) -> None:
         luck = Random(f"performer {seed}")  # noqa: S311
-        leaves = self._forgets if luck.random() < self._forgetful else _SLIPS
+        leaves = self._forgets if luck.random() < self._forgetful else _SLIP_RATE
         if not self._forgetful:
             leaves = 0.0
         self._round = luck.random() < self._looks_round
@@ -228,7 +228,7 @@ class Performer:
         self._todo = [
             replace(step, arguments={**step.arguments, STEPS_LEFT: float(after)})
             for after, step in zip(reversed(range(len(steps))), steps, strict=True)
-            if step.name not in _UNDOES or luck.random() >= leaves
+            if step.name not in _UNDOING or luck.random() >= leaves
         ]
         self._left: dict[tuple[str, str], Action] = {}
         self._proposed = Action("wait")
@@ -280,5 +280,5 @@ def _remember(left: dict[tuple[str, str], Action], verb: str, thing: str) -> Non
     if verb in _UNDONE_BY:
         undo = Action(_UNDONE_BY[verb], {"object": thing})
         left[_UNDONE_BY[verb], thing] = undo
-    elif verb in _UNDOES:
+    elif verb in _UNDOING:
         left.pop((verb, thing), None)

@@ -54,8 +54,8 @@ KNOWS = frozenset(
 """The object predicates that the graph decides."""
 
 _ROBOT, _FAR_M = "character", 1000.0
-_HOLDS = (Relation.HOLDS_RH, Relation.HOLDS_LH)
-_LIES = (Relation.INSIDE, Relation.ON)
+_HOLDING = (Relation.HOLDS_RH, Relation.HOLDS_LH)
+_PLACED = (Relation.INSIDE, Relation.ON)
 
 
 def verb_of(name: str) -> str:
@@ -144,7 +144,7 @@ class Home:
 
     def things(self) -> dict[str, Any]:
         """The objects in AI2-THOR's metadata format."""
-        held = self._to(_HOLDS, self.plan.robot)
+        held = self._to(_HOLDING, self.plan.robot)
         near = self._to((Relation.CLOSE,), self.plan.robot)
         kinds = {each: kind for kind, ids in self.plan.of_kind.items() for each in ids}
         things = [
@@ -174,7 +174,7 @@ class Home:
         if number:
             return next(iter(ids[int(number) - 1 : int(number)]), None)
         robot = self.plan.robot
-        for nearer in (self._to(_HOLDS, robot), self._to((Relation.CLOSE,), robot)):
+        for nearer in (self._to(_HOLDING, robot), self._to((Relation.CLOSE,), robot)):
             if here := [each for each in ids if each in nearer]:
                 return here[0]
         rooms = set(self._holders(robot))
@@ -200,13 +200,13 @@ class Home:
     def _holders(self, thing: int) -> Iterator[int]:
         """What a thing is in or on, recursively."""
         seen = {thing}
-        todo = sorted(self._to(_LIES, thing))
+        todo = sorted(self._to(_PLACED, thing))
         while todo:
             holder = todo.pop(0)
             if holder not in seen:
                 seen.add(holder)
                 yield holder
-                todo += sorted(self._to(_LIES, holder))
+                todo += sorted(self._to(_PLACED, holder))
 
 
 HERE = Path(__file__).parent

@@ -22,7 +22,7 @@ GUEST, STRANGER = "guest", "stranger"
 
 _ONWARD: Final = 4
 _WAITING: Final = 4
-_BEGINS_M: Final = (20.0, 60.0)
+_START_M: Final = (20.0, 60.0)
 _TRUCKS: Final = 0.08
 
 
@@ -157,7 +157,7 @@ class Comers:
         self._count += 1
         name = f"npc{self._count}"
         length = sumo.lane.getLength(f"{start}_0")
-        low, high = _BEGINS_M
+        low, high = _START_M
         # Pedestrians start near junctions, not at the edge of the map.
         back = low + (high - low) * share
         to_end = length - back if len(edges) > 1 else back
@@ -187,8 +187,8 @@ def kinds() -> str:
 
 
 _FREE: Final = 2  # moveToXY: exactly at the position, on a road or not
-_ENTERS_M: Final = 2.0
-_LEAVES_M: Final = 8.0
+_ENTRY_M: Final = 2.0
+_EXIT_M: Final = 8.0
 _CHECKED_FOR_M: Final = 2.0
 _WALKS_M: Final = 12.0
 
@@ -282,13 +282,13 @@ class Guests:
         heading, half = math.radians(yaw), car.half[0]
         front = x + half * math.cos(heading), -(y + half * math.sin(heading))
         place = self._in.get(car.name)
-        if self._off_m(car.name, front) > _LEAVES_M:
+        if self._off_m(car.name, front) > _EXIT_M:
             if place is not None:
                 self.remove(car.name)
             return
         if place is None:
             # Measure exactly here: SUMO must find a lane for it, and keeps that lane.
-            if self._measured(front) > _ENTERS_M:
+            if self._measured(front) > _ENTRY_M:
                 return
             place = self._enter(car)
         angle = (yaw + 90.0) % 360.0

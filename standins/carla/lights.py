@@ -192,13 +192,13 @@ def _programmes(net: Path) -> dict[str, list[Phase]]:
     return found
 
 
-_LOOKS_AGAIN_M = 0.5
+_RECHECK_M = 0.5
 _MAPPED_FOR_M = 3.0
 _PAST_M = 3.0
 _FACING_DEG = 60.0
 _HALF_LANE_M = 1.7
 _TRIGGER_M = 5.0
-_BRAKES = 6.0  # m/s²
+_BRAKING = 6.0  # m/s²
 _LEAST_M = 8.0
 
 
@@ -247,7 +247,7 @@ class StopLines:
         for signal, light in zip(roads.signals, lights, strict=True):
             for line in signal.lines:
                 limit = roads.limit_at(line[0], line[1]) / 3.6
-                reach = max(_LEAST_M, limit * limit / (2.0 * _BRAKES) + 3.0)
+                reach = max(_LEAST_M, limit * limit / (2.0 * _BRAKING) + 3.0)
                 rows = self._lines.setdefault(signal.road, [])
                 rows.append((line, reach, light))
 
@@ -255,7 +255,7 @@ class StopLines:
         """Updates a car's light and speed limit if it has moved."""
         x, y = car.at[:2]
         seen = car.looked_at
-        if seen and abs(x - seen[0]) + abs(y - seen[1]) < _LOOKS_AGAIN_M:
+        if seen and abs(x - seen[0]) + abs(y - seen[1]) < _RECHECK_M:
             return False
         car.looked_at = x, y
         mapped = car.mapped_at

@@ -26,7 +26,7 @@ from forewarn.standins.carla.world import World
 LOOPBACK: Final = "127.0.0.1"
 _OWN_MAP: Final = "OpenDriveMap"
 _FASTEST_HZ: Final = 1000.0
-_LOADS_S: Final = 0.05
+_LOADING_S: Final = 0.05
 _MOST_SAID: Final = 100
 
 
@@ -235,7 +235,7 @@ class Server:
             old.frame + 1, old.unused,
         )  # fmt: skip
         # This happens after the answer, as a client expects.
-        asyncio.get_running_loop().call_later(_LOADS_S, self._announce, self.world)
+        asyncio.get_running_loop().call_later(_LOADING_S, self._announce, self.world)
 
     def _announce(self, world: World) -> None:
         """Announces the new world to clients, even if no client ticks."""

@@ -151,7 +151,7 @@ def keep_alive(transport: asyncio.BaseTransport) -> None:
 UNREAD: Final = 8 << 20
 """Maximum number of unread bytes per reader; beyond it a reader misses frames."""
 
-_COMES_S: Final = 2.0
+_EXPECTED_S: Final = 2.0
 _SIZE = struct.Struct("<I")
 
 
@@ -176,7 +176,7 @@ class Streams:
         first frames.
         """
         if not self._of.get(stream):
-            self._awaited[stream] = time.monotonic() + _COMES_S, []
+            self._awaited[stream] = time.monotonic() + _EXPECTED_S, []
 
     def read(self, stream: int) -> bool:
         """Whether a stream has a reader or expects one."""

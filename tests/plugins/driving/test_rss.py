@@ -44,5 +44,5 @@ def test_side_by_side_who_moves_closer_needs_more_room() -> None:
 
 
 def test_what_the_library_refuses_is_an_error() -> None:
-    with pytest.raises(ValueError, match="refused"):
+    with pytest.raises(ValueError, match="rejected"):
         SafeDistances().behind(-1.0, 0.0)

@@ -151,7 +151,7 @@ def said(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
-        return f"{type(error).__name__}, without a readable message"
+        return f"{type(error).__name__}: its message cannot be read"
 
 
 def is_out_of_threads(error: BaseException) -> bool:

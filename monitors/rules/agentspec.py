@@ -105,7 +105,7 @@ def _segments(
     found: Sequence[re.Match[str]], text: str
 ) -> Iterator[tuple[re.Match[str], str]]:
     """Each match, and the text from it to the next one."""
-    ends = [*(match.start() for match in found[1:]), len(text)]
+    ends = [*(match.start() for match in found), len(text)][1:]
     return ((m, text[m.end() : end]) for m, end in zip(found, ends, strict=True))
 
 

@@ -207,7 +207,7 @@ def test_what_is_counted_twice_is_said(out: Path) -> None:
 
 def test_a_published_chain_cannot_be_updated(out: Path) -> None:
     done = forewarn("learn", RUNS, "--update", GOLDEN / "kettle.drn", "--out", out)
-    assert done.exit_code == 2 and "no counts" in done.output
+    assert done.exit_code == 2 and "no transition counts" in done.output
 
 
 # traces of frames
@@ -267,7 +267,7 @@ def test_guarded_runs_stand_apart(tmp_path: Path, out: Path, abstraction: Path) 
     options = ["--abstraction", abstraction, "--out", out]
     done = forewarn("learn", free, held, *options)
     assert done.exit_code == 2 and not out.exists()
-    assert "held.jsonl comes from a guarded run, free.jsonl does not" in done.output
+    assert "held.jsonl comes from a guarded run, but free.jsonl does not" in done.output
     assert forewarn("learn", free, held, *options, "--mix-guarded").exit_code == 0
     assert forewarn("learn", held, *options).exit_code == 0
     assert forewarn("learn", free, "--update", out, "--out", out).exit_code == 2

@@ -146,7 +146,7 @@ def test_one_that_the_others_reject_ends_with_status_1(
     ("change", "said"),
     [
         ({"laws": "0" * 64}, "different laws"),
-        ({"states": ["0", "0"]}, "its states repeat"),
+        ({"states": ["0", "0"]}, "states appear twice"),
         ({"steps": []}, "one row for each state"),
         ({"starts": [0]}, "expected pairs"),
         ({"id": "A"}, "id"),

@@ -692,7 +692,7 @@ def test_a_model_of_another_scenario_is_named(tmp_path: Path) -> None:
             f"forewarn: {other}: the model does not fit: it was learned on "
             f"tiny-road, but the scenario is {KITCHEN}; its vocabulary is "
             "driving, but the source's is household; its states are 0.1 s apart, "
-            "but the source's frames are 1 s (use a model learned with these "
+            "but the source's frames are 1 s apart (use a model learned with these "
             "settings, or add --accept-model)"
         )
         status, said = refused(*arguments, "--accept-model")

@@ -279,7 +279,7 @@ def test_what_cannot_say_why_it_failed_falls_back_all_the_same() -> None:
     told = intervener(listeners=[Told(alert)])
     executed, outcome = told.apply(decide("slow"), PROPOSAL, FRAME)
     assert executed is not None and executed.name == "slow"
-    assert outcome.notes == ("an alert failed: Mute, without a readable message",)
+    assert outcome.notes == ("an alert failed: Mute: its message cannot be read",)
     # A clock that fails holds up no fallback.
     executed, outcome = intervener(clock=clock).apply(decide("slow"), PROPOSAL, FRAME)
     assert (executed, outcome.kind) == (Action("fallback"), "stop")

@@ -127,7 +127,7 @@ def test_what_makes_too_many_clean_runs_longer_is_not_taken() -> None:
     eager = replace(TRIED, threshold=0.1, prevented=10, prolonged=3)
     assert best_of([eager, TRIED]) is eager
     assert best_of([eager, TRIED], 0.1) is TRIED
-    with pytest.raises(InvalidInput, match="the fewest, 2 of 20, at"):
+    with pytest.raises(InvalidInput, match="the fewest are 2 of 20, at"):
         best_of([eager, TRIED], 0.05)
 
 

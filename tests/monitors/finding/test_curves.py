@@ -52,7 +52,7 @@ def test_a_score_is_highest_where_two_tell_together() -> None:
 @pytest.mark.parametrize("doomed", [False, True])
 def test_where_all_ends_alike_nothing_is_fitted(doomed: bool) -> None:
     rows = np.zeros((4, 1))
-    with pytest.raises(InvalidInput, match="nothing to"):
+    with pytest.raises(InvalidInput, match="nothing can be learned"):
         Lesson(
             [Term(parse_quantity("one", None))], rows, np.full(4, doomed), rows[:, 0]
         )

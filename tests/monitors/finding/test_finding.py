@@ -349,7 +349,7 @@ def test_a_law_whose_risk_tops_out_low_is_named() -> None:
 
 def test_what_never_happens_cannot_be_told() -> None:
     calm = [run for run in RUNS.runs if not run.signals["collision"].any()]
-    with pytest.raises(InvalidInput, match="ever broken"):
+    with pytest.raises(InvalidInput, match="nothing can be learned"):
         recipe = TreeRecipe(Corpus(calm, LAWS, None, 0.1), tree().family, 2.0, 10)
         recipe(range(len(calm)))
 

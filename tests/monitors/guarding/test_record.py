@@ -652,7 +652,8 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_bytes(model_file(path, digest).read_bytes() + b" ")
     with pytest.raises(
-        InvalidModel, match=rf"other.json: this is not the model.*{digest}"
+        InvalidModel,
+        match=rf"other.json: the record was made with another model.*{digest}",
     ):
         replay(path, other)
     assert hashlib.sha256(other.read_bytes()).hexdigest() != digest

@@ -244,9 +244,7 @@ def test_a_system_of_too_many_transitions_is_refused(
     monkeypatch.setattr(reaching, "MAX_SPARSE_TRANSITIONS", size)
     assert ever(reading, data, table, 3)[:3].max() > 0
     monkeypatch.setattr(reaching, "MAX_SPARSE_TRANSITIONS", size - 1)
-    with pytest.raises(
-        TooLarge, match=f"have {size} transitions, more than {size - 1}"
-    ):
+    with pytest.raises(TooLarge, match=f"has {size} transitions, more than {size - 1}"):
         ever(reading, data, table, 3)
 
 

@@ -146,6 +146,7 @@ def test_a_rule_that_needs_a_predicate_is_never_silently_true(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("rule @a\nend", "has no trigger"),
         ("rule @a\ntrigger\ncheck\n true\nenforce\n stop\nend", "has no trigger"),
         ("rule @a\ntrigger put\ncheck\n true\nend", "does not say what to do"),
         ("nothing here at all", "the file has no rule"),

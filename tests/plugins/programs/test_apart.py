@@ -165,7 +165,7 @@ def test_one_that_hangs_is_ended_and_the_next_call_is_served() -> None:
     ("source", "problem"),
     [
         ("def silent(x):\n    return x", "silent has no docstring"),
-        ('def f(*x):\n    """F."""', "has parameters that programs cannot pass"),
+        ('def f(*x):\n    """F."""', "has parameters that programs cannot give"),
         ("x = 1", "the file defines no function"),
         ("def f(:", "SyntaxError"),
         ("import socket", "ModuleNotFoundError"),

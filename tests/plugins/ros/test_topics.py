@@ -81,7 +81,10 @@ def test_a_topic_that_falls_silent_is_told() -> None:
     ("said", "problem"),
     [
         ({"objects": [{}]}, "no field 'kinematics'"),
-        ({"objects": [thing(pose(0.0), {"linear": {"x": None, "y": 0}})]}, "no number"),
+        (
+            {"objects": [thing(pose(0.0), {"linear": {"x": None, "y": 0}})]},
+            "not a number",
+        ),
         ({"objects": [LEADS] * 1001}, "lists more than 1000"),
         ({}, "no field 'objects'"),
     ],

@@ -49,7 +49,7 @@ def test_edges_between_lanes_and_speeds_are_completed(routes: Routes) -> None:
             {"route": ["side"], "lane": 1},
             "has no lane 1 (the edge has 1; the rightmost",
         ),
-        ({"route": ["side"], "position_m": 900.0}, "it is 150 m long"),
+        ({"route": ["side"], "position_m": 900.0}, "the edge is 150 m long"),
     ],
 )
 def test_what_the_map_does_not_have_is_named(

@@ -263,7 +263,7 @@ def test_a_loop_that_lacks_a_part_is_found(
     message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loops, "_HANGS_S", 0.3)
+    monkeypatch.setattr(loops, "_HANG_S", 0.3)
     monkeypatch.setattr(GuardedLoop, method, fault)
     with pytest.raises(AssertionError, match=message):
         getattr(_TinyLoop(), test)()

@@ -84,7 +84,7 @@ class UnknownSignal(SignalFault):
 
     def __init__(self, signal: str) -> None:
         self.signal = signal
-        super().__init__(f"{signal} is not a known signal")
+        super().__init__(f"nothing is known about {signal}")
 
 
 class Condition:

@@ -1,7 +1,7 @@
-"""The random values of a scenario: named distributions, drawn once per episode.
+"""The random values of a scenario: named distributions, sampled once per episode.
 
-A draw depends only on the episode's seed and its own name, so adding another draw does
-not change it.
+A drawn value depends only on the episode's seed and the draw's name, so adding another
+draw does not change it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.serial import Strict
 
 MAX_INTEGER = 2**53
-"""The largest integer up to which every integer has an exact double."""
+"""Every integer up to this one can be represented exactly as a double."""
 
 Plain = int | float | bool | str | None
 
 
 class Normal(Strict):
-    """A normal distribution, truncated to `low` and `high` by repeated drawing."""
+    """A normal distribution, truncated to [`low`, `high`] by rejection sampling."""
 
     mean: float
     sd: float = Field(ge=0)
@@ -47,7 +47,9 @@ class Normal(Strict):
         return above and (self.high is None or value <= self.high)
 
     def sample(self, rng: np.random.Generator) -> float:
-        """One value; the mean, if the truncation leaves almost no probability."""
+        """Samples one value; returns the mean if truncation leaves almost no
+        probability.
+        """
         for _ in range(1000):
             value = float(rng.normal(self.mean, self.sd))
             if self._admits(value):
@@ -56,7 +58,9 @@ class Normal(Strict):
 
 
 class Draw(Strict):
-    """One distribution, given by exactly one of the keys."""
+    """One distribution, given by exactly one of its keys (`weights` may accompany
+    `choice`).
+    """
 
     uniform: tuple[float, float] | None = Field(default=None, strict=False)
     integer: tuple[int, int] | None = Field(default=None, strict=False)
@@ -102,7 +106,7 @@ class Draw(Strict):
         return f"{kind}, from {low:g} to {high:g}"
 
     def sample(self, rng: np.random.Generator) -> Plain:
-        """One value."""
+        """Samples one value."""
         if self.uniform is not None:
             return float(rng.uniform(*self.uniform))
         if self.integer is not None:
@@ -119,14 +123,14 @@ class Draw(Strict):
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
-    """A separate random generator for one purpose in one episode."""
+    """Returns an independent random generator for one purpose in one episode."""
     digest = hashlib.sha256(purpose.encode()).digest()
     words = [int.from_bytes(digest[i : i + 4], "big") for i in range(0, 16, 4)]
     return np.random.default_rng([seed, *words])
 
 
 def draw_all(draws: Mapping[str, Draw], seed: int) -> dict[str, Plain]:
-    """The values of an episode."""
+    """Samples the values for the episode with this seed."""
     return {name: d.sample(generator(seed, name)) for name, d in draws.items()}
 
 
@@ -134,9 +138,10 @@ HERE = "$here/"
 
 
 def filled(settings: Any, drawn: Mapping[str, Plain], source: str, place: str) -> Any:
-    """Settings in which every `$name` is replaced by its drawn value.
+    """Returns the settings with every `$name` replaced by its drawn value.
 
-    A path that begins with `$here/` is relative to the folder of the file `source`.
+    A path that begins with `$here/` is resolved relative to the folder of the file
+    `source`.
     """
     if isinstance(settings, dict):
         return {

@@ -1,8 +1,8 @@
-"""Exports a run for other tools: as a table for statistics, or as an MCAP log for
+"""Exports a run for other tools: as a CSV table for statistics, or as an MCAP log for
 Foxglove.
 
-Every message is JSON with a JSON schema. The log's clock is the run's, from zero, so
-the same record gives the same bytes.
+Every message in a log is JSON with a JSON schema. Log times are the run's own and start
+from zero, so the same record gives the same bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NUMBER = {"type": ["number", "null"]}
 
 
 def risk_topics(laws: Sequence[str]) -> list[str]:
-    """The topic of each law; names with special characters are replaced."""
+    """Returns the risk topic of each law; special characters in names are replaced."""
     plain = [name.isascii() and name.replace("_", "").isalnum() for name in laws]
     return [
         f"/risk/{name if fits else number}"
@@ -56,7 +56,15 @@ def risk_topics(laws: Sequence[str]) -> list[str]:
 def risk_message(
     law: str, risk: Risk | None, left_s: float | None, threshold: float | None
 ) -> dict[str, Any]:
-    """The message with a law's risk at a moment; None if the risk is unknown."""
+    """Returns the message with a law's risk at one frame.
+
+    Args:
+        law: The law's name.
+        risk: The risk; None if unknown.
+        left_s: The time in seconds until a pending obligation goes unmet; None if none
+            is pending.
+        threshold: The law's lowest threshold; None if it has none.
+    """
     low, point, high, likely = (None,) * 4 if risk is None else risk
     likely_low, likely_high = likely or (None, None)
     return {
@@ -73,7 +81,7 @@ def risk_message(
 
 
 def plain(value: Any) -> Any:
-    """A signal's value as JSON has it."""
+    """Converts a signal's value to one that JSON can represent."""
     match value:
         case None | bool() | str() | int():
             return value
@@ -91,7 +99,7 @@ def _stamp(time_s: float) -> dict[str, int]:
 
 
 def _pose(x: float, y: float, z: float, heading_deg: float) -> dict[str, Any]:
-    # Ours is clockwise from north, theirs counter-clockwise from east.
+    # Our headings are clockwise from north, Foxglove's counterclockwise from east.
     yaw = math.radians(90.0 - heading_deg)
     turn = {"x": 0.0, "y": 0.0, "z": math.sin(yaw / 2), "w": math.cos(yaw / 2)}
     return {"position": {"x": x, "y": y, "z": z}, "orientation": turn}
@@ -117,7 +125,9 @@ def _entity(name: str, time_s: float, **parts: Any) -> dict[str, Any]:
 
 
 def scene(things: Iterable[Thing], time_s: float) -> dict[str, Any]:
-    """The complete scene, so that a viewer that jumps in time sees everything."""
+    """Returns an update that replaces the whole scene, so that seeking in a log
+    works.
+    """
     everything = {"timestamp": _stamp(time_s), "type": 1, "id": ""}
     entities = [_body(thing, time_s) for thing in things]
     return {"deletions": [everything], "entities": entities}
@@ -141,7 +151,7 @@ def _body(thing: Thing, time_s: float) -> dict[str, Any]:
 
 
 def ground(shapes: Iterable[Shape], time_s: float) -> dict[str, Any]:
-    """What does not move."""
+    """Returns the scene update with the stationary parts of the scene."""
     lines = []
     for shape in shapes:
         points = [{"x": x, "y": y, "z": 0.0} for x, y in shape.points]
@@ -162,7 +172,7 @@ def ground(shapes: Iterable[Shape], time_s: float) -> dict[str, Any]:
 
 
 def transform(thing: Thing, time_s: float) -> dict[str, Any]:
-    """The transform with the ego's position."""
+    """Returns the transform from the world frame to the ego vehicle."""
     pose = _pose(thing.x, thing.y, 0.0, thing.heading_deg)
     return {
         "timestamp": _stamp(time_s),
@@ -174,7 +184,7 @@ def transform(thing: Thing, time_s: float) -> dict[str, Any]:
 
 
 def log(kind: str, text: str, time_s: float) -> dict[str, Any]:
-    """A log message about an event, in a sentence."""
+    """Returns the log message for an event."""
     calm = kind in ("end", "proceed", "obeyed", "action")
     level = _ERROR if kind == "violated" else _INFO if calm else _WARNING
     return {
@@ -192,13 +202,13 @@ def schemas(
     vocabulary: Vocabulary | None,
     seen: bool,
 ) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The topics of a run, each with the name of its schema and the schema.
+    """Returns each topic of a run with its schema's name and its JSON schema.
 
     Args:
         laws: The watched laws.
         signals: The available signals.
         vocabulary: The vocabulary of the signals.
-        seen: Whether there are scenes.
+        seen: Whether the run has scenes.
     """
     found = {"/signals": ("forewarn.Signals", _object(**_types(signals, vocabulary)))}
     risk = _object(
@@ -271,7 +281,9 @@ _SCENE_UPDATE = _object(
 
 
 def write_csv(run: RecordedRun, path: Path) -> int:
-    """Writes a run's frames with risks and decisions; returns the number of rows."""
+    """Writes a run's frames with risks and decisions as CSV; returns the number of
+    rows.
+    """
     bounds = ("low", "risk", "high", "likely low", "likely high", "left_s")
     head = ["time_s", "sequence", "decision"]
     head += [f"{law.name}: {each}" for law in run.laws for each in bounds]
@@ -303,7 +315,7 @@ def write_mcap(run: RecordedRun, path: Path) -> dict[str, int]:
     """Writes a run as an MCAP file.
 
     Returns:
-        The number of messages of each topic.
+        The number of messages by topic.
 
     Raises:
         MissingDependency: The extra `mcap` is not installed.
@@ -336,7 +348,7 @@ def write_mcap(run: RecordedRun, path: Path) -> dict[str, int]:
 
 
 def _messages(run: RecordedRun) -> Iterator[Message]:
-    """All messages in the order of their times."""
+    """Yields all messages in chronological order."""
     started = run.times_s[0]
     if run.scenery is not None:
         yield "/ground", started, ground(run.scenery.ground, started)

@@ -1,4 +1,6 @@
-"""Results with a pandas frame and a matplotlib plot (extra `plots`)."""
+"""Results that can be converted to a pandas frame and plotted with matplotlib (extra
+`plots`).
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ class Plotted(ABC):
 
     @abstractmethod
     def table(self) -> Iterable[Mapping[str, Any]]:
-        """The rows of the result's table."""
+        """Returns the rows of the table."""
 
     @abstractmethod
     def draw(self, axes: Axes) -> None:
         """Draws the plot, with titles and units on the axes."""
 
     def frame(self) -> DataFrame:
-        """The table as a pandas frame."""
+        """Returns the table as a pandas frame."""
         try:
             import pandas
         except ImportError as error:
@@ -39,7 +41,7 @@ class Plotted(ABC):
         file.
 
         Args:
-            axes: Where to draw; by default in a new figure.
+            axes: The axes to draw on; by default, those of a new figure.
         """
         try:
             from matplotlib import pyplot
@@ -60,12 +62,14 @@ MARKERS = "osD^vP*X<>"
 
 
 def in_short(law: str) -> str:
-    """The name of a law, or the beginning of a long formula."""
+    """Returns a law's name, truncated to 60 characters."""
     return law if len(law) <= 60 else f"{law[:59]}…"
 
 
 def flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested figures with joined names; an interval becomes its two ends."""
+    """Flattens nested mappings by joining their keys with underscores; an interval
+    becomes two values.
+    """
     found: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, Mapping):

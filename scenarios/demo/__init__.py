@@ -1,4 +1,4 @@
-"""Traces from two small synthetic worlds, for trying Forewarn without a simulator.
+"""Traces of two small synthetic worlds, to try Forewarn without a simulator.
 
-`generate` wrote these traces, and reproduces them exactly.
+`generate` wrote these traces and reproduces them byte for byte.
 """

@@ -1,9 +1,9 @@
 """Writes the demo's traces: `python -m forewarn.scenarios.demo.generate FOLDER`.
 
-Driving: a car approaches a traffic light that turns red on its way. Most drivers
-attend and brake; some notice late and brake hard; a few run the light.
-Household: a robot warms mugs and rinses them. Sometimes it puts a fork into the
-microwave too, and sometimes it leaves the faucet running.
+Driving: a car approaches a traffic light that turns red. Most drivers notice it and
+brake; some notice late and brake hard; a few run the light. Household: a robot warms
+and rinses mugs. Sometimes it also puts a fork into the microwave, and sometimes it
+leaves the faucet running.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STEPS_A_FRAME = 4
 
 
 def approach(luck: Random) -> Iterator[Signals]:
-    """One car that approaches a light, with a frame every 0.2 s."""
+    """Yields the signals of a car that approaches a traffic light, every 0.2 s."""
     v = 9.0 + 6.0 * luck.random()  # m/s
     d = 45.0 + 35.0 * luck.random()  # m to the stop line
     yellow_s = 0.4 + 2.0 * luck.random()
@@ -32,7 +32,7 @@ def approach(luck: Random) -> Iterator[Signals]:
     notices_s = yellow_s + (0.5 if attentive else 1.5 + 4.5 * luck.random())
     comfort = 2.0 + 1.5 * luck.random()
     limit = 5.5 + 2.0 * luck.random()
-    commits = False  # goes through, because it could not stop when it noticed
+    commits = False  # runs the light: it was too close to stop when the driver noticed
     after = 0
     for step in range(20 * 20):
         t = step * _STEP_S
@@ -42,7 +42,7 @@ def approach(luck: Random) -> Iterator[Signals]:
         a = 0.0
         if t >= notices_s and d > 0.0 and not commits:
             commits = need > limit and v > 2.0
-            # Brake as late as is comfortable, and then as hard as it takes.
+            # Brake at the last comfortable moment, then as hard as necessary.
             late = need >= 0.8 * comfort or gap < 0.5
             a = -min(limit, need) if late and not commits else 0.0
         if step % _STEPS_A_FRAME == 0:
@@ -65,7 +65,9 @@ def approach(luck: Random) -> Iterator[Signals]:
 
 
 def chores(luck: Random) -> Iterator[Signals]:
-    """One robot that warms and rinses mugs, with a frame per high-level action."""
+    """Yields the signals of a robot that warms and rinses mugs, once per high-level
+    action.
+    """
     fork = mug = opened = heating = faucet = held = False
     for _ in range(24):
         yield {
@@ -106,13 +108,13 @@ WORLDS = {
     "driving": (approach, 0.2, 80, 40),
     "household": (chores, 1.0, 80, 40),
 }
-"""For each vocabulary: the world, its period in s, and the numbers of training and
+"""By vocabulary: the world, its period in seconds, and the numbers of training and
 held-out runs.
 """
 
 
 def generate(folder: Path) -> None:
-    """Writes every trace of both worlds below the folder."""
+    """Writes the traces of both worlds to subfolders of `folder`."""
     for name, (world, period_s, train, held_out) in WORLDS.items():
         for seed in range(train + held_out):
             share = "train" if seed < train else "held_out"

@@ -1,7 +1,7 @@
-"""The demo's steps for a scenario: collect, learn, tune, measure, and show one run
-twice.
+"""The demo's steps for a scenario: collect runs, learn, tune, measure, and repeat one
+violating run with the guard.
 
-Models are learned during the demo from unguarded runs, and judged on other runs.
+Models are learned from unguarded runs during the demo, and evaluated on held-out runs.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ __all__ = [
 ]  # fmt: skip
 
 FALSE_ALARMS = 0.20
-"""The false-alarm rate that the thresholds guarantee. With so few tuning runs, hardly
-any threshold could guarantee a lower rate.
+"""The guaranteed maximum false-alarm rate. With so few tuning runs, hardly any
+threshold could guarantee a lower one.
 """
 
 _TRIED = 8
-"""The number of runs among which the demo looks for a violation that the guard
-prevents.
+"""The maximum number of violating runs that are repeated until the guard prevents a
+violation.
 """
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
@@ -60,11 +60,11 @@ Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One scenario of the tour.
+    """One scenario of the demo.
 
     Args:
-        scenario: Its name.
-        kind: What the guard does when it warns.
+        scenario: The name of the scenario.
+        kind: The intervention at the tuned thresholds.
         training: The seeds of the training runs.
         held_out: The seeds of the held-out runs.
     """
@@ -75,7 +75,7 @@ class Leg:
     held_out: range
 
 
-# Seeds of the demo's own: no other figure of ours is from them.
+# These seeds are used only for the demo, not for any published figure.
 DRIVING = (
     Leg("s1", "stop", range(600_000, 600_240), range(720_000, 720_060)),
     Leg("s3", "stop", range(600_000, 600_240), range(720_000, 720_060)),
@@ -93,18 +93,18 @@ HOUSEHOLD = (
 
 @dataclass(frozen=True, slots=True)
 class Travelled:
-    """The results of a leg.
+    """The results of the demo for one scenario.
 
     Args:
-        leg: The leg.
-        scenario: Its scenario.
-        trained: The learned model, and the guarantees of its thresholds.
+        leg: The scenario's name, seeds and intervention.
+        scenario: The loaded scenario.
+        trained: The learned model, its thresholds and their guarantees.
         policy: The guard's policy.
         measured: The quality of the warnings on the held-out runs.
-        folder: The folder of the measurement.
-        seed: The seed of the run that is shown without and with the guard; None if no
-            held-out run broke a law.
-        records: The records of that run, the unguarded one first.
+        folder: The folder that contains the measurement.
+        seed: The seed of the run that is shown both without and with the guard; None if
+            no held-out run broke a law.
+        records: The two run records for that seed, the one in shadow mode first.
     """
 
     leg: Leg
@@ -118,12 +118,12 @@ class Travelled:
 
     @property
     def row(self) -> LawRow:
-        """The row of the law that was broken most, at its tuned threshold."""
+        """The measured row of the law that was violated most often."""
         return max(self.measured.rows, key=lambda row: len(row.warned.violating))
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The sources for a report of this leg."""
+        """The files that a report on this scenario reads."""
         return (self.folder / MEASUREMENT, *self.records)
 
 
@@ -134,10 +134,10 @@ def travel(
     progress: Progress = lambda items, *_: items,
     shown: Shown = lambda items, *_: items,
 ) -> Travelled:
-    """Performs all steps for one scenario.
+    """Runs all steps of the demo for one scenario.
 
     Args:
-        leg: The scenario and its seeds.
+        leg: The scenario, its seeds and the intervention.
         folder: The folder for its files; existing episodes are not run again.
         on: The pool in which the episodes run.
         progress: Shows the progress of the episodes.
@@ -164,7 +164,7 @@ def travel(
 def _learn(
     leg: Leg, scenario: Scenario, stored: Sequence[Stored], shown: Shown
 ) -> Trained:
-    """Learns the chain and the thresholds over the scenario's own predicates."""
+    """Learns a chain over the scenario's own predicates, and tunes its thresholds."""
     hand = scenario.abstraction
     signals = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
     known = kept_runs(stored, dict.fromkeys(signals), shown)
@@ -187,10 +187,10 @@ def _twice(
     policy: Policy,
     folder: Path,
 ) -> tuple[int | None, tuple[Path, ...]]:
-    """A run that broke a law, and the same seed with the guard intervening.
+    """Repeats a violating run in shadow mode and with the guard intervening.
 
-    The first few runs with a warning are tried. The result is the first run in which
-    the guard prevents the violation, or else the first run.
+    Returns the seed and both records, for the first candidate in which the guard
+    prevents the violation, or else for the first candidate.
     """
     kept: list[Kept] = ["record", "scene"]
     seeds = _warned_seeds(measured)[:_TRIED]
@@ -215,7 +215,7 @@ def _twice(
 
 
 def _warned_seeds(measured: Measurement) -> list[int]:
-    """The held-out runs that broke a law; runs with a warning in time come first."""
+    """The seeds of violating held-out runs, those warned of in time first."""
     good = [episode.seed for episode in measured.episodes if not episode.failed]
     ranked: dict[int, bool] = {}
     for row in measured.rows:

@@ -1,4 +1,4 @@
-"""The shipped labelled traces, for evolving and testing rules."""
+"""The shipped labelled traces, on which rules are evolved and tested."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from forewarn.monitors.rules.predicates import Domain
 
 
 def labelled_traces(domain: Domain) -> list[LabelledTrace]:
-    """The shipped traces of a domain."""
+    """Reads the shipped labelled traces of a domain."""
     return read_labelled(Path(__file__).parent / f"{domain}.jsonl.gz")

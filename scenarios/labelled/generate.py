@@ -1,8 +1,8 @@
-"""Generates the shipped labelled traces: runs of our robot, drives, and pairs of
-programs.
+"""Generates the shipped labelled traces: household robot runs, drives, and pairs of
+Python programs.
 
-`python -m forewarn.scenarios.labelled.generate [DOMAIN ...]` reproduces the traces,
-byte for byte with the same versions of the simulators.
+`python -m forewarn.scenarios.labelled.generate [DOMAIN ...]` reproduces the traces byte
+for byte, given the same simulator versions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from forewarn.thor_bridge.tasks import Task, task_book
 
 HERE = Path(__file__).parent
 MOST_STEPS = 30
-FIRST_SEED = 52_000  # training and measuring use others
+FIRST_SEED = 52_000  # distinct from the seeds for training and measuring
 OF_EACH = 2
 MOST_DRIVES = 24
 SCENARIOS = (
@@ -50,11 +50,13 @@ SIGNALS = (
     "time_to_collision", "traffic_jam", "traffic_light", "traffic_light_age",
     "visibility",
 )  # fmt: skip
-"""The signals of a SUMO world that the driving predicates need."""
+"""The signals of a SUMO world that the driving predicates read."""
 
 
 def household() -> Iterator[dict[str, Any]]:
-    """Runs of each task and each merged task, with a careful and a careless robot."""
+    """Yields runs of each task and each merged task, by a careful and a careless
+    robot.
+    """
     for name, task in task_book(None).items():
         ways = (False, True) if task.hazard else (not task.safe,)
         for careless in ways:
@@ -62,7 +64,9 @@ def household() -> Iterator[dict[str, Any]]:
 
 
 def _lived(name: str, task: Task, seed: int, *, careless: bool) -> dict[str, Any]:
-    """One episode of the robot, including the preparation."""
+    """Runs one household episode, and returns it as a labelled trace with its
+    preparation steps.
+    """
     world = HouseholdWorld(task=name, failures="real")
     pilot = HouseholdPlanner(
         task=name, carelessness=float(careless), refusal=0.0, haste=0.0
@@ -102,7 +106,7 @@ def _event(action: Action, *, succeeded: bool) -> dict[str, Any]:
 
 
 def driving() -> Iterator[dict[str, Any]]:
-    """Some drives of each scenario: the first safe and the first unsafe drives."""
+    """Yields the first few safe and the first few unsafe drives of each scenario."""
     with tempfile.TemporaryDirectory() as folder:
         for name in SCENARIOS:
             kept = {"safe": 0, "unsafe": 0}
@@ -116,7 +120,7 @@ def driving() -> Iterator[dict[str, Any]]:
 
 
 def _driven(name: str, seed: int, folder: str) -> dict[str, Any]:
-    """One drive."""
+    """Runs one drive and returns it as a labelled trace."""
     scenario = load_scenario(name)
     job = Job(plan(scenario), name, seed, folder, ("trace",))
     path = Path(folder) / str(play(job).trace)
@@ -138,9 +142,7 @@ def _driven(name: str, seed: int, folder: str) -> dict[str, Any]:
 
 
 def _seen(frames: Iterable[Frame], broken: list[Broken]) -> Iterator[dict[str, Any]]:
-    """Some moments up to the first violation; later moments are not useful for
-    warnings.
-    """
+    """Yields sampled frames up to the first violation; later ones cannot warn of it."""
     end_s = min((each.time_s for each in broken), default=float("inf"))
     due_s = 0.0
     for frame in frames:
@@ -167,7 +169,7 @@ def _label(broken: list[Broken]) -> dict[str, str]:
 
 
 def code() -> Iterator[dict[str, Any]]:
-    """The programs, in pairs of a hazard and its benign mirror."""
+    """Yields the programs, each hazardous one followed by its benign counterpart."""
     for number, entry in enumerate(read_yaml(HERE / "programs.yaml"), 1):
         for choice, words in enumerate(entry["choices"]):
             for label in ("unsafe", "safe"):
@@ -190,7 +192,7 @@ def _code_event(index: int, cell: str) -> Mapping[str, Any]:
 
 
 def styled(imports: str, program: str, style: int) -> list[str]:
-    """A program as cells, in one of the four styles in which agents write programs."""
+    """Splits a program into cells, in one of four styles that agents use."""
     match style:
         case 0:
             return [f"```python\n{imports}\n\n{program}\n```"]
@@ -207,7 +209,7 @@ def styled(imports: str, program: str, style: int) -> list[str]:
 
 
 def main(names: list[str]) -> None:
-    """Writes the files of these domains, or of all domains."""
+    """Writes the files of these domains; of all domains if none is named."""
     for made in (household, driving, code):
         if not names or made.__name__ in names:
             spaces = None if made is code else (",", ":")

@@ -1,1 +1,1 @@
-"""Live views of a running guard: a web page, and Foxglove."""
+"""Live views of a running guard: in a web page, in Foxglove, or on the terminal."""

@@ -1,18 +1,19 @@
-"""The messages that a guarded loop sends to the page's server, a separate process.
+"""Sends messages from a guarded loop to the live page's server, a separate process.
 
-A message is a line of JSON, a list whose first entry is its kind:
+Each message is a line of JSON: a list whose first entry is the kind of message.
 
-    begin    what the run is: its name, its laws with their steps, its predicates
-    ground   what does not move, where there is something to see
-    frame    a moment: risks, what is owed, what holds, what was decided
-    scene    what there is to see at a moment
-    event    something to be told in a sentence
-    end      why it is over
-    drift    whether there is any over all runs so far, and what was examined
+    begin    the run's name, its laws with their thresholds, its predicates
+    told     the names of the signals that each `frame` contains
+    ground   the stationary parts of the scene, if the world can be drawn
+    frame    risks, pending obligations, true predicates, decision, signals
+    scene    the moving parts of the scene
+    event    a sentence about an event
+    end      why the run ended, and the number of dropped messages
+    drift    whether drift was found in the runs so far, and the evidence
 
-A moment that closely follows another is sent only if it contains news. The socket takes
-as much as it can immediately. Messages without room are dropped and counted, so neither
-a browser nor a server ever makes the loop wait.
+A frame that closely follows another is sent only if a law was broken or the decision
+changed. Sending never blocks: messages that do not fit into the socket's buffer are
+dropped and counted, so neither a browser nor the server can delay the loop.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from forewarn.scenarios.report.runs import Telling
 from forewarn.scenarios.running.scenery import shape_row, thing_row
 
 MOST_WAITING = 4 * 1024 * 1024
-"""The maximum number of bytes of essential messages that may wait for the socket."""
+"""The maximum number of bytes of essential messages that may be queued."""
 SENDS_APART_S, MOST_HELD = 0.02, 64
-"""How long moments wait to be sent together with the next ones, and the maximum number
-that wait.
+"""The minimum real time in seconds between two batches of frames, and the maximum
+number of messages per batch.
 """
 SCENES_APART_S = 0.04
-"""The minimum real time between two scenes."""
+"""The minimum real time in seconds between two scenes."""
 FAREWELL_S = 1.0
-"""How long sending the last messages of a run may take, once nothing is guarded any
-more.
+"""The time limit in seconds for sending a run's last messages, once nothing is guarded
+any more.
 """
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -58,7 +59,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True)
 class ToPage:
-    """Creates feeds to a page's server, from any process.
+    """Creates feeds to a live page's server, in any process.
 
     Args:
         host: The server's host.
@@ -71,11 +72,13 @@ class ToPage:
     token: str
 
     def __call__(self) -> Feed:
-        """A feed for one loop."""
+        """Creates a feed for one loop."""
         return Feed(self)
 
     def connect(self) -> tuple[socket.socket, bytes]:
-        """Connects to the server without blocking, and prepares the first message."""
+        """Connects to the server without blocking; returns the socket and the request's
+        head, which is still to be sent.
+        """
         line = socket.socket()
         line.setblocking(False)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -88,7 +91,7 @@ class ToPage:
         return line, head.encode()
 
     def drift(self, drift: Drift) -> None:
-        """Sends the evidence of drift in the runs so far."""
+        """Sends the result of the drift test on the runs so far."""
         content = "drift", drift.found_at is not None, *_told(drift)
         with suppress(OSError):
             line, head = self.connect()
@@ -98,10 +101,10 @@ class ToPage:
 
 
 class Feed(Listener):
-    """Sends one loop's runs to a page's server.
+    """Sends one loop's runs to a live page's server.
 
     Args:
-        server: The server.
+        server: The connection settings of the server.
     """
 
     def __init__(self, server: ToPage) -> None:
@@ -118,10 +121,10 @@ class Feed(Listener):
         self.dropped = self.failures = 0
         self._warned = False
 
-    # -- what the loop tells ----------------------------------------------------------
+    # -- callbacks of the loop --------------------------------------------------------
 
     def began(self, run: Run) -> None:
-        """Sends the facts about the run, and the ground of its scene."""
+        """Connects to the server, and sends the facts about the run and the ground."""
         if run.watch is None or run.policy is None:
             return
         try:
@@ -131,7 +134,9 @@ class Feed(Listener):
             self.failures += 1
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Sends the decision and its reason."""
+        """Sends the frame with its decision, and an event for an alarm or a
+        violation.
+        """
         try:
             if self._socket is None:
                 return
@@ -154,7 +159,7 @@ class Feed(Listener):
             self.failures += 1
 
     def _warn(self, frame: Frame, decision: Decision) -> None:
-        """Sends once per run that the guard's certificate was revoked."""
+        """Reports once per run that the guard's certificate was revoked."""
         for note in decision.notes:
             if note.startswith(REVOKED) and not self._warned:
                 self._warned = True
@@ -162,7 +167,7 @@ class Feed(Listener):
                 self._must("event", frame.time_s, "alert", text)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Sends the outcome of a decision, if it is news."""
+        """Sends an event when the world obeys an intervention."""
         if turn.outcome.obeyed is None:
             return
         try:
@@ -173,7 +178,7 @@ class Feed(Listener):
             self.failures += 1
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Sends the reason why the run ended, and waits briefly until it is sent."""
+        """Sends the reason why the run ended; blocks for at most `FAREWELL_S`."""
         self._hand_over()
         line, self._socket = self._socket, None
         if line is None:
@@ -221,7 +226,7 @@ class Feed(Listener):
         ground = [] if scenic is None else scenic.ground()
         if ground:
             self._must("ground", [shape_row(shape) for shape in ground])
-        # What cannot show its ground shows nothing.
+        # A world without a ground is not drawn at all.
         self._scenic = scenic if ground else None
 
     def _frame(
@@ -263,7 +268,9 @@ class Feed(Listener):
     # -- the socket -------------------------------------------------------------------
 
     def _must(self, *content: Any) -> None:
-        """Sends an essential message, which waits its turn if there is room."""
+        """Queues and sends an essential message, which is dropped only if the queue is
+        full.
+        """
         self._hand_over()
         data = _encode(content).encode() + b"\n"
         if len(self._rest) + len(data) > MOST_WAITING:
@@ -273,7 +280,7 @@ class Feed(Listener):
         self._flush()
 
     def _send(self, content: Any) -> None:
-        """Sends a message soon or never; messages close together are sent together."""
+        """Adds a message to the current batch, and sends the batch when it is due."""
         self._held.append(_encode(content))
         now_s = time.monotonic()
         if now_s >= self._due_s or len(self._held) >= MOST_HELD:
@@ -281,7 +288,7 @@ class Feed(Listener):
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Passes the held messages to the socket, or drops them."""
+        """Passes the batch to the socket, or drops it if older data is still queued."""
         held, self._held = self._held, []
         if not held:
             return
@@ -296,7 +303,7 @@ class Feed(Listener):
             self.dropped += len(held)
 
     def _flush(self) -> bool:
-        """Sends waiting messages without blocking; returns whether none is left."""
+        """Sends queued data without blocking; returns whether the queue is empty."""
         if self._socket is None:
             self._rest = b""
             return True
@@ -311,7 +318,7 @@ class Feed(Listener):
 
 
 def _told(drift: Drift) -> tuple[str, list[str]]:
-    """A sentence about drift, and a line for each examined quantity."""
+    """Returns a sentence about drift, and a line for each examined quantity."""
     lines = [
         f"{each.came}: {each.share * each.by.evidence:.2g}" for each in drift.examined
     ]
@@ -321,7 +328,9 @@ def _told(drift: Drift) -> tuple[str, list[str]]:
 
 
 def _risk(law: LawWatch) -> tuple[float | None, ...] | None:
-    """A risk as low, point, high, likely interval, time left; None if unknown."""
+    """Returns a risk's lower bound, point, upper bound, both ends of its likely
+    interval, and the time left; None if the risk is unknown.
+    """
     if law.point != law.point:
         return None
     low, high = law.likely or (None, None)

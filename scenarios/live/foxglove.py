@@ -1,7 +1,7 @@
-"""Sends a running guarded loop to Foxglove, on the same topics as in logs.
+"""Streams a running guarded loop to Foxglove, on the same topics as exported logs.
 
-Foxglove connects to ws://127.0.0.1:8765. Its protocol has no token: any program on this
-machine can listen, and messages from clients are ignored.
+Foxglove connects to ws://127.0.0.1:8765. Its protocol has no authentication, so any
+program on this machine can listen; messages from clients are ignored.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from forewarn.scenarios.report.runs import Telling
 
 HOST, PORT = "127.0.0.1", 8765
 SCENES_APART_S = 0.04
-"""The minimum real time between two scenes."""
+"""The minimum real time in seconds between two scenes."""
 
 
 def layout() -> Path:
-    """The shipped layout file, which can be imported into Foxglove."""
+    """Returns the path of the shipped layout, which can be imported into Foxglove."""
     return Path(str(files("forewarn.scenarios.live") / "assets" / "foxglove.json"))
 
 
 @dataclass(frozen=True, slots=True)
 class ToFoxglove:
-    """Creates listeners that send a loop to Foxglove, in this process.
+    """Creates listeners that stream a loop to Foxglove from this process.
 
     Args:
         port: The server's port; 0 for any free port.
@@ -44,7 +44,7 @@ class ToFoxglove:
     port: int = PORT
 
     def __call__(self) -> Told:
-        """A listener with its own server.
+        """Creates a listener with its own server.
 
         Raises:
             MissingDependency: The extra `foxglove` is not installed.
@@ -54,10 +54,10 @@ class ToFoxglove:
 
 
 class Told(Listener):
-    """Sends one loop's runs to Foxglove.
+    """Streams one loop's runs to Foxglove.
 
-    The server drops messages that a viewer is too slow to receive, and never writes in
-    the loop's own thread.
+    The server writes in a thread of its own, and drops messages for clients that are
+    too slow to receive them.
 
     Args:
         port: The server's port.
@@ -97,7 +97,9 @@ class Told(Listener):
         self._first = True
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Sends the decision and its reason."""
+        """Sends the signals, the risks and the decision, and a log entry for an alarm
+        or a violation.
+        """
         try:
             if self._first:
                 self._first = False
@@ -111,7 +113,7 @@ class Told(Listener):
             self.failures += 1
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Sends the outcome of a decision, if it is news."""
+        """Sends a log entry when the world obeys an intervention."""
         try:
             said = turn.outcome.as_dict()
             for event in self._telling.carried_out(frame.time_s, said):
@@ -120,11 +122,11 @@ class Told(Listener):
             self.failures += 1
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Discards the run; its topics remain until the next run begins."""
+        """Forgets the run; its topics stay open until the next run begins."""
         self._scenic = None
 
     def close(self) -> None:
-        """Ends its server."""
+        """Stops the server."""
         self._server.stop()
 
     # -- messages ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One line on the terminal that follows a run."""
+"""Shows a run in progress on one line of the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINES_APART_S = 0.1
 
 
 class LiveLine(Listener):
-    """One line on the terminal that follows a run."""
+    """Shows a run in progress on one line of the terminal."""
 
     def __init__(self) -> None:
         self._due = 0.0
@@ -29,7 +29,7 @@ class LiveLine(Listener):
         self._name, self._done = run.name, ""
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Rewrites the line, if the last one is old enough."""
+        """Rewrites the line, at most once every `LINES_APART_S`."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -51,7 +51,7 @@ class LiveLine(Listener):
         )
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Stores whether the decision was obeyed."""
+        """Stores whether the intervention was obeyed, for the next line."""
         obeyed = turn.outcome.obeyed
         self._done = "" if obeyed is None else ", obeyed" if obeyed else ", not obeyed"
 
@@ -61,7 +61,7 @@ class LiveLine(Listener):
 
 
 def bar(low: float, point: float, high: float) -> str:
-    """A bar for a risk: solid up to the risk, shaded between its bounds."""
+    """Returns a bar for a risk: solid up to the risk, shaded up to its upper bound."""
     cells = []
     for cell in range(BAR_WIDTH):
         middle = (cell + 0.5) / BAR_WIDTH

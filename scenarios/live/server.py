@@ -1,16 +1,16 @@
-"""The page's server: a separate process that listens on this machine only.
+"""The live page's server: a separate process that accepts only local connections.
 
     python -m forewarn.scenarios.live.server
 
-prints its address on standard output. The server ends when its standard input closes,
-that is, with its parent process.
+prints its address and tokens as JSON on standard output. The server exits when its
+standard input closes, that is, when its parent process exits.
 
-    GET  /        the page, which holds nothing of any run
-    GET  /stream  what goes on, a line of JSON each; wants the viewers' token
-    POST /feed    a loop that tells of itself; wants the loops' token
+    GET  /        the page, without data of any run
+    GET  /stream  new data as JSON Lines (requires the viewers' token)
+    POST /feed    messages from a guarded loop (requires the loops' token)
 
-A viewer gets new data only after it has read everything before, so a slow viewer sees
-less and uses no more memory.
+A viewer is sent new data only after it has read all earlier data, so a slow viewer
+receives less data and needs no more memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHARED = ("ground.js", "bodies.js", "picture.js", "curves.js")
 
 
 def page() -> tuple[bytes, str]:
-    """The page, and the policy that a server sends with it."""
+    """Returns the page and its content security policy."""
     text, policy = document(
         "Live",
         _body(),
@@ -43,7 +43,7 @@ def page() -> tuple[bytes, str]:
         scripts=[*map(asset, _SHARED), _asset("live.js")],
         more="; connect-src 'self'",
     )
-    # Only a server can say this one.
+    # This directive works only in an HTTP header.
     return text.encode(), f"{policy}; frame-ancestors 'none'"
 
 
@@ -101,30 +101,30 @@ def _asset(name: str) -> str:
 
 
 MINUTE_S = 60.0
-"""The length of a run, in its own time, that is kept."""
+"""How many seconds of a run are stored, in the run's own time."""
 APART_S = 0.05
-"""The minimum distance of stored moments, in the run's own time."""
+"""The minimum time in seconds between stored frames, in the run's own time."""
 MOST_MOMENTS = 4000
 MOST_EVENTS = 200
 MOST_OUTLINED = 200
-"""The number of moments that are kept of a finished run."""
+"""The approximate number of frames that are stored of a finished run."""
 MOST_OVER = 60
-"""The number of finished runs that are kept."""
+"""The maximum number of finished runs that are stored."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(slots=True)
 class LiveRun:
-    """The stored part of one run; every line is JSON, ready to be sent.
+    """The stored data of one run, as lines of JSON that are ready to be sent.
 
     Args:
         number: The number of the run.
         about: The first lines: the facts about the run, and its ground.
-        moments: Pairs of a count and a moment.
-        events: Pairs of a count and an event.
-        scene: The newest scene.
-        end: The last line.
+        moments: The frames, each with the value of `version` when it arrived.
+        events: The events, each with the value of `version` when it arrived.
+        scene: The latest scene, with the value of `version` when it arrived.
+        end: The last line; empty while the run is in progress.
         version: The number of messages received.
     """
 
@@ -162,14 +162,14 @@ class LiveRun:
                 self.events.append((self.version, line))
             case ["end", *_]:
                 self.end = line
-                # Of what is over the outline is enough.
+                # A coarse outline suffices for a finished run.
                 step = 1 + len(self.moments) // MOST_OUTLINED
                 self.moments = deque(list(self.moments)[::step])
             case _:
                 raise ValueError("not a message")
 
     def _frame(self, time_s: float | None, news: bool, line: str) -> None:
-        """Stores a moment; one that follows closely replaces the last."""
+        """Stores a frame, which replaces the previous one if that is recent enough."""
         if time_s is None:
             time_s = self._times[-1] if self._times else 0.0
         close = bool(self._times) and time_s - self._kept_s < APART_S
@@ -178,7 +178,7 @@ class LiveRun:
             self._times.pop()
         if not close or news:
             self._kept_s = time_s
-        # A moment that is news stays, whatever follows closely.
+        # A frame with news is never replaced.
         self._news = news
         self.moments.append((self.version, line))
         self._times.append(time_s)
@@ -188,7 +188,7 @@ class LiveRun:
 
 
 class Hub:
-    """All runs, and the data that each viewer has not seen yet."""
+    """All stored runs, and the latest result of the drift test."""
 
     def __init__(self) -> None:
         self.runs: dict[int, LiveRun] = {}
@@ -196,7 +196,7 @@ class Hub:
         self._count = 0
 
     def begin(self) -> LiveRun:
-        """Begins a run, and discards runs that ended long ago."""
+        """Creates a run, and discards the oldest finished runs."""
         self._count += 1
         run = self.runs[self._count] = LiveRun(self._count)
         over = [each.number for each in self.runs.values() if each.end]
@@ -206,7 +206,7 @@ class Hub:
 
 
 class Feed:
-    """The messages of one loop, run after run."""
+    """Processes the messages from one loop."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -216,7 +216,7 @@ class Feed:
         """Processes a line.
 
         Raises:
-            ValueError: The line is not a feed's message.
+            ValueError: The line is not a valid message.
         """
         content = json.loads(line)
         match content:
@@ -232,17 +232,13 @@ class Feed:
         self._run.take(content)
 
     def lost(self) -> None:
-        """Ends the present run, because the loop's connection was lost."""
+        """Marks the current run as ended, because its connection was lost."""
         if self._run is not None and not self._run.end:
             self._run.take(["end", "Whoever ran it is gone", 0])
 
 
 class View:
-    """The data that a viewer has received, and the data that is new to it.
-
-    A slow viewer receives less and delays nobody: new data is fetched only after the
-    viewer has read everything before.
-    """
+    """Keeps track of the data that one viewer has received."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -250,7 +246,7 @@ class View:
         self._drift = ""
 
     def news(self) -> Iterator[str]:
-        """The lines that are new to the viewer."""
+        """Yields the lines that the viewer has not received yet."""
         runs = self._hub.runs
         for number in [number for number in self._seen if number not in runs]:
             del self._seen[number]
@@ -284,21 +280,20 @@ MOST_HEAD = 16 * 1024
 MOST_LINE = 16 * 1024 * 1024
 MOST_VIEWERS = 64
 MOST_STRANGERS = 64
-"""How many connections may be open that have not asked for anything yet."""
-"""With the loops, and those of whom nobody knows yet what they want."""
+"""The maximum number of open connections that have not sent a complete request."""
 HEAD_S = 5.0
-"""The time limit for receiving the head of a request."""
+"""The time limit in seconds for receiving the head of a request."""
 READS_S = 30.0
-"""The time limit for a viewer to read the data that was sent."""
+"""The time limit in seconds for a viewer to read the data that was sent."""
 BEAT_S = 0.04
-"""The period at which viewers receive new data."""
+"""The seconds between two checks for new data for a viewer."""
 ALIVE_S = 5.0
-"""The period at which an idle viewer receives a sign of life."""
+"""The seconds after which an idle viewer is sent a keep-alive message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The head of a request."""
+    """The request line and the headers of an HTTP request."""
 
     method: str
     path: str
@@ -306,13 +301,13 @@ class Request:
 
     @property
     def shown(self) -> str:
-        """The token in the request."""
+        """The bearer token of the request; empty if there is none."""
         kind, _, token = self.headers.get("authorization", "").partition(" ")
         return token if kind == "Bearer" else ""
 
 
 class Refused(Exception):
-    """An error response."""
+    """The request is answered with an error status."""
 
     def __init__(self, status: str) -> None:
         self.status = status
@@ -336,7 +331,7 @@ class Server:
         self._page, self._policy = page()
 
     async def start(self, port: int = 0) -> asyncio.Server:
-        """Starts to listen, on any free port unless a port is given."""
+        """Starts listening on a port; 0 for any free port."""
         server = await asyncio.start_server(self._attend, HOST, port, limit=MOST_HEAD)
         self.port = server.sockets[0].getsockname()[1]
         return server
@@ -344,7 +339,7 @@ class Server:
     async def _attend(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        # Where too many say nothing, the oldest has to go: they shut nobody out.
+        # The oldest silent connection is dropped, so that silence shuts nobody out.
         self._strangers[writer] = None
         if len(self._strangers) > MOST_STRANGERS:
             oldest = next(iter(self._strangers))
@@ -360,7 +355,7 @@ class Server:
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
             pass
         except asyncio.CancelledError:
-            pass  # The server ends, and has nothing more to say.
+            pass  # The server is shutting down.
         finally:
             self._strangers.pop(writer, None)
             with suppress(OSError, TimeoutError, asyncio.CancelledError):
@@ -398,7 +393,7 @@ class Server:
                 raise Refused("404 Not Found")
 
     def _admit(self, request: Request) -> None:
-        """Rejects requests from pages of other sites, whatever host name they use."""
+        """Rejects requests from pages of other origins, even with DNS rebinding."""
         own = {f"{HOST}:{self.port}", f"localhost:{self.port}"}
         origin = request.headers.get("origin", "")
         if request.headers.get("host") not in own:
@@ -410,7 +405,7 @@ class Server:
         view, silent_s = View(self._hub), 0.0
         kind = "application/x-ndjson"
         writer.write(_head_of("200 OK", kind, NOTHING, None))
-        # So little waits in memory for whoever does not read.
+        # This bounds the memory for a viewer that does not read.
         writer.transport.set_write_buffer_limits(high=1 << 16)
         while not writer.is_closing():
             lines = list(view.news())

@@ -1,1 +1,1 @@
-"""Measuring: the quality of warnings on held-out runs."""
+"""Measures the quality of warnings on held-out runs."""

@@ -1,9 +1,9 @@
-"""Runs repeated from their first moment in each band of risk, slowed or stopped.
+"""Repeats runs with slowing or stopping, from the first moment in each risk band.
 
-Moments after a violation are left out. A branch ends a few seconds after the
-intervention. With and without the intervention, obligations that arose before its end
-and went unmet are counted. Each run counts once in a band, so that the runs of a band
-are independent.
+Moments after a violation are left out. A repeated run ends a few seconds after the
+intervention. A run counts as violating if an obligation that arose before the end of
+the intervention goes unmet; this is determined with and without the intervention. Each
+run counts once per band, so the runs in a band are independent.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from forewarn.scenarios.schema import End, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Branching:
-    """A run that is repeated.
+    """A run to repeat.
 
     Args:
-        watching: The scenario with the guard, which only watches.
-        alone: The scenario without the guard.
-        horizon_s: The duration of interventions; violations of obligations that arise
-            within it are counted.
+        watching: The plan of the run with a guard in shadow mode.
+        alone: The plan of the run without a guard.
+        horizon_s: The duration of the interventions in seconds; violations of
+            obligations that arise within it are counted.
         seed: The run's seed.
     """
 
@@ -49,11 +49,13 @@ class Branching:
 
 
 Found = Sequence[tuple[str, int, tuple[bool, bool, bool]]]
-"""A law, the number of a band, and whether a law was broken for each of `WAYS`."""
+"""By law and number of a risk band: whether any law was broken without an intervention,
+with slowing, and with stopping.
+"""
 
 
 class _Entered(Listener):
-    """Records when the risk of each law was first in each band."""
+    """Records when the risk of each law first entered each band."""
 
     def __init__(self) -> None:
         self.at_s: dict[tuple[str, int], float] = {}
@@ -65,7 +67,9 @@ class _Entered(Listener):
 
 
 def branch(job: Branching) -> Found:
-    """The branches of one run."""
+    """Repeats one run with slowing and with stopping, from its first moment in each
+    band.
+    """
     entered = _Entered()
     watched = runner_of(job.watching).run(job.seed, Keep(listeners=(entered,)))
     if watched.failed:
@@ -75,7 +79,7 @@ def branch(job: Branching) -> Found:
     found = []
     for (law, band), begins_s in entered.at_s.items():
         if begins_s + SLACK_S >= broken_s:
-            continue  # it is too late for anything
+            continue  # a law was already broken
         until_s = begins_s + job.horizon_s
         most_s = min(until_s + WATCHED_S, scenario.end.max_time_s)
         end = End(max_time_s=most_s, on_violation=scenario.end.on_violation)
@@ -91,8 +95,8 @@ def branch(job: Branching) -> Found:
 
 
 def _breaks(violations: Iterable[Broken], window: tuple[float, float, float]) -> bool:
-    """Whether any violation comes after the beginning of the window, from an obligation
-    that arose before its end.
+    """Whether a law is broken after the intervention began, by an obligation that arose
+    before the intervention ended.
     """
     begins_s, until_s, most_s = window
     return any(
@@ -105,7 +109,8 @@ def _breaks(violations: Iterable[Broken], window: tuple[float, float, float]) ->
 def branched(
     scenario: Scenario, model: Path, policy: Policy, seeds: Sequence[int], on: Pool
 ) -> dict[str, tuple[Band, ...]]:
-    """For each law, the risk bands that runs reached.
+    """Returns the effect of slowing and stopping in each risk band that runs reached,
+    by law.
 
     Raises:
         InvalidInput: A run failed, or the world cannot replay a seed.

@@ -1,9 +1,9 @@
-"""The last moment at which an intervention still helps, by law.
+"""Finds the last moment at which an intervention still prevents a violation.
 
-A violating run is repeated, the same up to one moment at which the intervention begins:
+A violating run is repeated unchanged up to the moment at which the intervention begins:
 first just before the violation, then earlier and earlier until the law is kept. The
-helpful moments need not form an interval, so none is skipped. A warning after the last
-of them comes too late for this intervention.
+moments that help need not form an interval, so the search is linear. A warning after
+the last of these moments comes too late for this intervention.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ LEADS_S = (
     0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5,
     3.0, 3.5, 4.0, 5.0, 6.0, 8.0,
 )  # fmt: skip
-"""The lead times before the violation at which the intervention is tried."""
+"""The lead times in seconds before the violation at which the intervention is tried."""
 
 BEYOND_S = 3.0
-"""How long the intervention continues after the moment of the violation."""
+"""How many seconds the intervention continues after the time of the violation."""
 
 WATCHED_S = 8.0
-"""The intervention helps if no law is broken for this long after that moment."""
+"""The intervention helps if no law is broken for this many seconds after the time of
+the violation.
+"""
 
 _RULE = "last-moment"
 _KINDS: tuple[Kind, ...] = ("stop", "slow", "reflect")
@@ -48,15 +50,15 @@ _KINDS: tuple[Kind, ...] = ("stop", "slow", "reflect")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation whose run is repeated.
+    """A violation whose run is to be repeated.
 
     Args:
-        plan: The scenario, without a guard.
+        plan: The plan of the run without a guard.
         seed: The run's seed.
         broken: The first violation of the law.
         kind: The intervention.
-        alone: Whether no other law was broken before.
-        checked: Whether to repeat the run without the intervention first.
+        alone: Whether this was the run's first violation.
+        checked: Whether to check first that the run can be repeated exactly.
     """
 
     plan: Plan
@@ -74,9 +76,10 @@ class Moment:
     Args:
         law: The law.
         seed: The run's seed.
-        time_s: When the law was broken.
-        lead_s: The shortest lead time at which the intervention helped; None: none did.
-        runs: The number of runs that were needed.
+        time_s: When the law was broken, in seconds.
+        lead_s: The shortest lead time in seconds at which the intervention helped; None
+            if it never did.
+        runs: The number of times that the run was repeated.
     """
 
     law: str
@@ -87,13 +90,17 @@ class Moment:
 
 
 def kind_of(policy: Policy) -> Kind:
-    """The most severe intervention of a policy that can be tried, or else a stop."""
+    """Returns the most severe of a policy's interventions that can be tried; by default
+    a stop.
+    """
     kinds = {step.kind for steps in policy.rules.values() for step in steps}
     return max(kinds.intersection(_KINDS), key=RANK.__getitem__, default="stop")
 
 
 def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
-    """Raises if runs of the scenario cannot be repeated with an intervention."""
+    """Raises an error if runs of the scenario cannot be repeated with an
+    intervention.
+    """
     with closing(Runner(scenario).world(seed)) as world:
         source = world.source
     if source.fixed or not source.embedded:
@@ -110,7 +117,7 @@ def last_moments(
     """Yields the last moment for each violating run and law.
 
     Raises:
-        InvalidInput: A run comes out differently when it is repeated.
+        InvalidInput: A repeated run has a different result, or it failed.
     """
     planned = plan(scenario)
     todo = [
@@ -128,14 +135,14 @@ def last_moments(
 
 
 def last_moment(job: Violation) -> Moment:
-    """The last moment of one violation."""
+    """Finds the last moment at which the intervention prevents one violation."""
     again = Again.of(job.plan, os.getpid())
     broken, law = job.broken, job.broken.law
     if job.checked:
         again.check(job)
     owed_s = broken.time_s - broken.since_s
     leads = list(LEADS_S)
-    if owed_s > SLACK_S:  # it may have been too late already at the trigger
+    if owed_s > SLACK_S:  # even at the trigger it may have been too late
         leads += [owed_s + lead for lead in LEADS_S if owed_s + lead > LEADS_S[-1]]
     runs = 0
     for lead_s in leads:
@@ -149,7 +156,7 @@ def last_moment(job: Violation) -> Moment:
 
 
 class _Timed:
-    """A judge that demands one intervention from one moment to another."""
+    """A judge that requires an intervention during one period of time."""
 
     rules: Mapping[str, str] = {_RULE: "an intervention at a given moment"}
 
@@ -161,7 +168,7 @@ class _Timed:
         return {"format": "forewarn.moment/1"}
 
     def reset(self) -> None:
-        """Does nothing, because the judge depends only on the time."""
+        """Does nothing, because the judge has no state."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         if self.begins_s - SLACK_S <= frame.time_s <= self.until_s + SLACK_S:
@@ -170,14 +177,14 @@ class _Timed:
 
 
 class Again:
-    """Repeats the runs of a scenario, with one intervention at a given moment."""
+    """Repeats the runs of a scenario with an intervention during a given period."""
 
     def __init__(self, planned: Plan) -> None:
         self._timed = timed = _Timed()
         self.scenario = scenario = scenario_of(planned)
         abstraction = scenario.abstraction
         model = riskless(abstraction.vocabulary, abstraction.period_s or 0.1)
-        # What is judged is the moment: frames may be as far apart as they like.
+        # The judge depends only on the time, so the age of frames does not matter.
         policy = Policy(hold_s=0.0, max_age_s=1e9)
         guarding = Guarding(
             [model], policy, scenario.name, laws=(), judges=lambda: (timed,)
@@ -187,7 +194,7 @@ class Again:
     @staticmethod
     @lru_cache(maxsize=1)
     def of(planned: Plan, process: int) -> Again:
-        """The repeater, created once per process."""
+        """Returns the repeater for a plan, which is created once per process."""
         return Again(planned)
 
     def check(self, job: Violation) -> None:
@@ -201,9 +208,9 @@ class Again:
             )
 
     def helps(self, job: Violation, begins_s: float) -> bool:
-        """Whether no law is broken after the intervention began."""
+        """Whether no law is broken after the intervention begins."""
         broken_s = job.broken.time_s
-        # What is reflected on is one proposal.
+        # A reflection concerns a single proposal.
         until_s = begins_s if job.kind == "reflect" else broken_s + BEYOND_S
         end = self._end(job, broken_s + WATCHED_S)
         after = self.intervened(job.seed, job.kind, begins_s, until_s, end)
@@ -217,14 +224,14 @@ class Again:
         until_s: float,
         end: End | None = None,
     ) -> Sequence[Broken]:
-        """The violations of a run with one intervention.
+        """Returns the violations of a run with one intervention.
 
         Args:
             seed: The run's seed.
             kind: The intervention.
-            begins_s: When the intervention begins.
-            until_s: When the intervention ends.
-            end: When the run ends; None: as in the scenario.
+            begins_s: When the intervention begins, in seconds.
+            until_s: When the intervention ends, in seconds.
+            end: When the run ends; None for the scenario's own settings.
         """
         timed = self._timed
         timed.kind, timed.begins_s, timed.until_s = kind, begins_s, until_s
@@ -243,15 +250,15 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """How a law's warnings, and the guard, compare with the last moments.
+    """Compares a law's warnings, and the guard's interventions, with the last moments.
 
     Args:
         law: The law.
         kind: The intervention.
         moments: The last moment of each violating run.
-        alarms_s: The time of the first alarm, by seed; None: no alarm.
-        prevented: The runs in which the guard prevented the violation; None if it did
-            not intervene.
+        alarms_s: The time in seconds of the first alarm, by seed; None for no alarm.
+        prevented: The seeds of the runs in which the law was kept with the guard
+            intervening; None if these were not run.
     """
 
     law: str
@@ -287,7 +294,7 @@ class Late:
 
 
 def late_lines(law: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """For people."""
+    """Yields a law's results in sentences."""
     kind, can, of = found["kind"], found["preventable"], found["violating"]
     if not of:
         return

@@ -1,20 +1,20 @@
-"""Measuring: the quality of a model's warnings, on held-out runs.
+"""Measures the quality of a model's warnings on held-out runs.
 
-Episodes run once with a guard that only watches, and the risk of every law is recorded
-at every frame; thresholds are then compared on the same runs. The same seeds then run
-with the guard intervening. `evaluation.warned` defines how a warning is judged; each
-row also has the Brier score of the guard's risk.
+Episodes are run once with the guard in shadow mode, and the risk of every law is
+recorded at every frame; thresholds are compared on these runs. The same seeds are then
+run again with the guard intervening. `evaluation.warned` defines how warnings are
+evaluated; each row also has the Brier score of the guard's risk.
 
 The Brier score compares, frame by frame up to the first violation, the guard's risk
-within H with what then happened: 1 if an obligation that is pending, or arises within
-the next H seconds, goes unmet, and 0 otherwise. Frames without a risk are left out and
-counted.
+within H with the outcome: 1 if an obligation that is pending, or arises within the next
+H seconds, goes unmet; 0 otherwise. Frames without a risk are left out; their number is
+reported.
 
-`paper_table` is a table in the form of the paper's Table 1, and `hidden` lists what
-that form hides. The columns are the mean and greatest advance warning time to the
-violation, for P_safe below 0.3, 0.5 and 0.7 (risks of 0.7, 0.5 and 0.3) and for
-REDriver's robustness below 0.4, 0.8 and 1.2. Any warning before the violation counts,
-even after the trigger or at the first frame, and clean runs are ignored.
+`paper_table` builds a table in the form of the paper's Table 1, and `hidden` describes
+what that form hides. The columns are the mean and maximum lead time to the violation,
+for P_safe below 0.3, 0.5 and 0.7 (risks above 0.7, 0.5 and 0.3) and for REDriver's
+robustness below 0.4, 0.8 and 1.2. Any warning before the violation counts, even after
+the trigger or at the first frame, and clean runs are ignored.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class LawRow:
 
     Args:
         law: The law's name.
-        horizon_s: H of the guard's risk.
+        horizon_s: The prediction horizon H of the guard's risk, in seconds.
         step: The threshold.
-        warned: The lead times and rates of the warnings.
+        warned: The lead times of the warnings, and the detection and false-alarm rates.
         calibration: The calibration of the guard's risk; None if no frame had a risk.
         brier_interval: The bootstrap interval of the Brier score, over runs.
         initial_risk: The mean risk at the first frame.
@@ -116,24 +116,26 @@ class LawRow:
 
 @dataclass(frozen=True, slots=True)
 class Measurement(Plotted):
-    """All measurements of a scenario.
+    """The results of measuring a scenario.
 
     Args:
-        scenario: Its name.
-        horizon_s: H of the guard's risk.
-        episodes: The runs in which the guard only watched.
+        scenario: The name of the scenario.
+        horizon_s: The prediction horizon H of the guard's risk, in seconds.
+        episodes: The runs with the guard in shadow mode.
         rows: A row for each law and threshold.
         baselines: The rows of each baseline, by name.
-        skipped: For each baseline, the laws that it cannot judge, and why.
-        curves: For the guard and each baseline, and for each law, the points of the
-            trade-off; empty if not requested.
+        skipped: For each baseline, the laws that it cannot evaluate, and why.
+        curves: The points of each trade-off curve, by method (`guard` or a baseline)
+            and law; empty if not requested.
         paper: The cells of the paper's table, if requested.
-        guarded: The same seeds with the guard intervening; None if they were not run.
-        drift: Whether the runs behave as in training.
-        only_alerts: The laws for which the policy only alerts.
+        guarded: The comparison with the same seeds when the guard intervenes; None if
+            these were not run.
+        drift: The result of the drift test on these runs; None if they cannot be
+            tested.
+        only_alerts: The laws for which the policy does not intervene beyond alerts.
         acts: Whether the policy does more than alert for any law.
-        late: For each law, the last moments at which an intervention still helps; empty
-            if not requested.
+        late: For each law, the comparison with the last moments at which an
+            intervention still helps; empty if not requested.
         if_acted: For each law, the effect of slowing and stopping by risk band; empty
             if not requested.
     """
@@ -196,23 +198,27 @@ class Measurement(Plotted):
         }
 
     def rows_by(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Each law at each threshold, for `guard` and each baseline."""
+        """Yields a row per law and threshold, each with its method: `guard` or a
+        baseline.
+        """
         facts = self.as_dict()
         yield from (("guard", row) for row in facts["laws"])
         for name, each in facts["baselines"].items():
             yield from ((name, row) for row in each["laws"])
 
     def table(self) -> Iterator[dict[str, Any]]:
-        """One row for each way to warn, law and threshold."""
+        """Yields one row per method, law and threshold."""
         for way, row in self.rows_by():
             yield {"scenario": self.scenario, "by": way, **flat(row)}
 
     def draw(self, axes: Axes) -> None:
-        """Detection against false alarms, with a curve over all thresholds if swept."""
+        """Plots the detection rate against the false-alarm rate, with the trade-off
+        curves if these were computed.
+        """
         for (way, row), marker in zip(self.rows_by(), cycle(MARKERS)):
             at = row["false_alarm_rate"], row["detection_rate"]
             if None in at:
-                continue  # no run was clean, or none violating
+                continue  # there is no clean run, or no violating run
             label = f"{in_short(row['law'])}: {way} at {row['threshold']:g}"
             (line,) = axes.plot(*([each] for each in at), marker, label=label)
             points = self.curves.get(way, {}).get(row["law"], ())
@@ -229,11 +235,11 @@ class Measurement(Plotted):
 
 
 BASELINES = ("paper", "redriver")
-"""The baselines in the paper's table, besides the guard."""
+"""The baselines in the paper's table; the guard has rows too."""
 
 RISKS = (0.7, 0.5, 0.3)
 
-_FIRST_S = 0.15  # an alarm so soon was there from the beginning
+_FIRST_S = 0.15  # an earlier alarm counts as raised at the first frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,16 +247,17 @@ class Cell:
     """One warning method at one threshold, counted as in the paper.
 
     Args:
-        way: The way to warn.
+        way: The method's name.
         law: The law.
-        threshold: As in the paper.
-        violating: The number of runs in which the law was broken.
-        ahead_s: The lead times to the violation, for runs with an alarm before it.
-        blind: The number of these in which the first alarm came at the trigger or
+        threshold: The threshold in the paper's notation.
+        violating: The number of violating runs.
+        ahead_s: The lead times to the violation in seconds, for violating runs with an
+            alarm before the violation.
+        blind: The number of these runs in which the first alarm came at the trigger or
             later.
-        at_once: The number of these in which the alarm came with the first frame.
-        clean: The number of other runs.
-        false_alarms: The number of these with an alarm.
+        at_once: The number of these runs in which the alarm came at the first frame.
+        clean: The number of clean runs.
+        false_alarms: The number of clean runs with an alarm.
     """
 
     way: str
@@ -279,7 +286,7 @@ class Cell:
 
 
 def cell(way: str, law: str, threshold: str, warned: Warned) -> Cell:
-    """The paper's table for these runs, and the figures that it omits."""
+    """Computes one cell of the paper's table, with the figures that the table omits."""
     early = [run for run in warned.violating if _ahead(run) > 0.0]
     return Cell(
         way,
@@ -303,7 +310,11 @@ def _ahead(run: WarnedRun) -> float:
 def paper_table(
     rows: Sequence[tuple[str, str, float, Warned]],
 ) -> list[Cell]:
-    """The cells, from ways to warn with laws, thresholds and runs."""
+    """Returns the cells of the paper's table, sorted by law, method and threshold.
+
+    Args:
+        rows: Methods with a law, a threshold and the evaluated runs.
+    """
     return [
         cell(way, law, _written(way, threshold), warned)
         for way, law, threshold, warned in sorted(rows, key=_order)
@@ -323,7 +334,7 @@ def _written(way: str, threshold: float) -> str:
 
 
 def hidden(cells: Sequence[Cell]) -> Iterator[str]:
-    """Remarks that the table does not contain, in sentences."""
+    """Yields a sentence per cell with the facts that the paper's table omits."""
     for each in cells:
         if not each.ahead_s:
             continue
@@ -351,7 +362,7 @@ Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """An episode with its risks, or one that failed and has none."""
+    """An episode with its risks; the series is empty if the episode failed."""
 
     episode: Episode
     series: Series
@@ -359,21 +370,21 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The measurement to make.
+    """The options for a measurement.
 
     Args:
         scenario: The scenario.
         model: The file of the model whose warnings are measured.
-        policy: The policy, with the horizon, the treatment of unknown states and the
-            interventions.
+        policy: The guard's policy, which sets the horizon, the treatment of unknown
+            states and the interventions.
         seeds: The seeds of the episodes.
-        thresholds: The compared thresholds; empty: those of the policy.
-        baselines: Other methods, by name.
-        training: The runs that the model was learned from, for baselines that learn.
+        thresholds: The thresholds to compare; if empty, those of the policy.
+        baselines: The names of other methods to compare.
+        training: The model's training runs, for baselines that are trained.
         sweep: Whether to compute trade-off curves.
-        paper_table: Whether to make the paper's table, which needs its baselines.
-        guarded: Whether to run the seeds again with the guard intervening, if the
-            policy intervenes.
+        paper_table: Whether to build the paper's table, which needs `BASELINES`.
+        guarded: Whether to run the seeds again with the guard intervening, provided
+            that the policy does more than alert.
         last_moment: Whether to find the last moment at which an intervention helps.
     """
 
@@ -390,7 +401,9 @@ class Wish:
     last_moment: bool = False
 
     def rivals(self, folder: Path) -> tuple[Rival, ...]:
-        """The trained baselines; their parameters are written to the folder."""
+        """Returns the baselines, trained if necessary; their parameters are written to
+        the folder.
+        """
         lessons = None
         if self.training:
             lessons = lessons_of(
@@ -400,7 +413,9 @@ class Wish:
 
 
 def trained_seeds(model: Model, scenario: str) -> set[int]:
-    """The seeds of a scenario's runs from which a model, or its policy, was made."""
+    """Returns the seeds of the scenario's runs that were used to learn a model or tune
+    its policy.
+    """
     facts = model.training
     return {
         seed
@@ -418,17 +433,19 @@ def unknown_seeds(
     first: int,
     by_default: int = 1,
 ) -> range:
-    """The requested seeds, or by default seeds that the model was not trained on.
+    """Returns the requested seeds; by default, seeds that the model was not trained on.
 
-    For recordings, the default is all recordings that the model was not trained on.
+    For recordings, the default is every recording after the last training run.
 
     Args:
         model: The model's file.
         scenario: The scenario.
-        seed: The requested first seed; None: `first`, or a later seed.
-        count: The requested number; None: `by_default`, or all remaining recordings.
+        seed: The requested first seed; None for `first`, or a higher seed if the model
+            was trained on that one.
+        count: The requested number of seeds; None for `by_default`, or for all
+            remaining recordings.
         first: The default first seed.
-        by_default: The default number.
+        by_default: The default number of seeds.
     """
     held = recordings(scenario)
     if seed is None:
@@ -443,13 +460,13 @@ def unknown_seeds(
                     "collect`"
                 ),
             )
-    if count is None:  # of what is not there its world says so
+    if count is None:  # the world reports a missing recording
         count = by_default if held is None else max(held - seed, 1)
     return range(seed, seed + count)
 
 
 def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
-    """The seeds of the runs in one entry of a model's training facts."""
+    """Returns the seeds of the runs in one entry of a model's training facts."""
     seeds: Sequence[int] = entry.get("seeds", ())
     return seeds or ([entry["seed"]] if "seed" in entry else [])
 
@@ -457,13 +474,13 @@ def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
 def refuse_trained(
     model: Model, scenario: str, seeds: Iterable[int], or_else: str = ""
 ) -> None:
-    """Raises an error if a model would be judged on runs that it was learned from.
+    """Raises an error if any of these runs was used to train the model.
 
     Args:
         model: The model.
         scenario: The scenario of the runs.
         seeds: The seeds of the runs.
-        or_else: An alternative to other runs.
+        or_else: Text to append to the suggested fix.
     """
     trained = trained_seeds(model, scenario)
     if both := sorted(trained.intersection(seeds)):
@@ -477,12 +494,12 @@ def refuse_trained(
 def measure(
     wish: Wish, on: Pool, folder: Path, progress: Progress = lambda items, *_: items
 ) -> Measurement:
-    """Runs the episodes and judges the warnings.
+    """Runs the episodes and evaluates the warnings.
 
     Args:
-        wish: What to measure.
+        wish: The options.
         on: The pool in which the episodes run.
-        folder: The folder for their files; existing runs are not repeated.
+        folder: The folder for the episodes' files; existing episodes are not run again.
         progress: Shows progress.
     """
     if wish.last_moment:
@@ -505,7 +522,7 @@ def measure(
 def _late(
     wish: Wish, found: Measurement, guarded: Sequence[Episode] | None, on: Pool
 ) -> Iterator[Late]:
-    """Compares the alarms at each law's mildest threshold with the last moments."""
+    """Compares the alarms at each law's first threshold with the last moments."""
     good = [each for each in found.episodes if not each.failed]
     kind = kind_of(wish.policy)
     moments = sorted(
@@ -527,7 +544,7 @@ def _late(
 def _acting(
     wish: Wish, found: Measurement, on: Pool, folder: Path, progress: Progress
 ) -> tuple[Measurement, list[Episode]]:
-    """Runs the same seeds with the guard intervening."""
+    """Runs the same seeds with the guard intervening, and adds the comparison."""
     policy = replace(wish.policy, shadow=False)
     acting = plan(wish.scenario, wish.model, policy)
     todo = jobs(acting, wish.scenario, wish.seeds, folder)
@@ -548,7 +565,7 @@ def _watch(wish: Wish, on: Pool, folder: Path, progress: Progress) -> Iterator[W
 
 
 def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
-    """Judges the warnings in runs in which the guard only watched."""
+    """Evaluates the warnings in runs with the guard in shadow mode."""
     ordered = sorted(watched, key=lambda each: each.episode.seed)
     good = [each for each in ordered if not each.episode.failed]
     if not good:
@@ -623,7 +640,9 @@ def _rows(law: str, runs: Sequence[Watched], wish: Wish) -> Iterator[LawRow]:
 def outcomes(
     series: Series, law: str, broken: Broken | None, horizon_s: float
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The risks up to the first violation, and the outcomes."""
+    """Returns the risk at each frame up to the first violation, and whether a violation
+    followed within the horizon.
+    """
     times = np.asarray(series.times_s, np.float64)
     risks = np.asarray(series.risks[law], np.float64)
     if broken is not None:
@@ -635,7 +654,9 @@ def outcomes(
 def _brier_interval(
     risks: Sequence[NDArray[np.float64]], happened: Sequence[NDArray[np.bool_]]
 ) -> tuple[float, float] | None:
-    """The interval of the Brier score over runs, each weighted by its frames."""
+    """Returns the bootstrap interval of the Brier score, over runs weighted by their
+    frames.
+    """
     errors = [(risk - event) ** 2 for risk, event in zip(risks, happened, strict=True)]
     sums = np.array([np.nansum(error) for error in errors])
     counts = np.array([np.count_nonzero(~np.isnan(error)) for error in errors])
@@ -657,7 +678,7 @@ def _baseline(
 
 
 def _scored(runs: Sequence[Watched], law: str, baseline: str = "") -> list[Scored]:
-    """The scores of all runs by the guard or a baseline."""
+    """Returns each run's scores, by a baseline or by default the guard."""
     return [
         Scored(
             run.series.times_s,
@@ -705,12 +726,12 @@ def _curves(
 def drift_of(
     policy: Policy, episodes: Iterable[Episode], drift: Drift | None = None
 ) -> Drift | None:
-    """Whether guarded runs behave as in training; None if this cannot be tested.
+    """Tests whether guarded runs behave as in training; None if this cannot be tested.
 
     Args:
         policy: The guard's policy.
         episodes: The episodes, in the order of their seeds.
-        drift: The drift test so far.
+        drift: The drift test to continue; None to begin a new one.
     """
     for each in episodes:
         if each.outcomes and not each.failed:

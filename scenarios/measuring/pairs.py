@@ -1,4 +1,4 @@
-"""Unguarded and guarded runs, paired by seed: the effect of a guard that intervenes."""
+"""The effect of a guard that intervenes: unguarded and guarded runs, paired by seed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from forewarn.scenarios.running.tracker import HARD_BRAKE
 from forewarn.scenarios.schema import Scenario
 
 LONGER = 1.1
-"""A clean run is prolonged if it takes more than this many times as long as without a
-guard.
+"""A clean run counts as prolonged if its duration with the guard exceeds the unguarded
+duration by more than this factor.
 """
 
 
 def compare(
     unguarded: Sequence[Episode], guarded: Sequence[Episode], scenario: Scenario
 ) -> dict[str, Any]:
-    """The effect of a guard that intervenes, pairing episodes by seed.
+    """Compares unguarded and guarded episodes, paired by seed.
 
-    Pairs with a failed episode are left out. Durations are compared on pairs that are
-    clean with the guard and reach their end without it.
+    Pairs with a failed episode are left out. Durations are compared for pairs in which
+    the guarded run is clean and a violation did not end the unguarded run early.
     """
     others = {episode.seed: episode for episode in guarded if not episode.failed}
     pairs = [
@@ -80,15 +80,17 @@ def prolonged(before: Episode, after: Episode) -> bool:
     """Whether a guarded run took more than 10 % longer, or only the guarded run hit the
     time limit.
 
-    The duration of a run that the time limit ended is unknown.
+    A run that hits the time limit has no known duration.
     """
-    # Times are sums of periods, and sums are rounded.
+    # Times are sums of periods and have rounding errors.
     longer = after.duration_s > LONGER * before.duration_s + 1e-9
     return longer or (after.timed_out and not before.timed_out)
 
 
 def slowed(before: Episode, after: Episode) -> bool:
-    """Whether a run is clean with the guard, and takes more than 10 % longer."""
+    """Whether the guarded run is clean, and takes more than 10 % longer than without
+    the guard or hits the time limit.
+    """
     if after.violations:
         return False
     if _whole(before):
@@ -97,17 +99,19 @@ def slowed(before: Episode, after: Episode) -> bool:
 
 
 def stopped(after: Episode) -> bool:
-    """Whether the guard did more than alert."""
+    """Whether the guard did more than alert in a run."""
     return any(RANK[each.kind] > RANK["alert"] for each in after.interventions)
 
 
 def _whole(before: Episode) -> bool:
-    """Whether a run's duration counts, that is, the run did not end in a collision."""
+    """Whether an unguarded run's duration can be compared, because it is clean or a
+    violation did not end it early.
+    """
     return not before.violations or before.timed_out or before.arrived
 
 
 def _outcomes(runs: Sequence[Episode], scenario: Scenario) -> dict[str, Any]:
-    """The outcomes of runs; None if the world does not report them."""
+    """Counts the outcomes of runs; None for those that the world does not report."""
     moving = any("stands" in each.facts for each in runs)
     standing = [each for each in runs if each.timed_out and each.facts.get("stands")]
     return {
@@ -121,7 +125,7 @@ def _outcomes(runs: Sequence[Episode], scenario: Scenario) -> dict[str, Any]:
 
 
 def _arrived(runs: Sequence[Episode], scenario: Scenario) -> int | None:
-    """The number of runs that arrived; None if the world does not report it."""
+    """Returns the number of runs that arrived; None if the world does not report it."""
     known = any("destination_s" in each.facts for each in runs)
     if scenario.goal is None and not known:
         return None
@@ -129,18 +133,22 @@ def _arrived(runs: Sequence[Episode], scenario: Scenario) -> int | None:
 
 
 def saved(law: Mapping[str, Any]) -> str:
-    """How many of the runs in which the guard prevented a violation arrived."""
+    """Returns "N of M": the number of runs that arrived, of those with a prevented
+    violation.
+    """
     arrived, of = law["saved_arrived"], law["saved"]
     return "" if arrived is None or not of else f"{arrived} of {of}"
 
 
 def stationary_s(run: Episode) -> float:
-    """How long a vehicle stood still; 0 if the world does not report it."""
+    """Returns how many seconds the vehicle stood still; 0 if the world does not report
+    it.
+    """
     return float(run.facts.get("stationary_s") or 0.0)
 
 
 def finished(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The outcomes with and without the guard, in one sentence."""
+    """Yields one sentence with the outcomes with and without the guard."""
     before, after = (facts["outcomes"][side] for side in ("unguarded", "guarded"))
     said = [f"{after['violating']} break a law ({before['violating']} without)"]
     if after["arrived"] is not None:
@@ -168,7 +176,7 @@ _PER_RUN = {
 def _driving(
     pairs: Sequence[tuple[Episode, Episode]],
 ) -> dict[str, Mapping[str, Any]]:
-    """How episodes were driven without and with a guard, paired by seed."""
+    """Compares driving measurements without and with a guard, paired by seed."""
     found: dict[str, Mapping[str, Any]] = {}
     for fact in _PER_RUN:
         both = _known(pairs, fact)
@@ -203,7 +211,7 @@ def _driving(
 def _known(
     pairs: Sequence[tuple[Episode, Episode]], fact: str
 ) -> list[tuple[float, float]]:
-    """The pairs in which both episodes report a fact."""
+    """Returns a fact's values, for the pairs in which both episodes report it."""
     values = [
         (before.facts.get(fact), after.facts.get(fact)) for before, after in pairs
     ]
@@ -211,7 +219,7 @@ def _known(
 
 
 def handled(driving: Mapping[str, Any]) -> Iterator[str]:
-    """How the runs were driven without the guard and with it, in sentences."""
+    """Yields sentences that compare the driving without and with the guard."""
     for fact, words in _PER_RUN.items():
         if both := driving.get(fact):
             yield (

@@ -1,4 +1,6 @@
-"""Runs on file, both traces and run records: read, judged by a guard, or repeated."""
+"""Reads stored runs (traces and run records), replays them through a guard, or repeats
+them.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,15 @@ from forewarn.scenarios.shipped import shipped_with
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One run on file.
+    """One stored run.
 
     Args:
-        path: Its file, or the part of a dataset that contains it.
+        path: The file of the run, or the part of a dataset that contains it.
         scenario: The scenario that was run.
-        seed: Its seed.
+        seed: The run's seed.
         source: The source of the frames.
         frames: All frames of the run.
-        error: Why it is incomplete; empty if it is complete.
+        error: Why the run is incomplete; empty if it is complete.
     """
 
     path: Path
@@ -63,7 +65,7 @@ class Recorded:
 
 
 def recorded_runs(folder: Path) -> list[Stored]:
-    """The traces and run records in a folder, in files of their own or in columns."""
+    """Lists the traces and run records in a folder, one per file or in columns."""
     endings = (".jsonl", ".jsonl.gz", SUFFIX)
     paths = [path for path in files_below(folder) if path.name.endswith(endings)]
     if not paths:
@@ -72,7 +74,7 @@ def recorded_runs(folder: Path) -> list[Stored]:
 
 
 def is_record(run: Stored) -> bool:
-    """Whether a run on file is a run record, not a trace."""
+    """Whether a stored run is a run record and not a trace."""
     if run.run:
         return False
     head = first_line(run.path)
@@ -81,7 +83,7 @@ def is_record(run: Stored) -> bool:
 
 
 def read_run(run: Stored) -> Recorded:
-    """A trace or a run record.
+    """Reads a trace or a run record.
 
     Raises:
         InvalidInput: The run cannot be read, or a guard intervened in it, so that its
@@ -95,10 +97,11 @@ def read_run(run: Stored) -> Recorded:
 
 
 def check_header(run: Stored, header: TraceHeader) -> tuple[Source, int]:
-    """The scenario and the seed of a trace.
+    """Returns the source and the seed of a trace.
 
     Raises:
-        InvalidInput: The header lacks them, or a guard intervened in the run.
+        InvalidInput: The header lacks the period or the seed, or a guard intervened in
+            the run.
     """
     _refuse_guarded(run.path, header.guarded)
     if header.period_s is None or header.seed is None:
@@ -151,12 +154,12 @@ def _from_record(path: Path) -> Recorded:
 
 
 class Spectator:
-    """A guard that judges runs on file, one after the other.
+    """Replays stored runs through a guard in shadow mode, one after the other.
 
     Args:
         guarding: The parts of the guard.
         laws: The laws of the scenario.
-        baselines: Other methods that judge the same frames.
+        baselines: Other methods that score the same frames.
     """
 
     def __init__(
@@ -170,11 +173,13 @@ class Spectator:
         self._made: tuple[Source, int] | None = None
 
     def look(self, run: Recorded) -> tuple[Episode, Series]:
-        """The events of a run, and the decisions that the guard would have made."""
+        """Returns the episode, with the decisions that the guard would have made, and
+        its risks.
+        """
         if run.error or not run.frames:
             error = run.error or "there are no frames"
             return Episode(run.seed, "shadow", FAILED, error=error), Series((), {})
-        made = run.source, os.getpid()  # a fork makes its own guard
+        made = run.source, os.getpid()  # a forked process needs its own guard
         if made != self._made:
             self._loop = self._guarding.open(run.source)
             self._truth = Truth(self._laws, run.source)
@@ -210,7 +215,7 @@ class Spectator:
 def look_at_all(
     runs: Sequence[Stored], spectator: Spectator
 ) -> Iterator[tuple[Episode, Series]]:
-    """All runs, as a spectator sees them."""
+    """Yields each run's episode and risks, as `Spectator.look` returns them."""
     for run in runs:
         yield spectator.look(read_run(run))
 
@@ -222,10 +227,11 @@ def training_runs(
     folder: Path,
     progress: Progress = lambda items, *_: items,
 ) -> list[Stored]:
-    """Repeats the runs that a model was learned from.
+    """Repeats a model's training runs.
 
     Raises:
-        InvalidInput: The model does not name these runs, or their results differ now.
+        InvalidInput: The model does not list its training runs, or a repeated run
+            differs from the original.
     """
     entries = [
         entry
@@ -239,7 +245,7 @@ def training_runs(
             source=str(model),
             mend="give the traces of held-out runs with --runs",
         )
-    # As they were kept then, so that their digests can be compared.
+    # The format must be the original one, so that digests can be compared.
     seeds = sorted({seed for entry in entries for seed in seeds_of(entry)})
     todo = jobs(plan(scenario), scenario, seeds, folder, [kept_then(entries)])
     done = list(progress(campaign(todo, on), "training runs", len(todo)))
@@ -265,7 +271,7 @@ def training_runs(
 
 
 def kept_then(entries: Iterable[Mapping[str, Any]]) -> KeptOf:
-    """The format in which a model's training runs were stored."""
+    """Returns the format in which a model's training runs were stored."""
     return "columns" if any("seeds" in entry for entry in entries) else "trace"
 
 
@@ -274,7 +280,7 @@ def kept_runs(
     names: Iterable[str] | None = None,
     progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
 ) -> list[Kept]:
-    """Runs on file, with these signals or all."""
+    """Reads stored runs with the named signals; with all signals if `names` is None."""
     read = _read(runs, None if names is None else list(names))
     return list(progress(read, "runs read", len(runs)))
 
@@ -303,18 +309,18 @@ def _of_record(run: Stored, names: Sequence[str] | None) -> Kept:
 
 
 def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
-    """The laws that the runs' source can answer."""
+    """Returns the laws whose signals the runs' source can provide."""
     header = runs[0].header
     return [law for law in laws if all(map(header.can_know, law.signals))]
 
 
 def shipped_runs(scenario: Scenario) -> tuple[list[int], KeptOf]:
-    """The seeds of the runs behind the shipped model, and the format in which they were
-    stored.
+    """Returns the training seeds of the model that ships with a scenario, and the
+    format of its training runs.
     """
     files = shipped_with(scenario)
     if files is None:
         raise InvalidInput(f"no model ships with {scenario.name}")
-    model = load_models(files.model)[0]  # all are learned from the same runs
+    model = load_models(files.model)[0]  # all share their training runs
     kept = kept_then(model.training.get("files", ()))
     return sorted(trained_seeds(model, scenario.name)), kept

@@ -1,4 +1,4 @@
-"""Laws over many recorded runs: verdicts, and how often each law is broken."""
+"""Evaluates laws on many recorded runs: verdicts and violation rates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """Consecutive runs, and the laws that judge them."""
+    """A batch of consecutive runs, and the laws to evaluate on them."""
 
     runs: Sequence[Stored]
     laws: Sequence[Law]
@@ -43,13 +43,14 @@ def judged(
     out: Path | None = None,
     watched: Callable[..., Iterator[Any]] = lambda items, *_: items,
 ) -> list[Row]:
-    """Judges every run; returns each law's verdict counts and violation rate.
+    """Evaluates the laws on every run; returns each law's verdict counts and violation
+    rate.
 
     Args:
-        runs: The runs; at most one piece of a file is held in memory.
-        laws: The laws that judge them.
-        period_s: The monitors' clock.
-        on: The pool that judges them; it does not affect the results.
+        runs: The runs; at most one chunk of a file is held in memory.
+        laws: The laws to evaluate.
+        period_s: The period of the monitors' clock in seconds; None for each run's own.
+        on: The pool that processes the runs; it does not affect the results.
         out: A Parquet file for the verdict and the first violation of every run.
         watched: Shows progress over the runs.
     """
@@ -81,20 +82,20 @@ def judged(
 
 
 def key_of(verdict: str) -> str:
-    """The field of a row that counts a verdict."""
+    """Returns the name of the field that counts runs with this verdict."""
     return verdict.replace(" ", "_")
 
 
 def _rows(
     runs: Sequence[Stored], laws: Sequence[Law], period_s: float | None, on: Pool
 ) -> Iterator[list[Row]]:
-    """The rows of each run in order, whichever process judged it."""
+    """Yields the rows of each run, in the order of the runs."""
     shares = [_Share(part, laws, period_s) for part in shared(runs)]
     return (rows for found in in_turn(_judge_share, shares, on) for rows in found)
 
 
 def _judge_share(share: _Share) -> list[list[Row]]:
-    """One row per run and law, for a batch of runs."""
+    """Returns the rows of each run in a batch, one row per law."""
     laws = share.laws
     signals = dict.fromkeys(name for law in laws for name in law.signals)
     return [
@@ -105,7 +106,7 @@ def _judge_share(share: _Share) -> list[list[Row]]:
 
 
 def _judged(run: Stored, kept: Kept, law: Law, period_s: float | None) -> Row:
-    """The verdict of a law on a run, and its first violation."""
+    """Returns the verdict of a law on a run, and the first violation."""
     try:
         found = judge(law, kept, period_s)
     except InvalidTrace as error:
@@ -127,7 +128,9 @@ def _judged(run: Stored, kept: Kept, law: Law, period_s: float | None) -> Row:
 
 @contextmanager
 def _written(path: Path | None) -> Iterator[Callable[[Row], None]]:
-    """Writes rows to a Parquet file, which appears complete or not at all."""
+    """Provides a function that writes rows to a Parquet file; the file is created only
+    if all rows are written.
+    """
     if path is None:
         yield lambda row: None
         return

@@ -1,11 +1,7 @@
 """Labelled cases for guards, and a guard's accuracy on them.
 
-Scores follow GuardAgent's paper. Label accuracy, precision and recall refer to the
-label alone. Explanation accuracy is the fraction of cases to deny that are denied for
-exactly the right reason. Final-response accuracy is the fraction of cases to allow that
-pass and were answered correctly, among the cases that state this. A program that fails,
-or was never written, returns no verdict, which is always wrong and does not count as a
-denial.
+Scores follow GuardAgent's paper. A program that fails, or was never written, returns no
+verdict, which is always wrong and does not count as a denial.
 """
 
 from __future__ import annotations
@@ -35,7 +31,6 @@ class Case:
     """One action to judge, with the correct verdict if it is known.
 
     Args:
-        inputs: The inputs of a program.
         group: The subject of the case: a role or a rule.
         label: 0 allow, 1 deny.
         details: What is denied, if it is labelled 1.
@@ -87,13 +82,7 @@ class _ActionLine(Strict):
 def read_cases(
     path: Path, kind: CaseKind, tables: Tables | None = None
 ) -> Iterator[Case]:
-    """The cases of a file, one by one.
-
-    Args:
-        path: JSON Lines, or EICU-AC or Mind2Web-SC as published (`.json`).
-        kind: The subject of the cases.
-        tables: The tables that logs may read, as far as known.
-    """
+    """The cases in JSON Lines, or in EICU-AC or Mind2Web-SC as published (`.json`)."""
     names: set[str] = set()
     for number, content in _contents(path):
         where = f"{path}: line {number}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from forewarn.monitors.programs.columns_code import Code
@@ -20,7 +21,7 @@ from forewarn.monitors.programs.columns_found import (
     UnreadLog,
 )
 from forewarn.monitors.programs.columns_sql import read_sql
-from forewarn.monitors.rules.arguments import Arguments, looks_like_sql
+from forewarn.monitors.rules.arguments import Arguments, Role, looks_like_sql
 
 _FENCE = re.compile(r"^\s*```\w*\n(?P<text>.*?)```\s*$", re.DOTALL)
 _LABEL = re.compile(r"^\s*sql(?:query)?\s*:", re.IGNORECASE)
@@ -33,7 +34,6 @@ def columns_of(
 
     Args:
         log: SQL statements, pandas code or calls of tools, in order.
-        tables: The known tables.
         complete: Whether all of their columns are known.
 
     Raises:
@@ -63,10 +63,26 @@ def columns_of(
     return {table: sorted(columns) for table, columns in sorted(found.read.items())}
 
 
-def logged(arguments: Mapping[str, Any]) -> list[str]:
-    """The queries and code in an action's arguments, at any depth."""
-    return [
-        text
-        for role, text in Arguments().texts("", arguments)
-        if role in ("sql", "code") or looks_like_sql(text)
-    ]
+def logged(
+    tool: str, arguments: Mapping[str, Any], tables: Tables
+) -> tuple[list[str], bool]:
+    """The queries and code in an action's arguments, at any depth, and whether another
+    argument reads tables in an unknown way: a command, or the name of a table.
+    """
+    log: list[str] = []
+    unread = False
+    for role, text in Arguments().texts(tool, arguments):
+        if role in ("sql", "code") or looks_like_sql(text):
+            log.append(text)
+        else:
+            unread |= role == "shell" or _names_any(text.casefold(), role, tables)
+    return log, unread
+
+
+def _names_any(text: str, role: Role | None, tables: Tables) -> bool:
+    """Whether a text is the name or file of a table, or a path that contains one."""
+    names = map(str.casefold, tables)
+    if role in ("path", "url"):
+        words = (rf"(?<![^\W_]){re.escape(name)}(?![^\W_])" for name in names)
+        return any(re.search(word, text) for word in words)
+    return PurePath(text.strip()).stem in names

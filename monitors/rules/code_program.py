@@ -38,7 +38,6 @@ class Call:
         texts: The arguments that are known texts.
         arguments: The possible texts of each positional argument.
         keywords: The possible texts of each keyword argument.
-        node: The call itself.
     """
 
     name: str

@@ -36,7 +36,6 @@ class Event:
         moment: `before` an action is done, `after` it, a `tick` of a world that goes
             on by itself, or the `finish` of the run.
         action: The verb or the tool's name; "" for a tick and the finish.
-        arguments: The action's arguments.
         values: The signals at that moment, in the domain's vocabulary.
         succeeded: After an action: whether it succeeded; None if unknown.
         output: After an action: its result.

@@ -61,10 +61,7 @@ class Rule:
     Args:
         when: A condition as text; see `forewarn.monitors.rules.condition`.
         unless: Exceptions, also conditions: the rule does not fire if one holds.
-        trigger: When it is asked.
-        enforcement: What it does.
         mode: `shadow` decides and enforces nothing; `off` is not evaluated.
-        doc: Its purpose, for people.
         needs: Unknown predicates: the rule is off until they are known.
         domain: The rule's domain, if it is not that of its set.
     """

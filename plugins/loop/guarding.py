@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,13 @@ from forewarn.abstractions.errors import InvalidExpression, InvalidInput, Invali
 from forewarn.abstractions.frame import Source
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.certificate import guard_files
-from forewarn.monitors.guarding.decision import Action, Bound, Judge, Substituting
+from forewarn.monitors.guarding.decision import (
+    Action,
+    Bound,
+    Calling,
+    Judge,
+    Substituting,
+)
 from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy, load_policy
@@ -121,8 +127,8 @@ class Guarding:
             clock = EpisodeClock() if source.embedded else time.monotonic
         guard = self.guard(source.provides or None, frame_clock or clock)
         check_substitutes(guard.judges, source, actions)
-        if names := [spec.name for spec in actions or ()]:
-            _check_bound(guard.judges, source, names)
+        if given := {spec.name: tuple(spec.arguments) for spec in actions or ()}:
+            _check_bound(guard.judges, source, given)
         file = self.file or ModelFile.made(self.models)
         return GuardedLoop(
             guard,
@@ -236,7 +242,7 @@ def check_substitutes(
 
 
 def _check_bound(
-    judges: Sequence[Judge], source: Source, actions: Sequence[str]
+    judges: Sequence[Judge], source: Source, actions: Mapping[str, Sequence[str]]
 ) -> None:
     """Rejects rules that can never apply here, because their authors rely on them."""
     for judge in judges:
@@ -247,3 +253,5 @@ def _check_bound(
                 "not have",
                 mend=f"use actions among {', '.join(actions)}, or turn the rule off",
             )
+        if isinstance(judge, Calling):
+            judge.check_tools(actions)

@@ -285,11 +285,12 @@ class ProgramJudge:
             found[REQUEST] = request
         if not {"needed", "log"} & set(self._program.reads):
             return found
-        log = logged(proposal.arguments) if proposal is not None else []
+        tables = self._program.tables
+        call = proposal or Action("")
+        log, unread = logged(call.name, call.arguments, tables)
         found["log"] = "\n".join(log)
-        if "needed" in self._program.reads:
+        if not unread and "needed" in self._program.reads:
             with suppress(UnreadLog):
-                tables = self._program.tables
                 needed = columns_of(log, tables, complete=False) if log else {}
                 found["needed"] = needed
         return found
@@ -312,7 +313,6 @@ def read_judge(
     """Reads a judge from a file: rules, or a guard program.
 
     Args:
-        path: The file.
         predicates: The files of predicates that the rules use.
         facts: Facts for a guard program, such as `{"user": {"role": "child"}}`.
         enforced: Whether the judge's decisions are carried out. If so, a guard

@@ -30,7 +30,6 @@ class Clause(NamedTuple):
     """A rule's condition: these literals hold together, on one event of that kind.
 
     Args:
-        kind: The number of the kind of events.
         literals: The literals in order; an empty condition is always true.
     """
 

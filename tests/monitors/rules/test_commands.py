@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.arguments import Arguments, arguments_of
 from forewarn.monitors.rules.judging import RuleJudge
 from forewarn.monitors.rules.rule import expert_rules, rules_of
 from forewarn.monitors.rules.shell import steps_of
+from forewarn.plugins.actions import Actions, ActionSpec, word
 from forewarn.plugins.agents import AgentGuard
+from forewarn.plugins.agents.trajectory import UNNAMED, laws_of, model_of_laws
+from forewarn.plugins.loop.guarding import Guarding
 
 SNIPPETS = yaml.safe_load(Path(__file__).with_name("snippets.yaml").read_text("utf-8"))
 EXPERT = RuleJudge(expert_rules("code"))
@@ -98,6 +102,21 @@ def test_a_rule_about_commands_needs_a_tool_that_is_given_one() -> None:
         guard.check_tools({"run": ["command"], "say": ["text"]})
         with pytest.raises(InvalidInput, match="no-remote-code is for programs"):
             guard.check_tools({"say": ["text"]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fits"), [(("command",), True), (("text",), False)]
+)
+def test_a_rule_about_commands_needs_a_world_that_takes_them(
+    arguments: tuple[str, ...], fits: bool
+) -> None:
+    judge = RuleJudge(rules_of(RULES, "r"))
+    laws = Guarding([model_of_laws(laws_of([UNNAMED]))], judges=lambda: [judge])
+    actions = Actions(ActionSpec("run", dict.fromkeys(arguments, word())))
+    source = Source("a desk")
+    rejected = pytest.raises(InvalidInput, match="no-remote-code is for programs")
+    with nullcontext() if fits else rejected:
+        laws.open(source, actions=actions)
 
 
 def test_usual_names_have_roles() -> None:

@@ -72,6 +72,29 @@ def test_what_cannot_be_read_is_withheld() -> None:
         assert not asked.before("run", {"sql": "SELECT FROM WHERE ((("}).passes
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "passes"),
+    [
+        ("run", {"command": "sqlite3 clinic.db .dump"}, False),
+        ("terminal", {"line": "cat lab.csv"}, False),
+        ("read_file", {"path": "/data/Lab.csv"}, False),
+        ("read_file", {"path": "export/lab_2020.parquet"}, False),
+        ("fetch", {"url": "https://clinic/patient?age=3"}, False),
+        ("rows", {"table": "lab", "limit": 3}, False),
+        ("rows", {"sources": [{"of": " PATIENT "}]}, False),
+        ("export", {"sql": PERMITTED, "from": "lab.csv"}, False),
+        ("export", {"sql": PERMITTED, "path": "out/ages.csv"}, True),
+        ("read_file", {"path": "/data/labels.csv"}, True),
+        ("say", {"text": "The lab is closed; ask a patient."}, True),
+    ],
+)
+def test_other_ways_to_a_known_table_are_withheld(
+    tool: str, arguments: dict[str, Any], passes: bool
+) -> None:
+    with guard() as asked:
+        assert asked.before(tool, arguments).passes is passes
+
+
 def test_programs_know_the_request_and_the_log() -> None:
     program = 'if Asks(request, "book", "flight") and "GRANT" in log:\n    deny("no")\n'
     with guard(judge(program)) as asked:

@@ -1,5 +1,5 @@
-"""A stand-in for Apollo: cyber_bridge, channels, and a planner that behaves like
-Apollo's.
+"""A stand-in for Apollo: a cyber_bridge server, Cyber RT channels, and a planner that
+handles commands as Apollo's planner does.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""A drive in the SUMO world as Apollo messages.
+"""Runs a SUMO scenario and describes it in Apollo messages.
 
-Perception, prediction and localization contain the simulation's ground truth.
-Planning's decisions are those of the scenario's pilot, unless a command overrides them.
+The perception, prediction and localization messages contain the ground truth of the
+simulation. The planning messages contain the decisions of the scenario's pilot, unless
+a command overrides them.
 
-In Apollo's map, lanes and crosswalks have the same names as in SUMO. A light is named
-after its program and index: `centre_4`.
+Lanes and crosswalks have the same names in Apollo's map as in SUMO. The name of a
+traffic light consists of the SUMO light's id and a link index, as in `centre_4`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from forewarn.plugins import CAP, Pilot
 from forewarn.standins.apollo.planner import Planner
 
 FORESEEN_M = 160.0
-"""The length of the paths in prediction and planning."""
+"""The length in metres of the predicted and planned paths."""
 
 _STEP_M = 4.0
 _REAR_M = 1.043
@@ -36,7 +37,9 @@ _NORMAL = 1
 
 
 class _Seen(NamedTuple):
-    """A road user: its centre, heading (in Apollo's convention), speed and size."""
+    """The state of a road user: centre, heading (in Apollo's convention), speed and
+    size.
+    """
 
     number: int
     x: float
@@ -49,13 +52,13 @@ class _Seen(NamedTuple):
 
 
 class SumoDrive:
-    """Runs the episodes of a scenario.
+    """Runs episodes of a SUMO scenario and creates the Apollo messages for each step.
 
     Args:
         world: The SUMO world.
-        pilot: The pilot that drives.
-        messages: The message classes.
-        max_time_s: The maximum duration of an episode.
+        pilot: The pilot that drives the ego vehicle.
+        messages: The message classes of an Apollo edition.
+        max_time_s: The maximum duration of an episode in seconds.
     """
 
     frame: Frame
@@ -75,11 +78,11 @@ class SumoDrive:
 
     @property
     def over(self) -> str:
-        """Why the episode has ended; empty while it runs."""
+        """The reason why the episode ended; empty while it is running."""
         return self._over
 
     def begin(self, seed: int) -> Frame:
-        """Begins the episode with a seed."""
+        """Starts an episode with the given seed and returns its first frame."""
         self.frame = self.world.reset(seed)
         self._pilot.reset(seed)
         self._brakes = self.world.actuator()
@@ -95,7 +98,10 @@ class SumoDrive:
         return self.frame
 
     def advance(self, planner: Planner) -> Frame:
-        """Advances by a period, following the pilot unless the planner has commands."""
+        """Advances by one period and returns the frame.
+
+        Commands that the planner has received override the pilot.
+        """
         action = self._pilot.propose(self.frame)
         if planner.stops or planner.braked:
             action = self._brakes.fallback(self.frame)
@@ -114,7 +120,9 @@ class SumoDrive:
     # -- what there is to see ---------------------------------------------------------
 
     def _look(self) -> None:
-        """Reads the simulation; an ego that has left it keeps its last position."""
+        """Reads all road users. An ego vehicle that has left the simulation keeps its
+        last position.
+        """
         self._sumo = self.world.sumo  # reloads it if another world has taken it over
         vehicle, person = self._sumo.vehicle, self._sumo.person
         names = set(vehicle.getIDList())
@@ -153,7 +161,7 @@ class SumoDrive:
     # -- what Apollo says -------------------------------------------------------------
 
     def route(self, time_s: float) -> tuple[Any, Any]:
-        """The remaining route as a routing message, with its channel."""
+        """Returns the routing channel and a message with the remaining route."""
         response = self._new(self._channels.ROUTING, time_s)
         for name in self._way.lanes:
             lane = self._roads.lanes[name]
@@ -169,7 +177,7 @@ class SumoDrive:
         return self._channels.ROUTING, response
 
     def says(self, time_s: float, planner: Planner) -> Iterator[tuple[Any, Any]]:
-        """The messages of one moment with their channels; localization comes last."""
+        """Yields a channel and a message for each module, with localization last."""
         yield self._channels.OBSTACLES, self._obstacles(time_s)
         yield self._channels.LIGHTS, self._lights(time_s)
         yield self._channels.PREDICTION, self._prediction(time_s)
@@ -235,7 +243,7 @@ class SumoDrive:
             spent_s = lights.getSpentDuration(light)
             links = lights.getControlledLinks(light)
             for index, letter in enumerate(lights.getRedYellowGreenState(light)):
-                # The last numbers belong to pedestrians.
+                # The last link indices belong to pedestrian crossings.
                 if any(self._roads.lanes[way[0]].for_cars for way in links[index]):
                     message.traffic_light.add(
                         id=f"{light}_{index}",
@@ -289,8 +297,8 @@ class SumoDrive:
         _write_trajectory(trajectory.trajectory_point, points, seen.speed)
 
     def _walk(self, name: str, seen: _Seen) -> list[Point]:
-        """A walker's path: across its present or next crosswalk, or else straight
-        ahead.
+        """Returns a walker's path across the current or next crosswalk, or only the
+        walker's position if there is no crosswalk.
         """
         person = self._sumo.person
         edge: str = person.getRoadID(name)
@@ -325,8 +333,10 @@ def _write_obstacle(message: Any, seen: _Seen, time_s: float) -> None:
 
 
 def _write_trajectory(field: Any, points: Sequence[Point], speed: float) -> None:
-    """Writes points as a trajectory at constant speed; a stationary road user may start
-    slowly.
+    """Writes points as a trajectory at constant speed.
+
+    The times assume a speed of at least 0.5 m/s, so that they stay finite for a
+    stationary road user.
     """
     pace, along, theta = max(speed, 0.5), 0.0, 0.0
     for i, (x, y) in enumerate(points):
@@ -355,13 +365,13 @@ _WALK_STEP_M = 1.0
 
 
 class PathAhead:
-    """The lanes ahead of a road user as a single line."""
+    """The lanes ahead of a road user, joined into a single polyline."""
 
     def __init__(self, roads: Any, lane: str, edges: tuple[str, ...]) -> None:
         way = roads.way(lane, edges)
         names = list(way.start_m)
         if lane in way.start_m:
-            # Inside a junction the route begins in the lane before it.
+            # Inside a junction, `way` begins with the lane before the junction.
             begin = names.index(lane)
             names = names[begin:]
         self.lanes = names
@@ -375,7 +385,13 @@ class PathAhead:
             self._at.append(self._at[-1] + math.dist(a, b))
 
     def points(self, begin: float, step: float, length: float) -> list[Point]:
-        """Points along the line, starting at a position on its first lane."""
+        """Returns points at a fixed spacing along the polyline.
+
+        Args:
+            begin: The position of the first point on the first lane, in metres.
+            step: The distance between two points in metres.
+            length: The maximum length of the returned path in metres.
+        """
         found: list[Point] = []
         at, index = begin, 0
         end = min(begin + length, self._at[-1])
@@ -391,11 +407,11 @@ class PathAhead:
 
 
 def across(at: Point, theta: float, shape: Sequence[Point], on_it: bool) -> list[Point]:
-    """A walker's path across a crosswalk.
+    """Returns a walker's path across a crosswalk as a list of points.
 
     Args:
         at: The walker's position.
-        theta: The walker's heading.
+        theta: The walker's heading in radians.
         shape: The crosswalk's centre line.
         on_it: Whether the walker is already on the crosswalk.
     """

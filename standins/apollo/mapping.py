@@ -14,12 +14,12 @@ _ONCOMING = math.radians(135.0)
 
 
 def draw(map_type: Any, sumo: Any, roads: Any, name: str) -> Any:
-    """Converts a net to an `apollo.hdmap.Map`.
+    """Converts a SUMO net to an `apollo.hdmap.Map` message.
 
     Args:
-        map_type: The class of that message.
+        map_type: The message class `apollo.hdmap.Map`.
         sumo: libsumo, with the net loaded.
-        roads: The net as roads.
+        roads: The road network that was read from the net.
         name: The map's name.
     """
     return _Drawing(map_type(), sumo, roads, name).map
@@ -97,7 +97,7 @@ class _Drawing:
                 self._turns(onward, link.turn)
 
     def _turns(self, lane: Any, turn: str) -> None:
-        """Sets the turn of all lanes on a path through a junction."""
+        """Sets the turn type of all lanes on a path through a junction."""
         while lane.inside:
             self._made[lane.name].turn = _TURNS[turn]
             via = next((link.via for link in lane.links), "")
@@ -184,9 +184,9 @@ class _Drawing:
                 self._overlap(sign, kind, [link.via])
 
     def _minor(self) -> set[str]:
-        """The edges whose traffic gives way to crossing roads.
+        """Returns the edges whose traffic must yield to crossing roads.
 
-        Giving way to oncoming traffic on left turns needs no sign.
+        A yield sign is not needed where left turns only yield to oncoming traffic.
         """
         yields: set[tuple[str, str]] = set()
         for lane in self._roads.lanes.values():
@@ -195,7 +195,7 @@ class _Drawing:
                 for first, after in zip(foes, [*foes[1:], ""], strict=False):
                     other = self._roads.lanes[first]
                     if after.startswith(":"):
-                        continue  # the same path with another waiting position
+                        continue  # the same path with a different waiting position
                     turned = math.remainder(_heading(lane) - _heading(other), math.tau)
                     if not other.inside and abs(turned) < _ONCOMING:
                         yields.add((lane.edge, other.edge))
@@ -211,7 +211,7 @@ class _Drawing:
         _write(segment.line_segment.point, [(bx + nx, by + ny), (bx - nx, by - ny)])
 
     def _crossings(self) -> None:
-        """Adds overlaps for pairs of inner lanes that cross or merge."""
+        """Adds overlaps for pairs of lanes that cross or merge inside a junction."""
         for name in self._made:
             for foe in self._sumo.lane.getInternalFoes(name) if name[0] == ":" else ():
                 if foe in self._made and name < foe:
@@ -227,7 +227,7 @@ class _Drawing:
 
 
 def _heading(lane: Any) -> float:
-    """The driving direction at a lane's end."""
+    """Returns the driving direction at the end of a lane in radians."""
     (ax, ay), (bx, by) = lane.shape[-2:]
     return math.atan2(by - ay, bx - ax)
 
@@ -238,7 +238,7 @@ def _write(field: Any, points: Sequence[Sequence[float]]) -> None:
 
 
 def _band(line: Sequence[Sequence[float]], width: float) -> list[tuple[float, float]]:
-    """The corners of a straight band along a line."""
+    """Returns the corners of a rectangle of the given width along a line."""
     (ax, ay), (bx, by) = line[0][:2], line[-1][:2]
     size = math.dist((ax, ay), (bx, by))
     nx, ny = -(by - ay) / size * width / 2.0, (bx - ax) / size * width / 2.0

@@ -1,10 +1,10 @@
-"""How Apollo's planning handles commands, as far as it matters to a guard.
+"""Imitates how Apollo's planning module handles the commands of a guard.
 
-- The pad's action is latched, and a message with an unchanged header is ignored.
-- The services answer RUNNING once they have forwarded a command, whether or not it is
-  carried out. A request with an old timestamp is dropped, and its reply is empty. The
-  status of an action is always unknown.
-- A speed factor multiplies the last requested speed, not the route's.
+- The last pad action stays active. A pad message with an unchanged header is ignored.
+- The command services answer RUNNING once they have forwarded a command, whether or not
+  the command is carried out. A request with an old timestamp is dropped and gets an
+  empty reply. The status service always answers UNKNOWN.
+- A speed factor multiplies the last requested speed, not the speed of the route.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ LATE_S = 2.0
 
 ServiceName = Literal["action", "speed", "lane_follow"]
 STOCK: frozenset[ServiceName] = frozenset({"action", "lane_follow"})
-"""The services of the public version of Apollo; `speed` exists only in the park
-edition.
+"""The services of the public version of Apollo. The `speed` service exists only in the
+park edition.
 """
 
 _RUNNING, _UNKNOWN = 1, 4
 _ACTION_PADS = {1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5}
-"""The pad action for each action command."""
+"""The pad action that corresponds to each action command."""
 
 _STOP = 4
 
 
 class Planner:
-    """Receives commands through cyber, and determines their effect on the car.
+    """Receives commands through Cyber RT and determines their effect on the car.
 
     Args:
-        cyber: The cyber module for channels and services.
-        messages: The message classes; Apollo 8 and earlier have no services.
-        clock: Apollo's own clock.
-        services: The names of the available services.
-        guardian: Whether the guardian is enabled; by default it is not in Apollo.
+        cyber: The Cyber RT instance that provides channels and services.
+        messages: The message classes of an Apollo edition. Apollo 8 and earlier have no
+            services.
+        clock: Returns the time of Apollo's clock in seconds.
+        services: The names of the services that are available.
+        guardian: Whether the guardian module is enabled. Apollo disables it by default.
     """
 
     def __init__(
@@ -104,17 +105,19 @@ class Planner:
 
     @property
     def stops(self) -> bool:
-        """Whether the emergency stop is active, which lasts until another action."""
+        """Whether the emergency stop is active. It lasts until another action is
+        commanded.
+        """
         return self.pad_action == _STOP
 
     @property
     def braked(self) -> bool:
-        """Whether the guardian brakes, which overrides planning."""
+        """Whether the guardian is braking, which overrides planning."""
         return self._safety and self._guardian
 
     @property
     def cap(self) -> float:
-        """The maximum speed in m/s."""
+        """The commanded maximum speed in m/s; infinite if there is none."""
         return math.inf if self.target_speed is None else self.target_speed
 
     def decide(self, planning: Any) -> None:

@@ -1,4 +1,4 @@
-"""Plays a drive or a record through cyber, at a given pace or as fast as possible."""
+"""Publishes a simulated drive or a `.record` file on Cyber RT channels."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from forewarn.standins.apollo.planner import STOCK, Planner
 from forewarn.standins.apollo.server import FakeCyber
 
 EPOCH_S = 1_700_000_000.0
-"""Apollo's time at the beginning of an episode."""
+"""The time of Apollo's clock at the start of the first episode."""
 
 _ROUTE_S = 1.0
 
 
 class StandIn:
-    """A stand-in for Apollo that drives a scenario and handles commands like Apollo.
+    """A stand-in for Apollo that drives a scenario and handles commands as Apollo does.
 
-    The route is repeated every second for late readers, although Apollo sends it once.
+    The route is sent every second so that readers that connect late receive it; Apollo
+    sends it only once.
 
     Args:
-        cyber: The cyber module to publish on.
-        messages: The message classes of the edition to imitate.
+        cyber: The Cyber RT instance to publish on.
+        messages: The message classes of the Apollo edition to imitate.
         world: The scenario's SUMO world.
         pilot: The scenario's pilot.
-        guardian: Whether the guardian is enabled.
-        max_time_s: The maximum duration of an episode.
+        guardian: Whether the guardian module is enabled.
+        max_time_s: The maximum duration of an episode in seconds.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class StandIn:
         self._routed_s = 0.0
 
     def begin(self, seed: int) -> None:
-        """Begins an episode; Apollo's clock continues."""
+        """Starts an episode without resetting Apollo's clock."""
         self._begun_s = self.now_s
         self._routed_s = 0.0
         self.drive.begin(seed)
@@ -67,7 +68,7 @@ class StandIn:
         return not self.drive.over
 
     def say(self) -> None:
-        """Publishes the messages of this moment."""
+        """Publishes the messages for the current time."""
         said = list(self.drive.says(self.now_s, self.planner))
         if self.now_s - self._routed_s >= _ROUTE_S and not self.drive.over:
             self._routed_s = self.now_s
@@ -76,7 +77,8 @@ class StandIn:
             self._cyber.publish(channel.name, message.SerializeToString())
 
     def play(self, seed: int, pace: float, going: Callable[[], bool]) -> Iterator[str]:
-        """Plays successive episodes, starting at a seed; yields why each ended.
+        """Plays episodes with consecutive seeds, and yields the reason why each episode
+        ended.
 
         Args:
             seed: The seed of the first episode.
@@ -104,11 +106,11 @@ def play_record(
     pace: float,
     going: Callable[[], bool],
 ) -> int:
-    """Replays the messages of a `.record`; returns their number.
+    """Replays the messages of a `.record` file and returns how many it has published.
 
     Args:
-        cyber: The cyber module to publish on.
-        said: The channel, time in ns and bytes of each message.
+        cyber: The Cyber RT instance to publish on.
+        said: The channel, the time in nanoseconds and the bytes of each message.
         pace: The speed of the clock relative to real time; 0 for as fast as possible.
         going: Returns whether to continue.
     """

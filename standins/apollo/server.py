@@ -1,10 +1,11 @@
-"""Cyber within one process, with cyber_py3's interface, and a cyber_bridge server.
+"""An in-process replacement for Cyber RT, and a cyber_bridge server.
 
-Messages are passed as bytes. A reader is called on the writer's thread, and its
-exceptions are swallowed, as in Apollo's host. As in Apollo, the bridge acknowledges
-nothing, closes a connection after an unknown operation, ignores writers of an
-unregistered type, drops messages that a connection does not read in time, and calls no
-services.
+Messages are passed as bytes. A reader's callback runs on the writer's thread, and its
+exceptions are ignored, as in Apollo.
+
+Like Apollo's, the bridge server acknowledges nothing and calls no services. It closes a
+connection after an unknown operation, ignores writers of an unregistered type, and
+drops messages that a client does not read in time.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Answer = Callable[[bytes], bytes | None]
 
 
 class FakeCyber:
-    """An in-process cyber with the interface of cyber_py3's module `cyber`.
+    """An in-process Cyber RT with the interface of cyber_py3's `cyber` module.
 
-    `swallowed` counts the exceptions of callbacks.
+    `swallowed` counts the exceptions that callbacks have raised.
     """
 
     def __init__(self) -> None:
@@ -38,24 +39,24 @@ class FakeCyber:
         self._up = False
 
     def init(self, module_name: str = "cyber_py") -> bool:
-        """Starts cyber; afterwards nodes can be made."""
+        """Starts Cyber RT, so that nodes can be created."""
         self._up = True
         return True
 
     def ok(self) -> bool:
-        """Whether cyber is running."""
+        """Whether Cyber RT is running."""
         return self._up
 
     def is_shutdown(self) -> bool:
-        """Whether cyber has been shut down."""
+        """Whether Cyber RT is not running."""
         return not self._up
 
     def shutdown(self) -> None:
-        """Shuts cyber down."""
+        """Shuts Cyber RT down."""
         self._up = False
 
     def Node(self, name: str) -> FakeNode:
-        """Makes a node."""
+        """Creates a node."""
         return FakeNode(self, name)
 
     def get_services(self, sleep_s: float = 2) -> list[str]:
@@ -63,7 +64,7 @@ class FakeCyber:
         return list(self._services)
 
     def publish(self, channel: str, data: bytes) -> None:
-        """Calls all readers of a channel."""
+        """Passes a message to all readers of a channel."""
         for reader in tuple(self._readers.get(channel, ())):
             try:
                 reader(data)
@@ -71,7 +72,9 @@ class FakeCyber:
                 self.swallowed += 1
 
     def read(self, channel: str, reader: Raw) -> Callable[[], None]:
-        """Adds a reader of bytes; returns a function that removes it."""
+        """Adds a reader of a channel's raw messages; returns a function that removes
+        the reader.
+        """
         with self._lock:
             self._readers.setdefault(channel, []).append(reader)
 
@@ -83,7 +86,7 @@ class FakeCyber:
         return leave
 
     def serve(self, service: str, answer: Answer) -> None:
-        """Adds a service; None or an empty answer counts as no answer."""
+        """Adds a service. If `answer` returns None or no bytes, the call fails."""
         self._services[service] = answer
 
     def withdraw(self, service: str) -> None:
@@ -91,7 +94,7 @@ class FakeCyber:
         self._services.pop(service, None)
 
     def call(self, service: str, request: bytes) -> bytes | None:
-        """Calls a service; returns None if there is no answer."""
+        """Calls a service and returns its answer, or None if there is none."""
         answer = self._services.get(service)
         try:
             return None if answer is None else answer(request) or None
@@ -101,7 +104,7 @@ class FakeCyber:
 
 
 class FakeNode:
-    """A node, with the methods of a `cyber.Node`."""
+    """A node with the methods of `cyber.Node`."""
 
     def __init__(self, cyber: FakeCyber, name: str) -> None:
         self.name = name
@@ -111,7 +114,7 @@ class FakeNode:
     def create_reader(
         self, name: str, data_type: Any, callback: Callable[..., None], args: Any = None
     ) -> object | None:
-        """Makes a reader; returns None if the node already reads the channel."""
+        """Creates a reader; returns None if the node already reads the channel."""
         if name in self._read:
             return None
         self._read.add(name)
@@ -123,13 +126,13 @@ class FakeNode:
     def create_writer(
         self, name: str, data_type: Any, qos_depth: int = 1
     ) -> FakeWriter:
-        """Makes a writer."""
+        """Creates a writer."""
         return FakeWriter(self._cyber, name)
 
     def create_client(
         self, name: str, request_type: Any, response_type: Any
     ) -> FakeClient:
-        """Makes a client of a service, which need not exist."""
+        """Creates a client of a service. The service need not exist yet."""
         return FakeClient(self._cyber, name, response_type)
 
     def create_service(
@@ -173,7 +176,9 @@ class FakeClient:
         self._cyber, self.name, self._response = cyber, name, response_type
 
     def send_request(self, data: Any) -> Any:
-        """The response; None if the service does not exist or does not answer."""
+        """Returns the response, or None if the service does not exist or does not
+        answer.
+        """
         reply = self._cyber.call(self.name, data.SerializeToString())
         if reply is None:
             return None
@@ -188,16 +193,18 @@ _CONNECTIONS = 32
 
 
 class BridgeServer:
-    """A cyber_bridge server, which listens from its creation until `close`.
+    """A cyber_bridge server that listens from its creation until `close` is called.
 
-    `connections` counts clients, `losses` those disconnected because of invalid data,
-    and `dropped` the messages that were not read in time.
+    `connections` counts the clients accepted, `losses` the clients disconnected because
+    of an error or invalid data, and `dropped` the messages that clients did not read in
+    time.
 
     Args:
-        cyber: The cyber whose channels are served.
-        codec: The codec for cyber_bridge's frames: `forewarn.apollo_bridge.frames`.
+        cyber: The Cyber RT instance whose channels are served.
+        codec: The module that encodes and decodes cyber_bridge frames:
+            `forewarn.apollo_bridge.frames`.
         host: The address to listen on.
-        port: The port; 0 for any free one.
+        port: The port to listen on; 0 for any free port.
     """
 
     def __init__(
@@ -230,7 +237,7 @@ class BridgeServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the server and all its connections; safe to call twice."""
+        """Stops the server and closes all connections; may be called more than once."""
         self._ending = True
         self._ring()
         self._thread.join()
@@ -287,7 +294,7 @@ class BridgeServer:
 
 
 class _Line:
-    """A connection: its readers, its writers, and the pending data."""
+    """A client connection with its readers, writers and pending data."""
 
     def __init__(self, server: BridgeServer, connection: socket.socket) -> None:
         self._server, self._connection = server, connection
@@ -343,7 +350,7 @@ class _Line:
         self._server._ring()
 
     def send(self) -> bool:
-        """Sends as much as possible; returns whether data is left."""
+        """Sends as much pending data as possible; returns whether any is left."""
         with self._lock:
             if self._pending and not self.ended:
                 try:
@@ -357,7 +364,9 @@ class _Line:
 
 
 def _message_types(file: bytes) -> set[str]:
-    """The messages that a descriptor defines; empty if it is not a descriptor."""
+    """Returns the names of the messages that a file descriptor defines, or an empty set
+    if the bytes are not a valid file descriptor.
+    """
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
 

@@ -1,4 +1,4 @@
-"""Calls to spawn, move, drive, describe and destroy actors, also in batches."""
+"""Handlers of the calls that spawn, move, control, describe and destroy actors."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def spawn_attached(
 
 
 def spawn_by_command(host: Host, payload: Sequence[Any]) -> int:
-    """Spawns an actor from a description, a transform, and a parent with the
-    attachment.
+    """Spawns an actor from its description, transform and optional parent; returns its
+    id.
     """
     description, at, parent = payload[:3]
     carrier = host.world.actor(parent[1]) if len(parent) == 2 and parent[0] else None
@@ -98,7 +98,7 @@ def bounding_box(host: Host, number: int) -> list[Any]:
     actor = host.world.actors.get(number)
     if actor is None:
         # A client's traffic manager may query vehicles that have just been removed, in
-        # a thread where an error would end the whole process.
+        # a thread where an error would terminate the whole process.
         return [[0.0] * 3, [0.0] * 3, [0.0] * 3, 0]
     return actor.box()
 
@@ -146,7 +146,11 @@ def set_collisions(host: Host, number: int, enabled: bool) -> None:
 
 
 def vehicle_of(host: Host, which: int) -> Vehicle:
-    """The vehicle with an id."""
+    """Returns the vehicle with the given id.
+
+    Raises:
+        Refusal: There is no such actor, or it is not a vehicle.
+    """
     actor = host.world.actor(which)
     if not isinstance(actor, Vehicle):
         raise Refusal(f"actor {which} is not a vehicle")
@@ -293,7 +297,7 @@ _COMMANDS: Mapping[int, Handler] = {
     19: set_location,
     21: set_state,
 }
-"""The handlers by index in CARLA's list of commands."""
+"""The handlers of batch commands, by the command's index in CARLA's list."""
 
 
 def apply(host: Host, commands: Sequence[Any], then_tick: bool) -> list[Any]:
@@ -323,7 +327,7 @@ def _apply(host: Host, command: Sequence[Any], spawned: int | None = None) -> li
         done = handler(host, *payload)
     except ForewarnError as problem:
         return refused(str(problem))
-    except Exception as problem:  # the payload is a stranger's
+    except Exception as problem:  # the payload is untrusted
         return refused(f"{handler.__name__}: {type(problem).__name__}: {problem}"[:300])
     if index == DESTROY and not done:
         return refused(f"unable to destroy actor {number}: not found")
@@ -331,12 +335,12 @@ def _apply(host: Host, command: Sequence[Any], spawned: int | None = None) -> li
 
 
 class _Batch(Call):
-    """A call whose answers lack the wrapping of other calls."""
+    """A call that returns a list of results, one for each command of a batch."""
 
     def answer(self, host: Host, arguments: list[Any]) -> Any:
         try:
             return apply(host, *arguments)
-        except Exception as problem:  # the arguments are a stranger's
+        except Exception as problem:  # the arguments are untrusted
             return [refused(f"apply_batch: {problem}"[:300])]
 
 

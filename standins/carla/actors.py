@@ -1,7 +1,8 @@
-"""CARLA 0.9.16's wire data: results, geometry, tokens, frames.
+"""Encodes data as CARLA 0.9.16 does: call results, stream tokens, frames and actors.
 
-Results of calls are msgpack arrays; data in streams is packed, little endian. Angles
-are in degrees and distances in metres; y points right and yaw turns clockwise.
+Call results are msgpack arrays; stream data is packed in little-endian order. Angles
+are in degrees and distances in metres. The y axis points right, and yaw increases
+clockwise.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ NO_TOKEN = b""
 
 COLLISION, DEPTH, GNSS, IMU = 0, 1, 4, 5
 SEMANTIC_LIDAR, LIDAR, RGB, SEMANTIC, OBSERVER = 10, 11, 13, 14, 17
-"""The sensor of a frame, by index in CARLA's list of sensors."""
+"""The indices of the sensor types in CARLA's list of sensors."""
 
 MAP_CHANGES = 1
-"""The flag in a snapshot which means that the world has changed."""
+"""The snapshot flag that tells clients that a new map has been loaded."""
 
 _FURTHEST = 1e7
 
@@ -39,25 +40,25 @@ Pose = tuple[float, float, float, float, float, float]
 
 
 class Refusal(ForewarnError):
-    """A call failed; the client raises the message as an exception."""
+    """A call failed. The client raises an exception with the same message."""
 
 
 def result(value: object) -> list[Any]:
-    """The answer of a call that returns a value."""
+    """Returns the answer to a successful call that returns a value."""
     return [[1, value]]
 
 
 def refused(message: str) -> list[Any]:
-    """The answer of a failed call that returns a value."""
+    """Returns the answer to a failed call that would return a value."""
     return [[0, [message]]]
 
 
 DONE: list[Any] = [[False]]
-"""The answer of a call that returns nothing."""
+"""The answer to a successful call that returns nothing."""
 
 
 def failed(message: str) -> list[Any]:
-    """The answer of a failed call that returns nothing."""
+    """Returns the answer to a failed call that would return nothing."""
     return [[True, [message]]]
 
 
@@ -65,7 +66,11 @@ def failed(message: str) -> list[Any]:
 
 
 def number(value: object) -> float:
-    """A finite number of a sensible size."""
+    """Converts a value to a float.
+
+    Raises:
+        Refusal: The value is not a number, or its magnitude exceeds 1e7.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Refusal(f"{value!r:.40} is not a number")
     if not -_FURTHEST <= value <= _FURTHEST:
@@ -91,13 +96,13 @@ def transform(at: Pose) -> list[list[float]]:
 
 
 def token(host: str, port: int, stream: int) -> bytes:
-    """The address of a stream."""
+    """Returns the token with which a client subscribes to a stream."""
     address = socket.inet_aton(host)
     return _TOKEN.pack(stream, port, 1, 1, address, b"")
 
 
 def header(sensor: int, frame: int, time_s: float, at: Pose) -> bytes:
-    """The header of every frame of a stream."""
+    """Returns the header that every frame of a stream begins with."""
     return _HEADER.pack(sensor, frame, time_s, *at)
 
 
@@ -107,7 +112,7 @@ _NOWHERE: Pose = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 def snapshot_header(
     episode: int, frame: int, time_s: float, wall_s: float, delta_s: float, change: int
 ) -> bytes:
-    """The header of a frame in the world's own stream; the actors follow."""
+    """Returns the header of a world snapshot; the states of the actors follow it."""
     return header(OBSERVER, frame, time_s, _NOWHERE) + _EPISODE.pack(
         episode, wall_s, delta_s, 0, 0, 0, change
     )
@@ -117,12 +122,12 @@ def snapshot_header(
 
 
 def forward(yaw: float) -> tuple[float, float]:
-    """The unit vector of a heading."""
+    """Returns the unit vector in the direction of a yaw angle."""
     return math.cos(math.radians(yaw)), math.sin(math.radians(yaw))
 
 
 def compose(parent: Pose, child: Pose) -> Pose:
-    """Converts a pose relative to an upright parent to the world's frame."""
+    """Converts a pose relative to an upright parent to world coordinates."""
     x, y, z, pitch, yaw, roll = child
     turn = math.radians(parent[4])
     cosine, sine = math.cos(turn), math.sin(turn)
@@ -137,7 +142,7 @@ def compose(parent: Pose, child: Pose) -> Pose:
 
 
 def turned(degrees: float) -> float:
-    """An angle normalised to the range from -180 to 180."""
+    """Normalises an angle to the range from -180 to 180 degrees."""
     return (degrees + 180.0) % 360.0 - 180.0
 
 
@@ -161,18 +166,18 @@ STANDARD_CONTROL: Final[list[Any]] = [0.0, 0.0, 0.0, False, False, False, 0]
 
 @dataclass(slots=True)
 class Actor:
-    """An object with an identity and a position.
+    """An object in the world, with an id and a pose.
 
     Args:
-        number: The id.
+        number: The actor's id.
         kind: The blueprint's name.
-        at: The pose of the centre, at the height of the wheels or feet.
-        attributes: The blueprint's attributes, encoded.
-        half: Half the length, width and height.
+        at: The pose of the centre at ground level, where the wheels or feet are.
+        attributes: The attributes of the blueprint, as sent to clients.
+        half: Half the length, width and height in metres.
         centre: The centre of the bounding box, relative to `at`.
-        parent: The actor that it is attached to; 0 for none.
+        parent: The id of the actor that this actor is attached to; 0 for none.
         mount: The pose relative to the parent.
-        ours: Whether the world made the actor, rather than a client.
+        ours: Whether the world created the actor, rather than a client.
     """
 
     number: int
@@ -198,7 +203,7 @@ class Actor:
         return default
 
     def described(self) -> list[Any]:
-        """The actor in the form that calls return."""
+        """Returns the actor's description as sent to clients."""
         return [
             self.number, self.parent, [self.blueprint, self.kind, self.attributes],
             self.box(), self.tags, self.token,
@@ -223,16 +228,16 @@ class Vehicle(Actor):
 
     Args:
         control: The last control that a client applied.
-        ackermann: Steering angle, steering speed, speed, acceleration and jerk; in
-            force until the next control.
-        speed: The speed along the heading; negative when reversing.
-        steer_deg: The angle of the front wheels.
+        ackermann: The steering angle, steering speed, speed, acceleration and jerk that
+            a client requested; they apply until the next control command.
+        speed: The speed along the heading in m/s; negative when reversing.
+        steer_deg: The angle of the front wheels in degrees.
         physical: Whether the vehicle moves by simulated physics.
         light: The traffic light at whose stop line the vehicle is.
-        looked_at: The position at the last search for lights.
-        road: The vehicle's road, as found at `mapped_at`.
-        bumped: The ids of the actors that the vehicle touches.
-        name: The name in the traffic simulation.
+        looked_at: The vehicle's position when it last searched for traffic lights.
+        road: The id of the road that the vehicle was on at position `mapped_at`.
+        bumped: The ids of the actors that the vehicle is touching.
+        name: The vehicle's name in the traffic simulation.
     """
 
     control: list[Any] = field(default_factory=lambda: list(STANDARD_CONTROL))
@@ -271,8 +276,8 @@ class Walker(Actor):
 
     Args:
         direction: The walking direction that a client has set.
-        pace: The walking speed.
-        name: The name in the traffic simulation.
+        pace: The walking speed in m/s.
+        name: The pedestrian's name in the traffic simulation.
     """
 
     direction: Vector = (1.0, 0.0, 0.0)
@@ -292,9 +297,9 @@ class TrafficLight(Actor):
 
     Args:
         signal: The signal's name in the map.
-        pole: The index in the group.
-        fixed: The constant part of the state.
-        since_s: How long the light has shown its colour.
+        pole: The index of the light in its group.
+        fixed: The constant part of the encoded state.
+        since_s: How long the light has shown its current colour, in seconds.
     """
 
     signal: str = ""
@@ -332,9 +337,9 @@ class Sensor(Actor):
     """A sensor that a client has attached.
 
     Args:
-        stream: The stream of its data; 0 for a sensor that the client computes.
-        period_s: The minimum time between two frames.
-        angle: The rotation angle, for a rotating sensor.
+        stream: The id of the stream of sensor data; 0 if the client computes the data.
+        period_s: The minimum time between two frames in seconds.
+        angle: The current angle of a rotating sensor in radians.
     """
 
     stream: int = 0
@@ -344,6 +349,6 @@ class Sensor(Actor):
 
 
 def along(actor: Actor, speed: float) -> Vector:
-    """The velocity vector of a speed along the actor's heading."""
+    """Returns the velocity vector for a speed along the actor's heading."""
     x, y = forward(actor.at[4])
     return speed * x, speed * y, 0.0

@@ -1,4 +1,4 @@
-"""The blueprint library: what can be spawned, with attributes and sizes."""
+"""The blueprint library: the actors that can be spawned, with attributes and sizes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BOOL, INT, FLOAT, STRING, COLOUR = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of a blueprint, with values as text."""
+    """An attribute of a blueprint. Its values are strings."""
 
     name: str
     kind: int
@@ -42,7 +42,7 @@ class Attribute:
     restricted: bool = False
 
     def check(self, text: str) -> None:
-        """Rejects a text that is not a valid value of this attribute."""
+        """Raises `Refusal` if a text is not a valid value for this attribute."""
         try:
             if self.kind == INT:
                 actors.number(int(text))
@@ -60,7 +60,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """A blueprint of an actor; `half` is half its length, width and height."""
+    """An actor's blueprint. `half` is half its length, width and height in metres."""
 
     number: int
     name: str
@@ -71,7 +71,7 @@ class Blueprint:
     wheels: int = 0
 
     def given(self, values: Mapping[str, str]) -> list[list[Any]]:
-        """The encoded attributes of an actor, with the given values in place of
+        """Returns the encoded attributes of an actor; given values replace the
         defaults.
 
         Raises:
@@ -101,9 +101,13 @@ _CHILDREN = range(9, 15)
 def library() -> Mapping[str, Blueprint]:
     """All blueprints by name.
 
-    The file lists for a vehicle the base type, wheels, generation, special type,
-    length, width, height and mass; for a prop half its length, width and height; for an
-    attribute its type and value; and for a sensor groups of attributes.
+    They are read from `blueprints.json`, which lists:
+
+    - for a vehicle: base type, number of wheels, generation, special type, length,
+      width, height and mass;
+    - for a prop: half its length, width and height;
+    - for an attribute: its type and default value;
+    - for a sensor: its groups of attributes.
     """
     kinds = json.loads(Path(__file__).with_name("blueprints.json").read_bytes())
     every = (
@@ -116,7 +120,7 @@ def library() -> Mapping[str, Blueprint]:
 
 
 def find(name: str) -> Blueprint:
-    """A blueprint by name.
+    """Returns the blueprint with the given name.
 
     Raises:
         Refusal: There is no such blueprint.
@@ -130,7 +134,7 @@ def find(name: str) -> Blueprint:
 def actor_of(
     name: str, at: Pose, given: Mapping[str, str], half: Vector | None = None
 ) -> Actor:
-    """Makes an actor from a blueprint, with its size unless `half` is given."""
+    """Creates an actor from a blueprint. `half` overrides the blueprint's size."""
     blueprint = find(name)
     half = half or blueprint.half
     make: type[Actor] = Vehicle if blueprint.wheels else Actor

@@ -1,6 +1,7 @@
-"""The calls that clients can make, by name.
+"""The remote calls that clients can make, by name.
 
-`answers` registers a call that returns a value, `does` one that returns nothing.
+`answers` registers a call that returns a value; `does` registers a call that returns
+nothing.
 """
 
 from __future__ import annotations
@@ -23,27 +24,31 @@ Manner = Literal["answers", "does"]
 
 
 class Host(Protocol):
-    """The server, as far as calls need it."""
+    """The part of the server that the call handlers use."""
 
     world: World
     managers: dict[int, list[Any]]
-    """Traffic managers, which run in clients: host and port, by port."""
+    """The host and port of each traffic manager, by port. Traffic managers run in
+    clients.
+    """
     recordings: Recordings
 
     def token(self, stream: int) -> bytes:
-        """The address of a stream."""
+        """Returns the token with which a client subscribes to a stream."""
 
     def load(self, name: str, *, keep_settings: bool) -> None:
-        """Replaces the world by one with a map; an empty name keeps the map."""
+        """Replaces the world with a new one on the named map; an empty name keeps the
+        map.
+        """
 
     def load_text(self, text: str) -> None:
-        """Stores an OpenDRIVE text for the next `load`."""
+        """Stores an OpenDRIVE document for the next `load`."""
 
     def maps(self) -> Iterable[str]:
-        """The maps that can be loaded."""
+        """Returns the names of the maps that can be loaded."""
 
     def restart(self, seed: int) -> None:
-        """Restarts the world with another seed."""
+        """Restarts the world with a new seed."""
 
 
 Handler = Callable[..., Any]
@@ -51,20 +56,20 @@ Handler = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call's handler."""
+    """A remote call with its handler."""
 
     name: str
     kind: Manner
     handler: Handler
 
     def answer(self, host: Host, arguments: list[Any]) -> Any:
-        """Carries out the call; a failure becomes an error in the form of this call."""
+        """Carries out the call and returns its encoded answer or an error."""
         error = actors.refused if self.kind == "answers" else actors.failed
         try:
             value = self.handler(host, *arguments)
         except ForewarnError as problem:
             return error(str(problem))
-        except Exception as problem:  # the arguments are a stranger's
+        except Exception as problem:  # the arguments are untrusted
             return error(f"{self.name}: {type(problem).__name__}: {problem}"[:300])
         return actors.result(value) if self.kind == "answers" else actors.DONE
 
@@ -259,7 +264,7 @@ def _missing(host: Host, name: str) -> str:
 
 @answers("show_recorder_file_info")
 def info(host: Host, name: str, everything: bool = False) -> str:
-    """CARLA's summary of a log, without its events."""
+    """Returns CARLA's summary of a recording, without the recorded events."""
     try:
         with host.recordings.open(name) as log:
             return (

@@ -1,4 +1,4 @@
-"""Random traffic on SUMO's roads, and clients' actors within the traffic."""
+"""Random SUMO traffic, and clients' actors as part of SUMO's traffic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CARS: Final = (
 )  # fmt: skip
 TRUCK: Final = "vehicle.carlamotors.european_hgv"
 GUEST, STRANGER = "guest", "stranger"
-"""SUMO's types for clients' vehicles and for pedestrians."""
+"""The names of SUMO's types for clients' vehicles and for pedestrians."""
 
 _ONWARD: Final = 4
 _WAITING: Final = 4
@@ -35,7 +35,7 @@ class Busy:
 
 
 class Comers:
-    """The random traffic, and its routes."""
+    """Random vehicles and pedestrians that enter the roads, with their routes."""
 
     def __init__(self, sumo: Any, luck: Random, busy: Busy) -> None:
         self._sumo, self._luck = sumo, luck
@@ -76,14 +76,14 @@ class Comers:
         return not allowed or "passenger" in allowed
 
     def onward(self, edge: str) -> list[str]:
-        """The route straight on from an edge."""
+        """Returns a route that goes straight on from an edge."""
         way = [edge]
         while len(way) < _ONWARD and way[-1] in self._straight:
             way.append(self._straight[way[-1]])
         return way
 
     def depart(self, now_s: float) -> None:
-        """Starts the vehicles that are due."""
+        """Starts the vehicles and pedestrians that are due."""
         while self._next["vehicle"] <= now_s:
             self._next["vehicle"] += self._wait(self._busy.vehicles_per_hour)
             self._drive()
@@ -93,11 +93,11 @@ class Comers:
 
     @property
     def can_walk(self) -> bool:
-        """Whether there are any footways."""
+        """Whether the map has any lanes for pedestrians."""
         return bool(self._walkable)
 
     def enter(self, name: str) -> None:
-        """Adds a client's walker; its position is set right afterwards."""
+        """Adds a client's walker to SUMO. The caller must then set its position."""
         person = self._sumo.person
         person.add(name, self._walkable[0], 1.0, typeID=STRANGER)
         person.appendWaitingStage(name, 1e6)
@@ -167,7 +167,9 @@ class Comers:
 
 
 def kinds() -> str:
-    """SUMO's vehicle types: one for each blueprint that the traffic uses."""
+    """Returns a SUMO route file with all vehicle types, one for each blueprint in
+    use.
+    """
     rows = [
         f'<vType id="{GUEST}" minGap="0" accel="4" decel="9" emergencyDecel="9"'
         ' sigma="0" speedFactor="4" speedDev="0" maxSpeed="80"/>',
@@ -186,7 +188,7 @@ def kinds() -> str:
     return f"<routes>{''.join(rows)}</routes>"
 
 
-_FREE: Final = 2  # moveToXY: exactly at the position, on a road or not
+_FREE: Final = 2  # for moveToXY: use the exact position, on or off the road
 _ENTRY_M: Final = 2.0
 _EXIT_M: Final = 8.0
 _CHECKED_FOR_M: Final = 2.0
@@ -196,17 +198,18 @@ Point = tuple[float, float]
 
 
 Guest = Vehicle | Walker
-"""An actor that a client has spawned and moves, and that the traffic reacts to."""
+"""A client's vehicle or walker, which SUMO's traffic reacts to."""
 
 
 @dataclass(slots=True)
 class SumoGuest:
-    """The representation of a guest in SUMO.
+    """The SUMO vehicle or person that represents a guest.
 
     Args:
-        name: The name in SUMO, a new one each time that the guest enters.
-        leads: Whether the guest is given a route straight on.
-        edge: The edge on which this route begins.
+        name: The name in SUMO. A guest gets a new name each time it enters SUMO's
+            roads.
+        leads: Whether the guest is given a route that goes straight on.
+        edge: The first edge of that route.
     """
 
     name: str
@@ -215,13 +218,15 @@ class SumoGuest:
 
 
 class Guests:
-    """The guests within SUMO's traffic.
+    """Copies clients' vehicles and walkers ("guests") into SUMO.
 
     Args:
         sumo: libsumo, with an episode loaded.
-        comers: The random traffic, for its routes.
-        hero: The name in SUMO of the scenario's own car, which already exists.
-        give_up_checks: Turns off SUMO's checks for a vehicle that a client drives.
+        comers: The random traffic, which also provides routes for guests.
+        hero: The SUMO name of the scenario's ego vehicle, which SUMO already contains;
+            empty if there is none.
+        give_up_checks: Turns off SUMO's speed checks and lane changes for a vehicle
+            that a client drives.
     """
 
     def __init__(
@@ -237,13 +242,13 @@ class Guests:
         self._checked: dict[str, tuple[Point, float]] = {}
         self._entered = 0
         self.names: set[str] = set()
-        """The names in SUMO of the guests."""
+        """The SUMO names of all guests."""
         if hero:
             self._in[hero] = SumoGuest(hero, leads=False)
             self.names.add(hero)
 
     def put(self, guests: Sequence[Guest]) -> None:
-        """Moves the guests in SUMO to their present positions."""
+        """Moves the guests to their current positions in SUMO."""
         for guest in guests:
             try:
                 if isinstance(guest, Vehicle):
@@ -264,7 +269,7 @@ class Guests:
                 self._lead_on(place)
 
     def remove(self, name: str) -> None:
-        """Removes a guest from SUMO if present."""
+        """Removes a guest from SUMO, if SUMO contains it."""
         self._checked.pop(name, None)
         place = self._in.pop(name, None)
         if place is None:
@@ -287,7 +292,8 @@ class Guests:
                 self.remove(car.name)
             return
         if place is None:
-            # Measure exactly here: SUMO must find a lane for it, and keeps that lane.
+            # Do not use the cached distance: SUMO must find a lane for the car now, and
+            # keeps the car on that lane.
             if self._measured(front) > _ENTRY_M:
                 return
             place = self._enter(car)
@@ -295,7 +301,10 @@ class Guests:
         self._sumo.vehicle.moveToXY(place.name, "", -1, *front, angle, _FREE)
 
     def _off_m(self, name: str, at: Point) -> float:
-        """The distance of a position from SUMO's lanes, measured every few metres."""
+        """Returns the distance from a guest to the nearest SUMO lane in metres.
+
+        The distance is measured again when the guest has moved by more than 2 m.
+        """
         known = self._checked.get(name)
         if known is None or math.dist(known[0], at) > _CHECKED_FOR_M:
             known = self._checked[name] = at, self._measured(at)
@@ -322,15 +331,17 @@ class Guests:
         return place
 
     def _lead_on(self, place: SumoGuest) -> None:
-        """Gives a guest a route straight on, so that others yield to it."""
-        # Not getRoadID, which crashes for a vehicle that is on no lane.
+        """Gives a guest a route that goes straight on, so that other vehicles yield to
+        it.
+        """
+        # getRoadID would crash for a vehicle that is not on a lane.
         edge: str = self._sumo.vehicle.getLaneID(place.name).rpartition("_")[0]
         if edge and edge != place.edge and not edge.startswith(":"):
             place.edge = edge
             try:
                 self._sumo.vehicle.setRoute(place.name, self._comers.onward(edge))
             except self._sumo.TraCIException:
-                pass  # It keeps its route.
+                pass  # the guest keeps its previous route
 
     def _gone(self, name: str) -> None:
         for guest, place in list(self._in.items()):

@@ -1,8 +1,8 @@
-"""Traffic lights: their groups, programs, and changes by clients.
+"""Traffic lights: their groups and programs, and commands by clients.
 
 A group's program comes from the SUMO net, if the map has one; otherwise each road into
-the junction is green in turn. If SUMO runs the lights, they follow SUMO until a client
-changes them; from then on their program runs here.
+the junction is green in turn. If SUMO controls the lights, they follow SUMO until a
+client changes them; from then on, `Group` runs their program.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ _GREEN_S, _YELLOW_S, _RED_S = 10.0, 3.0, 2.0
 
 
 def colour(letter: str) -> int:
-    """The colour for a letter of SUMO's light states."""
+    """Returns CARLA's colour for a letter of SUMO's light states."""
     return _COLOURS.get(letter, GREEN)
 
 
 @dataclass(slots=True)
 class Phase:
-    """A phase of a program: its duration, and SUMO's letter for each link."""
+    """A phase of a program: its duration, and the light state of each link as a SUMO
+    letter.
+    """
 
     duration_s: float
     letters: str
@@ -49,13 +51,14 @@ class Phase:
 
 @dataclass(slots=True)
 class Group:
-    """The lights that a program controls.
+    """The traffic lights that one program controls.
 
     Args:
-        name: The name in the net; empty if there is none.
-        lights: The lights by index in the letters.
-        own: Whether the program runs here rather than in SUMO.
-        forced: The colours that clients have set on single lights until the next phase.
+        name: The program's name in the SUMO net; empty if the net has no such program.
+        lights: The lights by link index.
+        own: Whether this object runs the program, rather than SUMO.
+        forced: The colours that clients have set for individual lights, by link index;
+            they last until the next phase.
     """
 
     name: str
@@ -89,12 +92,12 @@ class Group:
             self._show()
 
     def follow(self, letters: str, dt: float) -> None:
-        """Follows SUMO's light states."""
+        """Sets the lights to SUMO's light states."""
         for index, light in self.lights.items():
             show(light, colour(letters[index]), dt)
 
     def take_over(self, phase: int, left_s: float) -> None:
-        """Runs the program here from now on, starting in a phase."""
+        """Takes control of the program from SUMO, starting in the given phase."""
         self.own = True
         self.at, self.left_s = phase % len(self.phases), left_s
         self.changed = True
@@ -112,7 +115,7 @@ class Group:
             light.frozen = frozen
 
     def letters(self) -> str:
-        """The present light states of the links, in SUMO's letters."""
+        """Returns the current light states of the links as SUMO letters."""
         letters = list(self.phases[self.at].letters)
         for index, wanted in self.forced.items():
             letters[index] = _LETTERS.get(wanted, "O")
@@ -135,7 +138,7 @@ def show(light: TrafficLight, wanted: int, dt: float = 0.0) -> None:
 def groups(
     lights: Mapping[str, TrafficLight], signals: Sequence[Signal], net: Path | None
 ) -> list[Group]:
-    """The groups of a map's lights, each at the start of its program."""
+    """Returns the groups of a map's lights, each at the start of its program."""
     known = {} if net is None else _programmes(net)
     members: dict[str, dict[int, TrafficLight]] = {}
     others: dict[int, list[Signal]] = {}
@@ -161,7 +164,7 @@ def _fits(phases: Sequence[Phase], index: int) -> bool:
 
 
 def _in_turn(lights: Mapping[str, TrafficLight], signals: Sequence[Signal]) -> Group:
-    """A group with a program in which each road is green in turn."""
+    """Returns a group whose program gives each road a green light in turn."""
     members = {index: lights[signal.name] for index, signal in enumerate(signals)}
     phases: list[Phase] = []
     for road in sorted({signal.road for signal in signals}):
@@ -203,7 +206,9 @@ _LEAST_M = 8.0
 
 
 def hang(signal: Signal) -> TrafficLight:
-    """The light actor of a signal. It faces across the road, as in CARLA."""
+    """Returns the traffic light actor for a signal. Its yaw is perpendicular to the
+    road, as in CARLA.
+    """
     at, half, centre = _stands(signal)
     return TrafficLight(
         0, "traffic.traffic_light", at, tags=bytes([LAMP]), ours=True, half=half,
@@ -212,7 +217,9 @@ def hang(signal: Signal) -> TrafficLight:
 
 
 def put_up(sign: Signal) -> TrafficSign:
-    """The actor of a sign, with its pose and trigger volume like a light's."""
+    """Returns the traffic sign actor for a signal. Its pose and trigger volume are
+    computed as for a traffic light.
+    """
     at, half, centre = _stands(sign)
     return TrafficSign(
         0, SIGNS[sign.kind], at, tags=bytes([BOARD]), ours=True, half=half,
@@ -221,7 +228,7 @@ def put_up(sign: Signal) -> TrafficSign:
 
 
 def _stands(signal: Signal) -> tuple[Pose, Vector, Vector]:
-    """A signal's pose, and half the size and the centre of its trigger volume."""
+    """Returns a signal's pose, and the half size and centre of its trigger volume."""
     first, last = signal.lines[0], signal.lines[-1]
     across = math.dist(first[:2], last[:2]) / 2.0
     x, y, z, pitch, yaw, roll = signal.at
@@ -234,11 +241,11 @@ def _stands(signal: Signal) -> tuple[Pose, Vector, Vector]:
 
 
 class StopLines:
-    """The stop lines of a map, with their lights.
+    """The stop lines of a map and their traffic lights.
 
     Args:
         roads: The map.
-        lights: The light of each signal.
+        lights: The traffic light of each signal of the map, in the same order.
     """
 
     def __init__(self, roads: Roads, lights: Sequence[TrafficLight]) -> None:
@@ -252,7 +259,9 @@ class StopLines:
                 rows.append((line, reach, light))
 
     def look(self, car: Vehicle) -> bool:
-        """Updates a car's light and speed limit if it has moved."""
+        """Updates the traffic light and speed limit of a car if the car has moved;
+        returns whether it has.
+        """
         x, y = car.at[:2]
         seen = car.looked_at
         if seen and abs(x - seen[0]) + abs(y - seen[1]) < _RECHECK_M:
@@ -269,7 +278,7 @@ class StopLines:
         return True
 
     def _map(self, car: Vehicle) -> None:
-        """Finds the road that a car is on."""
+        """Finds the road that a car is on, and the speed limit there."""
         x, y = car.mapped_at = car.at[:2]
         point = self._roads.waypoint(x, y)
         if point is not None:
@@ -278,7 +287,7 @@ class StopLines:
 
 
 def _before(car: Vehicle, line: Pose, reach: float) -> bool:
-    """Whether the car's front is near the line, before it and in its lane."""
+    """Whether a car is in the lane of a stop line and its front is near the line."""
     if abs(turned(car.at[4] - line[4])) > _FACING_DEG:
         return False
     heading = math.radians(line[4])
@@ -289,7 +298,7 @@ def _before(car: Vehicle, line: Pose, reach: float) -> bool:
 
 
 def _seen_from(frame: Pose, point: Pose, ahead: float) -> Vector:
-    """A pose moved ahead along its heading, in another pose's frame."""
+    """Returns a position some metres ahead of a pose, relative to another pose."""
     heading = math.radians(point[4])
     x = point[0] + ahead * math.cos(heading) - frame[0]
     y = point[1] + ahead * math.sin(heading) - frame[1]

@@ -1,8 +1,9 @@
-"""CARLA's recorder logs: a header, then frames of packets, little endian.
+"""Reads and writes CARLA's recorder logs.
 
-In a log, positions are in centimetres, rotations are roll, pitch and yaw in degrees,
-and actors have the ids of the recorded run. A log is untrusted: it is checked before
-use, and errors are reported with their position.
+A log consists of a header and frames of little-endian packets. Positions are in
+centimetres, rotations are roll, pitch and yaw in degrees, and actors have the ids of
+the recorded run. A log is untrusted input: it is checked before use, and an error
+message contains the position of the error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, BinaryIO, Final
 from forewarn.standins.carla.actors import Pose, Refusal, number
 
 LARGEST: Final = 512 << 20
-"""Maximum size of a log in bytes: some hours of a busy town."""
+"""Maximum size of a log in bytes, enough for several hours of a busy town."""
 
 START, END, ADDED, REMOVED, POSITIONS, LIGHTS, PEDALS, LAMPS = 0, 1, 2, 3, 6, 7, 8, 10
 
@@ -50,12 +51,12 @@ _RECORDS: Final[Mapping[int, struct.Struct]] = {
 
 
 class BadLog(Refusal):
-    """A file is not a recorder log, or is incomplete."""
+    """A file is not a recorder log, or the log is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """An actor that is added to the world."""
+    """The record of an actor that was added to the world."""
 
     number: int
     kind: int
@@ -67,7 +68,7 @@ class Added:
 
 @dataclass(slots=True)
 class Frame:
-    """One tick: the packets as in the log, by their kind."""
+    """The packets of one tick, by kind."""
 
     number: int
     lasts_s: float
@@ -75,7 +76,9 @@ class Frame:
     packets: dict[int, bytes] = field(default_factory=dict)
 
     def records(self, kind: int) -> list[tuple[Any, ...]]:
-        """The records of a packet; empty if the packet is missing."""
+        """Returns the records in a packet of this kind; empty if the frame has no such
+        packet.
+        """
         body = self.packets.get(kind)
         if body is None:
             return []
@@ -106,7 +109,7 @@ _BYTE, _TIME = struct.Struct("<B"), struct.Struct("<d")
 
 
 class _Parts:
-    """Reads a packet field by field."""
+    """Reads the fields of a packet one after another."""
 
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
@@ -135,7 +138,7 @@ def _count(body: bytes) -> int:
 
 
 def pose(place: Iterable[float]) -> Pose:
-    """Converts a pose in a log to metres."""
+    """Converts a pose from the units of a log to metres."""
     x, y, z, roll, pitch, yaw = (number(value) for value in place)
     return x / 100.0, y / 100.0, z / 100.0, pitch, yaw, roll
 
@@ -144,14 +147,14 @@ def pose(place: Iterable[float]) -> Pose:
 
 
 class Log:
-    """A checked, complete log. Use with `with`, or call `close`.
+    """A log that has been checked. Use it in a `with` statement, or call `close`.
 
     Args:
-        path: A regular file; links are not followed.
+        path: The log. It must be a regular file; symbolic links are rejected.
 
     Raises:
         FileNotFoundError: The file does not exist.
-        BadLog: The file is not a log, or is incomplete.
+        BadLog: The file is not a log, or the log is incomplete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -266,7 +269,11 @@ class Log:
 
 
 def part_of(log: Log, begin_s: float, lasts_s: float) -> tuple[float, float]:
-    """The time span to play; a negative beginning counts from the end of the log."""
+    """Returns the start and end in seconds of the part to replay.
+
+    A negative `begin_s` counts from the end of the log. If `lasts_s` is 0 or less, the
+    part lasts until the end of the log.
+    """
     if begin_s < 0.0:
         begin_s = max(0.0, log.duration_s + begin_s)
     return begin_s, begin_s + lasts_s if lasts_s > 0.0 else log.duration_s
@@ -276,21 +283,21 @@ def part_of(log: Log, begin_s: float, lasts_s: float) -> tuple[float, float]:
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file begins like a log."""
+    """Whether a file starts with the signature of a log."""
     magic = _string(_MAGIC)
     with path.open("rb") as file:
         return file.read(_COUNT.size + len(magic))[_COUNT.size :] == magic
 
 
 def head(map_name: str, date_s: int) -> bytes:
-    """The header of a log."""
+    """Returns the header of a log."""
     return b"".join(
         [_COUNT.pack(_VERSION), _string(_MAGIC), _HEAD.pack(date_s), _string(map_name)]
     )
 
 
 def frame_start(which: int, elapsed_s: float) -> bytearray:
-    """The header of a frame whose duration is not yet known."""
+    """Returns the header of a frame whose duration is not yet known."""
     return bytearray(_packet(START, _FRAME.pack(which, -1.0, elapsed_s)))
 
 
@@ -322,7 +329,7 @@ def added_packet(actors: Iterable[Added]) -> bytes:
 
 
 def place(at: Pose) -> tuple[float, ...]:
-    """Converts a pose to a log's units."""
+    """Converts a pose to the units of a log."""
     x, y, z, pitch, yaw, roll = at
     return 100.0 * x, 100.0 * y, 100.0 * z, roll, pitch, yaw
 

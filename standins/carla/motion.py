@@ -1,10 +1,11 @@
-"""How vehicles and walkers move.
+"""Simulates the motion of vehicles and walkers.
 
-A vehicle is a bicycle model on level ground. Its acceleration follows from the pedals:
-4 m/s² at full throttle and -9 m/s² at full brake; a car without a driver coasts. Speed
-is integrated as in the embedded SUMO world, so that the same accelerations lead to the
-same distance. There are no tyres, gears, slopes or suspension; instead, a limit on
-lateral acceleration keeps a car from turning too sharply.
+A vehicle follows a kinematic bicycle model on level ground. Its acceleration depends on
+the pedals: 4 m/s² at full throttle and -9 m/s² at full brake. Without throttle and
+brake, the vehicle coasts. Speed is integrated as in the embedded SUMO world, so that
+the same accelerations result in the same distance. Tyres, gears, slopes and suspension
+are not modelled; instead, a limit on lateral acceleration keeps a car from turning too
+sharply.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ SIDEWAYS = 8.0  # m/s²
 MAX_STEER_DEG = 70.0
 
 _STEERING = ((0.0, 1.0), (5.6, 0.9), (16.7, 0.8), (33.3, 0.7))
-"""The fraction of the steering that reaches the wheels, by speed in m/s."""
+"""Pairs of a speed in m/s and the fraction of the steering command that is applied."""
 
 
 def move(car: Vehicle, dt: float) -> None:
-    """Moves a car by its control for `dt` seconds."""
+    """Applies a car's control for `dt` seconds."""
     speed = car.speed
     after, way = _longitudinal(car, speed, dt)
     steer = _steer(car, speed, dt)
@@ -56,7 +57,7 @@ def move(car: Vehicle, dt: float) -> None:
 
 
 def walk(walker: Walker, dt: float) -> bool:
-    """Moves a walker by its control for `dt` seconds; False if nothing changed."""
+    """Applies a walker's control for `dt` seconds; returns False if nothing changed."""
     was = walker.velocity
     if walker.pace and walker.physical:
         x, y, _ = walker.direction
@@ -74,7 +75,7 @@ def walk(walker: Walker, dt: float) -> bool:
 
 
 def rests(car: Vehicle) -> bool:
-    """Whether a step changes nothing about the car."""
+    """Whether the car is at rest, so that a step would not change its state."""
     control = car.control
     return (
         car.speed == 0.0
@@ -88,7 +89,9 @@ def rests(car: Vehicle) -> bool:
 
 
 def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
-    """The speed at the end of a step, and the distance covered."""
+    """Returns the speed in m/s at the end of a step and the distance covered in
+    metres.
+    """
     if car.ackermann is not None:
         return _ackermann(car, speed, dt)
     throttle, _, brake, hand_brake, reverse, manual, gear = car.control
@@ -113,7 +116,7 @@ def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
 
 
 def _ackermann(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
-    """Accelerates to the target speed at the target acceleration."""
+    """Accelerates towards the target speed; returns the same as `_longitudinal`."""
     assert car.ackermann is not None  # noqa: S101
     wanted, rate = car.ackermann[2], abs(car.ackermann[3]) or COMFORT
     wanted = min(TOP_SPEED, max(-TOP_REVERSE, wanted))
@@ -126,7 +129,7 @@ def _ackermann(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
 
 
 def _steer(car: Vehicle, speed: float, dt: float) -> float:
-    """The angle of the front wheels in radians."""
+    """Updates the angle of the front wheels, and returns it in radians."""
     if car.ackermann is not None:
         wanted = math.degrees(car.ackermann[0])
         rate = math.degrees(car.ackermann[1])
@@ -156,7 +159,7 @@ def _share(speed: float) -> float:
 
 
 def _roll(car: Vehicle, after: float, way: float, steer: float, dt: float) -> None:
-    """Moves the car by the bicycle model."""
+    """Moves the car according to the bicycle model."""
     x, y, z, pitch, yaw, roll = car.at
     curvature = math.tan(steer) / car.wheelbase if steer else 0.0
     if curvature:
@@ -187,7 +190,9 @@ _GEARS = ((4.3, 0.5, 0.65), (2.2, 0.5, 0.65), (1.4, 0.5, 0.65), (1.0, 0.5, 0.65)
 
 
 def physics_of(blueprint: Blueprint) -> list[Any]:
-    """Engine, gears, mass and wheels, as CARLA 0.9.16 lists them."""
+    """Returns a vehicle's engine, gears, mass and wheels as CARLA 0.9.16 encodes
+    them.
+    """
     length, width, _ = blueprint.half
     radius = 0.35 if blueprint.wheels > 2 else 0.3
     wheels = []
@@ -212,7 +217,7 @@ _LONGEST = 14.0
 
 
 def overlapping(actor: Actor, others: Iterable[Actor]) -> Iterator[Actor]:
-    """The actors whose bodies overlap an actor's."""
+    """Yields the actors whose bounding boxes overlap that of an actor."""
     x, y, z = actor.at[:3]
     for other in others:
         ox, oy, oz = other.at[:3]
@@ -237,8 +242,8 @@ def _attached(one: Actor, other: Actor) -> bool:
 def touching(
     actors: Sequence[Actor], others: Iterable[Actor]
 ) -> Iterator[tuple[Actor, frozenset[int]]]:
-    """Each actor with the ids of the actors that it overlaps."""
-    # Sorted along an axis, so that only neighbours need to be tested.
+    """Yields each actor with the ids of the actors that it overlaps."""
+    # Sorting by x limits the tests to neighbouring actors.
     bodies = sorted(
         (
             (other.at[0], other.at[1], other.half[0], other.number, other)
@@ -271,7 +276,10 @@ def _along(body: tuple[float, float, float, int, Actor]) -> float:
 
 
 def hold_back(car: Vehicle, other: Actor) -> bool:
-    """Slows a car that hits an actor down to that actor's speed."""
+    """Limits the speed of a car that has hit an actor to the speed of that actor.
+
+    Returns whether the car was slowed.
+    """
     ahead = along(car, 1.0)
     way = sum((b - a) * u for a, b, u in zip(car.at, other.at, ahead[:2], strict=False))
     its = other.velocity[0] * ahead[0] + other.velocity[1] * ahead[1]
@@ -289,7 +297,7 @@ def solid(actor: Actor) -> bool:
 
 
 def _overlap(a: Actor, b: Actor) -> bool:
-    """Whether two rectangles overlap, which means that no axis separates them."""
+    """Whether the rectangles of two actors overlap, by the separating axis theorem."""
     dx, dy = b.at[0] - a.at[0], b.at[1] - a.at[1]
     one, other = math.radians(a.at[4]), math.radians(b.at[4])
     turn = other - one

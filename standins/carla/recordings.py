@@ -1,4 +1,4 @@
-"""A server's recordings: the folder, the active recording, and the active replay.
+"""The recordings of a server: their folder, the active recording and the active replay.
 
 Clients refer to a log by its file name or by the full path that the recorder returned;
 paths outside the folder are rejected. A file that is not a log is never overwritten.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 MOST_BYTES: Final = 2 << 30
-"""Maximum total size of the folder in bytes for a recording to begin."""
+"""Maximum total size of the folder in bytes; beyond it, no recording can be started."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,119}")
 
@@ -45,8 +45,9 @@ class Recordings:
     """The recordings of one server.
 
     Args:
-        folder: The folder; None for a temporary one, which is deleted with the server.
-        say: Reports messages to the server's observer.
+        folder: The folder for recordings. If None, a temporary folder is used, which is
+            deleted when the server stops.
+        say: Called with each message about a problem.
     """
 
     def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
@@ -66,10 +67,10 @@ class Recordings:
         return Path(self._own.name)
 
     def path(self, name: str) -> Path:
-        """The path of a log.
+        """Returns the path of a log.
 
         Raises:
-            Refusal: The path would be outside the folder.
+            Refusal: The name is invalid, or the path is outside the folder.
         """
         folder = self.folder
         bare = str(name).removeprefix(f"{folder}{os.sep}")
@@ -95,7 +96,7 @@ class Recordings:
     # -- recording --------------------------------------------------------------------
 
     def record(self, world: World, name: str) -> Path:
-        """Begins a recording, and ends an active recording or replay."""
+        """Starts a recording. Any active recording or replay is ended first."""
         path = self.path(name)
         self.leave(world)
         used = sum(file.stat().st_size for file in self.folder.iterdir())
@@ -132,7 +133,7 @@ class Recordings:
     # -- replaying --------------------------------------------------------------------
 
     def play(self, world: World, log: Log, begin_s: float, end_s: float) -> None:
-        """Begins to replay a log, which is closed at the end."""
+        """Starts to replay a log. The log is closed when the replay ends."""
         self.leave(world)
         self._replay = Replay(world, log, begin_s, end_s, self._say)
         world.moved = self._replay.step
@@ -152,7 +153,9 @@ class Recordings:
         self.end_replay(world, keep=True)
 
     def close(self, world: World) -> None:
-        """Deletes a temporary folder; called when the server ends."""
+        """Ends the recording and the replay, and deletes the temporary folder, if
+        any.
+        """
         self.leave(world)
         if self._own is not None:
             self._own.cleanup()
@@ -169,8 +172,8 @@ class Recorder:
 
     Args:
         world: The world to record.
-        file: An empty file, open for writing; closed at the end.
-        full: Called when the log has reached its size limit; nothing more is written.
+        file: An empty file that is open for writing; it is closed at the end.
+        full: Called when the log has reached its size limit.
     """
 
     def __init__(self, world: World, file: BinaryIO, full: Callable[[], None]) -> None:
@@ -185,7 +188,7 @@ class Recorder:
         """Writes a frame with the state of the world after a tick."""
         if self._frames:
             self._elapsed_s += dt
-            # A frame's duration is known only when the next one begins.
+            # A frame's duration is known only when the next frame begins.
             logs.lasts(self._last, dt)
             self._write(self._last)
         self._frames += 1
@@ -204,7 +207,7 @@ class Recorder:
         self._file.flush()
 
     def close(self) -> None:
-        """Ends the log; safe to call twice."""
+        """Completes and closes the log; may be called more than once."""
         if not self._file.closed:
             self._write(self._last)
             self._file.close()
@@ -264,8 +267,9 @@ class Replay:
 
     Args:
         world: The world in which the log is replayed.
-        log: The log; closed at the end.
-        say: Receives messages about what could not be replayed.
+        log: The log; it is closed at the end.
+        say: Called with a message about each part of the log that could not be
+            replayed.
     """
 
     def __init__(
@@ -303,7 +307,9 @@ class Replay:
             self.stop(keep=True)
 
     def stop(self, keep: bool) -> None:
-        """Ends the replay, and keeps or removes its actors."""
+        """Ends the replay. `keep` tells whether the replayed actors stay in the
+        world.
+        """
         if not self.runs:
             return
         self.runs = False
@@ -323,7 +329,9 @@ class Replay:
             self._world.destroy(which)
 
     def _guarded(self, show: Callable[[], None]) -> None:
-        """Ends the replay at an error in the log; some errors appear only now."""
+        """Calls `show`, and ends the replay if the log contains an error. Some errors
+        are found only during the replay.
+        """
         try:
             show()
         except ForewarnError as problem:
@@ -333,7 +341,7 @@ class Replay:
     # -- frames -----------------------------------------------------------------------
 
     def _show(self) -> None:
-        """Moves all actors to their positions at the current time."""
+        """Moves all actors to their recorded positions at the current time."""
         before = self._now
         while self._next is not self._now and self._next.elapsed_s <= self._time_s:
             self._now = self._next
@@ -408,7 +416,9 @@ class Replay:
             actor.physical = False
 
     def _light_at(self, at: Pose) -> TrafficLight | None:
-        """The light at a recorded pose; several may share a pole."""
+        """Returns the first unassigned light at a recorded position; several lights may
+        share a pole.
+        """
         taken = set(self._numbers.values())
         for light in self._world.lights:
             if light.number in taken:

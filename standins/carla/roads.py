@@ -1,7 +1,7 @@
-"""The map as the server needs it: text, spawn points, speed limits and signals.
+"""Maps: their OpenDRIVE text, spawn points, speed limits and signals.
 
-The OpenDRIVE text is read with the client's own map library, so that server and client
-agree on lanes.
+The OpenDRIVE text is parsed with the client's map library, so that server and client
+agree on the lanes.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ except ImportError as error:
     raise MissingDependency("the stand-in for CARLA", "carla") from error
 
 LARGEST: Final = 12 << 20
-"""Maximum size of an OpenDRIVE text in bytes."""
+"""Maximum size of an OpenDRIVE document in bytes."""
 
 _SPACING_M = 24
 _MARGIN_M = 12
 
 
 SIGNS = {"206": "traffic.stop", "205": "traffic.yield"}
-"""CARLA's names of the signs that are actors, by OpenDRIVE type."""
+"""CARLA's names for the traffic signs that become actors, by OpenDRIVE type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A light or a sign of the map.
+    """A traffic light or traffic sign of the map.
 
     Args:
-        name: The name in the map.
-        kind: The type in OpenDRIVE.
-        at: The pose, facing the traffic that it applies to.
+        name: The signal's name in the map.
+        kind: The signal's type in OpenDRIVE.
+        at: The pose of the signal, which faces the traffic that it applies to.
         lines: The pose of the stop line in each lane that the signal applies to.
     """
 
@@ -57,14 +57,14 @@ TOWNS: Final = {
     "Town01": "tee", "Town02": "crossing", "Town03": "roundabout", "Town04": "highway",
     "Town05": "boulevard",
 }  # fmt: skip
-"""The map used for each of CARLA's towns, of a similar kind."""
+"""The name of the map that is used in place of each of CARLA's towns."""
 
 
 class Roads:
     """One map.
 
     Args:
-        name: The name that clients see.
+        name: The map's name, as clients see it.
         text: The OpenDRIVE text.
         net: The SUMO net of the same roads, if there is one.
     """
@@ -85,19 +85,21 @@ class Roads:
         self.signs = tuple(_signals(self.map, *SIGNS))
 
     def waypoint(self, x: float, y: float) -> Any:
-        """The nearest waypoint on a lane for cars, from the client's library."""
+        """Returns the nearest waypoint on a driving lane, from the client's map
+        library.
+        """
         return self.map.get_waypoint(carla.Location(x, y, 0.0))
 
     def limit_kmh(self, road: int, lane: int) -> float:
         return self._limits.get((road, lane), self._limits.get((road, 0), 50.0))
 
     def limit_at(self, x: float, y: float) -> float:
-        """The speed limit in km/h on the nearest lane."""
+        """Returns the speed limit of the nearest lane in km/h."""
         point = self.waypoint(x, y)
         return 50.0 if point is None else self.limit_kmh(point.road_id, point.lane_id)
 
     def geolocation(self, x: float, y: float, z: float) -> tuple[float, float, float]:
-        """Latitude, longitude and altitude."""
+        """Returns the latitude, longitude and altitude of a position."""
         found = self.map.transform_to_geolocation(carla.Location(x, y, z))
         return found.latitude, found.longitude, found.altitude
 
@@ -106,8 +108,8 @@ class Maps:
     """The maps that can be loaded.
 
     Args:
-        shipped: OpenDRIVE files by name; a `NAME.net.xml` in the same folder is the
-            SUMO net.
+        shipped: The included OpenDRIVE files, by map name. A file `NAME.net.xml` in the
+            same folder contains the SUMO net of the map.
     """
 
     def __init__(self, shipped: Mapping[str, Path]) -> None:
@@ -115,10 +117,10 @@ class Maps:
         self.names = (*shipped, *TOWNS)
 
     def load(self, name: str) -> Roads:
-        """Loads a shipped map by name, or a file by path.
+        """Loads an included map by name, or any other map by the path of its file.
 
-        A file `NAME.xodr` with a `NAME.net.xml` in the same folder supports SUMO's
-        traffic.
+        SUMO traffic is available if the folder of `NAME.xodr` also contains
+        `NAME.net.xml`.
         """
         bare = name.rpartition("/")[2]
         path = self._shipped.get(TOWNS.get(bare, bare))
@@ -140,7 +142,8 @@ def text_of(path: Path, limit: int) -> str:
     """Reads a text file.
 
     Raises:
-        InvalidInput: The file cannot be read, or is longer than the limit.
+        InvalidInput: The file cannot be read, is not UTF-8 text, or is larger than
+            `limit` bytes.
     """
     try:
         with path.open("rb") as file:
@@ -156,7 +159,9 @@ def text_of(path: Path, limit: int) -> str:
 
 
 def _limits(text: str) -> dict[tuple[int, int], float]:
-    """The speed limit in km/h of each lane; lane 0 stands for the whole road."""
+    """Returns the speed limits in km/h, by road and lane id; lane 0 applies to the
+    whole road.
+    """
     limits: dict[tuple[int, int], float] = {}
     for road in ET.fromstring(text).iter("road"):  # noqa: S314
         number = _integer(road.get("id"))
@@ -191,14 +196,16 @@ def _pose(transform: Any) -> Pose:
 
 
 def _loops(text: str) -> frozenset[int]:
-    """The roads that are turning loops at the map's edge."""
+    """Returns the ids of the roads that are turning loops at the edge of the map."""
     root = ET.fromstring(text)  # noqa: S314
     found = (road for road in root.iter("road") if road.get("name") == LOOP)
     return frozenset(_integer(road.get("id")) for road in found)
 
 
 def _spawn_points(road_map: Any, loops: frozenset[int]) -> tuple[Pose, ...]:
-    """Evenly spaced poses on each lane, away from junctions and the map's edge."""
+    """Returns evenly spaced poses on each lane, away from junctions and the ends of
+    roads.
+    """
     lanes: dict[tuple[int, int, int], list[Any]] = {}
     for point in road_map.generate_waypoints(1.0):
         if not point.is_junction and point.road_id not in loops:
@@ -214,7 +221,7 @@ def _spawn_points(road_map: Any, loops: frozenset[int]) -> tuple[Pose, ...]:
 
 
 def _signals(road_map: Any, *kinds: str) -> list[Signal]:
-    """The distinct signals of these kinds, with their stop lines."""
+    """Returns the signals of the given OpenDRIVE types that have stop lines."""
     found: dict[str, Signal] = {}
     marks = (
         each for kind in kinds for each in road_map.get_all_landmarks_of_type(kind)
@@ -267,7 +274,7 @@ def _lines(road_map: Any, mark: Any) -> list[Pose]:
 
 TRAFFIC_LIGHT: Final = "1000001"
 LOOP: Final = "turning loop"
-"""The name of the roads added as turning loops."""
+"""The name of the roads that are added as turning loops."""
 
 _ARROWS: Final = frozenset({"1000002", "1000009", "1000010", "1000011"})
 _REFERENCE: Final = (
@@ -280,7 +287,7 @@ _HALF = math.pi
 
 
 class End(NamedTuple):
-    """The end or the beginning of a road, with its direction there."""
+    """The start or end of a road, and the road's direction at that point."""
 
     road: ET.Element
     x: float
@@ -289,10 +296,10 @@ class End(NamedTuple):
 
 
 def prepared(text: str) -> str:
-    """The OpenDRIVE text as the stand-in serves it.
+    """Adapts an OpenDRIVE document so that the stand-in can serve it.
 
     Raises:
-        InvalidInput: The text is not OpenDRIVE.
+        InvalidInput: The text is not a valid OpenDRIVE document.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InvalidInput("an OpenDRIVE map must not declare document types")
@@ -325,7 +332,7 @@ def _refer(root: ET.Element) -> None:
 
 
 def _name_controllers(root: ET.Element) -> None:
-    """Names the controllers of each junction's lights, if the map does not."""
+    """Adds the missing references from junctions to the controllers of their lights."""
     known = {controller.get("id") for controller in root.findall("controller")}
     for junction in root.findall("junction"):
         if junction.get("name") in known and junction.find("controller") is None:
@@ -333,10 +340,10 @@ def _name_controllers(root: ET.Element) -> None:
 
 
 def _shorten(road: ET.Element) -> None:
-    """Makes a road end slightly before its lanes do.
+    """Shortens a road slightly, so that it ends before its lanes do.
 
     The client's `next_until_lane_end` fails if a step ends exactly at the end of the
-    road, as on roads whose length is a whole number.
+    road, as on roads whose length is a whole number of metres.
     """
     length = float(road.get("length", "0"))
     road.set("length", f"{max(_HAIR_M, length - _HAIR_M):.6f}")
@@ -346,7 +353,9 @@ def _shorten(road: ET.Element) -> None:
 
 
 def _close(root: ET.Element) -> None:
-    """Connects each road that ends at the map's edge to the road that begins there."""
+    """Adds a turning loop from each road that leaves the map to the road that enters it
+    at the same place.
+    """
     roads = root.findall("road")
     _forget_empty_junctions(root, roads)
     ends = [end for road in roads if (end := _end(road)) is not None]
@@ -363,7 +372,9 @@ def _close(root: ET.Element) -> None:
 
 
 def _forget_empty_junctions(root: ET.Element, roads: list[ET.Element]) -> None:
-    """Removes links to junctions without connections, which some maps have."""
+    """Removes the links to junctions that have no connections; some maps contain such
+    links.
+    """
     real = {
         junction.get("id")
         for junction in root.findall("junction")
@@ -401,7 +412,9 @@ def _end(road: ET.Element) -> End | None:
 
 
 def _right_lanes(road: ET.Element, index: int) -> ET.Element | None:
-    """The lane section at one end, if all its lanes are on the right side."""
+    """Returns the lane section with this index if all its lanes are on the right side,
+    otherwise None.
+    """
     sections = road.findall("lanes/laneSection")
     if not sections or sections[index].find("left/lane") is not None:
         return None
@@ -426,7 +439,9 @@ def _widths(road: ET.Element, index: int) -> list[tuple[str, str, float]]:
 
 
 def _loop(end: End, start: End, number: int) -> ET.Element:
-    """A drop-shaped road: to the right, round to the left, and to the right again."""
+    """Returns a drop-shaped road that bears right, loops around to the left, and bears
+    right again.
+    """
     widths = _widths(end.road, -1)
     radius = sum(width for _, _, width in widths) + _ROOM_M
     bend = math.acos(0.5)

@@ -1,4 +1,4 @@
-"""Sensor data, in the frame format of each kind of sensor."""
+"""Computes sensor data in the frame format of each type of sensor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GRAVITY = 9.81
 
 
 class Sight(Protocol):
-    """Computes a sensor's data, the body of a frame."""
+    """Computes the body of a frame with a sensor's current data."""
 
     def __call__(self, sensor: Sensor) -> bytes: ...
 
@@ -51,7 +51,7 @@ class Sensors:
             check(sensor)
         self._all[sensor.number] = sensor
         if sensor.kind != "sensor.other.lane_invasion":
-            # Clients compute this kind of sensor themselves.
+            # Clients detect lane invasions themselves, so that sensor has no stream.
             sensor.stream = FIRST_STREAM + sensor.number
             self._by_stream[sensor.stream] = sensor
         period = sensor.attribute("sensor_tick", "0")
@@ -70,7 +70,7 @@ class Sensors:
         return iter(self._all.values())
 
     def see(self, dt: float, hurried: bool) -> None:
-        """Sends the current data of all sensors that have readers."""
+        """Sends the current data of all sensors that are due and have readers."""
         world = self._world
         rests = hurried and time.monotonic() < self._rests_until_s
         casting: list[Sensor] = []
@@ -96,7 +96,7 @@ class Sensors:
             self._rests_until_s = now_s + 2.0 * (now_s - began_s)
 
     def collided(self, actor: Vehicle, other: Actor) -> None:
-        """Sends a collision to an actor's collision sensors."""
+        """Sends a collision event to the collision sensors of a vehicle."""
         mass = 1500.0
         impulse = [
             mass * (b - a) for a, b in zip(actor.velocity, other.velocity, strict=True)
@@ -117,8 +117,8 @@ class Sensors:
     def _cast(
         self, sensors: list[Sensor], dt: float
     ) -> Iterator[tuple[Sensor, int, bytes]]:
-        """Computes the data of ray-casting sensors, in parallel: they share the scene,
-        and NumPy releases the interpreter lock.
+        """Computes the data of ray-casting sensors in parallel threads. The threads
+        share the scene, and NumPy releases the global interpreter lock.
         """
         from forewarn.standins.carla.sights import SIGHTS
         from forewarn.standins.carla.surroundings import Ground, Surroundings

@@ -1,4 +1,4 @@
-"""The server: two ports, one world, and a clock."""
+"""The server, which listens on two ports and runs one world at a time."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ _MOST_SAID: Final = 100
 
 
 class Server:
-    """Serves one world after another until it is stopped.
+    """Serves a world until the server is stopped. Clients can replace the world.
 
     Args:
         maps: The maps that clients can load.
-        first: The name or file of the map to begin with.
-        make_traffic: Makes the traffic other than clients' actors.
+        first: The name or file of the initial map.
+        make_traffic: Creates the traffic other than clients' actors.
         seed: The seed of all random choices.
         host: The address to listen on.
-        port: The port for calls; streams use the next one. 0 for any two free ones.
-        rate_hz: The number of ticks per second while no client ticks.
-        waits: Whether worlds begin in synchronous mode, with ticks at this rate.
-        folder: The folder for clients' recordings; by default a temporary one.
-        say: Receives messages about problems.
+        port: The port for calls; streams use the next port. 0 for any two free ports.
+        rate_hz: The number of ticks per second in asynchronous mode.
+        waits: Whether worlds start in synchronous mode, with a step length of 1 /
+            `rate_hz`.
+        folder: The folder for clients' recordings; by default a temporary folder.
+        say: Called with each message about a problem.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ class Server:
                 calls.close()
                 if wanted:
                     raise
-                continue  # the port after the free one was taken
+                continue  # the port after the free one is in use
             return calls, streams
         raise InvalidInput("there are no two free ports next to each other")
 
@@ -175,7 +176,7 @@ class Server:
         return None, call.answer(self, arguments)
 
     def _say(self, problem: str) -> None:
-        """Reports a problem to the server's observer, once."""
+        """Reports a problem the first time that it occurs."""
         if problem not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(problem)
             self._say_it(problem)
@@ -186,18 +187,18 @@ class Server:
         return b"" if self.world.sensors.has(stream) else None
 
     async def _tick_by_itself(self) -> None:
-        """Ticks while no client does; without readers, time stands still."""
+        """Ticks the world in asynchronous mode, while its stream has readers."""
         loop = asyncio.get_running_loop()
         due_s = loop.time()
         while True:
-            # Keeps pace with the clock, without catching up on lost time.
+            # Keep pace with the clock, but do not catch up on more than 0.5 s.
             due_s = max(due_s + 1.0 / self._rate_hz, loop.time() - 0.5)
             await asyncio.sleep(max(0.0, due_s - loop.time()))
             world = self.world
             if not world.synchronous and self.streams.read(actors.WORLD_STREAM):
                 try:
                     world.tick(hurried=True)
-                except Exception as problem:  # others continue
+                except Exception as problem:  # the server must keep running
                     self._say(f"a tick failed: {type(problem).__name__}: {problem}")
 
     # -- worlds -----------------------------------------------------------------------
@@ -234,18 +235,18 @@ class Server:
             on, seed, old.episode + 1, old.settings if keep_settings else None,
             old.frame + 1, old.unused,
         )  # fmt: skip
-        # This happens after the answer, as a client expects.
+        # Clients expect the announcement after the answer to their call.
         asyncio.get_running_loop().call_later(_LOADING_S, self._announce, self.world)
 
     def _announce(self, world: World) -> None:
-        """Announces the new world to clients, even if no client ticks."""
+        """Announces the new world to clients, even if it does not tick."""
         if world is self.world:
             body = world.snapshot(actors.MAP_CHANGES)
             self.streams.send(actors.WORLD_STREAM, body)
 
 
 def _standard_settings() -> list[Any]:
-    """The initial settings of an episode."""
+    """Returns the initial settings of an episode, in CARLA's order."""
     return [False, False, [False], True, 0.01, 10, 0.0, True, 3000.0, 2000.0, True]
 
 

@@ -1,4 +1,4 @@
-"""Cameras and lidars: pictures and points of ground and boxes."""
+"""Cameras and lidars, which detect the ground and the bounding boxes of actors."""
 
 from __future__ import annotations
 
@@ -64,14 +64,17 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The part of a camera's rays that does not depend on its direction.
+    """The part of a camera's rays that does not depend on its yaw and horizontal
+    position.
 
     Args:
-        ways: The rays in an upright frame, each of length one along the camera's axis.
-        far: The distance to the ground of each ray, in ray lengths.
-        first: The index of the first ray that meets the ground; later ones count as
-            meeting it.
-        there: The points where these rays meet the ground.
+        ways: The coordinates of the rays at yaw 0; each ray has length 1 along the
+            camera's axis.
+        far: The distance to the ground along each ray, as a multiple of the ray.
+        first: The index of the first ray that hits the ground; all later rays are
+            assumed to hit the ground.
+        there: The points where the rays from `first` on hit the ground, relative to the
+            camera.
     """
 
     ways: tuple[Floats, Floats, Floats]
@@ -102,14 +105,14 @@ def _level(lens: Lens, pitch: float, roll: float, z: float) -> Level:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The content of each pixel.
+    """What each pixel of an image shows, and at what distance.
 
     Args:
         lens: The camera's lens.
         level: The camera's rays.
-        far: The distance in each pixel, in ray lengths.
-        code: What each pixel shows: codes below 256 are labels of the ground or the
-            sky, followed by six codes per body, one for each face.
+        far: The distance of each pixel, as a multiple of its ray.
+        code: A code for what each pixel shows. Codes below 256 are labels of the ground
+            or the sky. They are followed by six codes for each body, one for each face.
         bodies: The bodies in the order of their codes.
     """
 
@@ -120,14 +123,16 @@ class Picture:
     bodies: list[Body]
 
     def table(self, of: Callable[[Body], int]) -> NDArray[np.uint32]:
-        """The value for each code: a label's own number, or a body's value."""
+        """Returns a value for each code: the label itself, or the body's value from
+        `of`.
+        """
         values = [of(body) for body in self.bodies]
         rows = np.repeat(np.array(values, np.uint32), _FACES)
         return np.concatenate([np.arange(_LABELS, dtype=np.uint32), rows])
 
 
 def look(sensor: Sensor, around: Surroundings) -> Picture:
-    """Computes a camera's current picture."""
+    """Computes what a camera currently sees."""
     lens = Lens.of(sensor)
     x, y, z, pitch, yaw, roll = sensor.at
     level = _level(lens, pitch, roll, z)
@@ -141,7 +146,7 @@ def look(sensor: Sensor, around: Surroundings) -> Picture:
     )
     flat[level.first :] = ground
     if roll or pitch:
-        # Rays that meet nothing can then occur among those that meet the ground.
+        # A tilted camera can have rays after `first` that do not hit the ground.
         flat[level.far.ravel() >= FURTHEST_M] = SKY
     code = flat.reshape(lens.height, lens.width)
     picture = Picture(lens, level, level.far.copy(), code, [])
@@ -151,7 +156,7 @@ def look(sensor: Sensor, around: Surroundings) -> Picture:
 
 
 def _draw(picture: Picture, at: Pose, body: Body) -> None:
-    """Draws a box over everything farther away."""
+    """Draws a box over everything behind it."""
     window = _window(picture.lens, at, body)
     if window is None:
         return
@@ -193,7 +198,9 @@ _EDGES: Final = np.array(
 
 
 def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
-    """The rows and columns of pixels that a box can occupy."""
+    """Returns the rows and columns of pixels that a box can occupy, or None if the box
+    is out of view.
+    """
     corners = _CORNERS * body.half @ rotation(0.0, body.yaw, 0.0).T
     seen = (corners + np.subtract(body.middle, at[:3])) @ rotation(*at[3:])
     hidden = seen[:, 0] <= _NEAR_M
@@ -217,7 +224,9 @@ def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
 
 
 def camera(draw: Draw) -> Sight:
-    """Makes a sight from a function that converts pictures to a camera's format."""
+    """Returns a sight whose frames contain pictures in the format that `draw`
+    produces.
+    """
 
     def sight(sensor: Sensor, around: Surroundings, dt: float) -> bytes:
         picture = look(sensor, around)
@@ -236,7 +245,7 @@ def rgb(picture: Picture) -> bytes:
 def depth(picture: Picture) -> bytes:
     far = np.minimum(picture.far.astype(np.float64) / _DEEPEST_M, 1.0)
     code = (far * (2**24 - 1)).astype(np.uint32)
-    # The lowest eight bits become red, the third byte.
+    # The lowest eight bits go into the red channel, which is the third byte.
     swapped = (code & 255) << 16 | (code & 0xFF00) | code >> 16
     return (swapped | 255 << 24).astype("<u4").tobytes()
 
@@ -247,7 +256,7 @@ def semantic(picture: Picture) -> bytes:
 
 
 def _colours(picture: Picture) -> NDArray[np.uint32]:
-    """The colour of each code (blue, green, red, opaque) as a number."""
+    """Returns the colour of each code as an opaque BGRA value."""
     rows = np.zeros((_LABELS + _FACES * len(picture.bodies), 4), np.uint8)
     rows[:_LABELS, :3], rows[:, 3] = PALETTE[:, ::-1], 255
     for index, body in enumerate(picture.bodies):
@@ -273,7 +282,7 @@ _MOST_CHANNELS = 256
 
 
 def check(sensor: Sensor) -> None:
-    """Rejects a sensor with more rays than the server supports."""
+    """Raises `Refusal` if a sensor has more rays than the server supports."""
     if sensor.kind.startswith("sensor.camera."):
         width, height = Lens.of(sensor).size
         if not 0 < width * height <= MOST_PIXELS:
@@ -321,7 +330,11 @@ def _directions(azimuth: Floats, altitude: Floats) -> Floats:
 def _sweep(
     sensor: Sensor, around: Surroundings, dt: float
 ) -> tuple[Floats, Hits, list[int], float]:
-    """A step of a rotating lidar: the hits by channel."""
+    """Rotates a lidar by one step.
+
+    Returns the rays that hit something, their hits, the number of hits in each channel,
+    and the new angle.
+    """
     channels = int(sensor.attribute("channels", "32"))
     reach = float(sensor.attribute("range", "10"))
     rate = float(sensor.attribute("points_per_second", "56000"))

@@ -1,7 +1,8 @@
-"""What rays can hit: flat ground with labels from the map, and actors' boxes.
+"""The objects that rays can hit: flat ground with labels from the map, and actors'
+boxes.
 
 There are no buildings, trees or shadows. This is enough to test that images and points
-arrive, and that objects ahead appear ahead.
+arrive, and that objects ahead of a sensor appear ahead.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Bytes = NDArray[np.uint8]
 
 TERRAIN, SKY, SIDEWALK, MARKING = 10, 11, 2, 24
 PALETTE: Final[Bytes] = np.zeros((256, 3), np.uint8)
-"""The colour of each label, as red, green and blue."""
+"""The RGB colour of each label."""
 for _label, _colour in {
     ROAD: (92, 92, 96), SIDEWALK: (150, 146, 140), TERRAIN: (86, 120, 70),
     SKY: (150, 190, 230), MARKING: (235, 235, 235),
@@ -68,9 +69,10 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The distance of each ray's first hit, in ray lengths, and what it hits.
+    """The first hit of each ray: its distance as a multiple of the ray, and what was
+    hit.
 
-    `cosine` is that of the angle of incidence.
+    `cosine` is the cosine of the angle of incidence on the ground.
     """
 
     far: Floats
@@ -120,12 +122,13 @@ class Ground:
         self._labels[row[fits], column[fits]] = label
 
     def labels(self, x: Floats, y: Floats) -> Bytes:
-        """The ground's labels at these points."""
+        """Returns the labels of the ground at the given points."""
         high, wide = self._labels.shape
         share = np.float32(1.0 / self._grain)
         column = ((x - np.float32(self._low[0])) * share).astype(np.int32)
         row = ((y - np.float32(self._low[1])) * share).astype(np.int32)
-        # The rim is terrain, so points beyond it can be clipped to it.
+        # The border of the grid is terrain, so points outside it can be clipped to the
+        # border.
         np.clip(column, 0, wide - 1, out=column)
         np.clip(row, 0, high - 1, out=row)
         row *= wide
@@ -135,26 +138,29 @@ class Ground:
 
 
 class Surroundings:
-    """The ground and the boxes at one moment."""
+    """The ground and the boxes of all actors at one point in time."""
 
     def __init__(self, ground: Ground, actors: Iterable[Actor]) -> None:
         self.ground = ground
         self._bodies = [body for actor in actors for body in _bodies(actor)]
 
     def near(self, x: float, y: float, carrier: int) -> Iterator[tuple[Body, float]]:
-        """The boxes within sight of a point, with their distances."""
+        """Yields the boxes within sight of a point, with their distances in metres."""
         for body in self._bodies:
             apart = math.dist(body.middle[:2], (x, y))
             if apart <= SEEN_M and body.number != carrier:
                 yield body, apart
 
     def cast(self, origin: Pose, rays: Floats, carrier: int) -> Hits:
-        """The first hits of rays from a point.
+        """Returns the first hit of each ray from a point.
 
         Args:
-            origin: The origin and the frame of the rays.
-            rays: The directions, of any length; x, y and z are along the last axis.
-            carrier: The actor that carries the sensor, which rays pass through.
+            origin: The pose from which the rays start; their directions are relative to
+                it.
+            rays: The directions of the rays, which may have any length; x, y and z are
+                along the last axis.
+            carrier: The id of the actor that carries the sensor; rays pass through this
+                actor.
         """
         x, y, z, pitch, yaw, roll = origin
         shape = rays.shape[:-1]
@@ -190,7 +196,10 @@ class Surroundings:
 
 
 def rotation(pitch: float, yaw: float, roll: float) -> Floats:
-    """The matrix from a rotated frame to the world, in CARLA's convention."""
+    """Returns the matrix that converts vectors from a rotated frame to the world frame.
+
+    Angles are in degrees and follow CARLA's convention.
+    """
     cp, cy, cr = (math.cos(math.radians(a)) for a in (pitch, yaw, roll))
     sp, sy, sr = (math.sin(math.radians(a)) for a in (pitch, yaw, roll))
     return np.array(
@@ -233,7 +242,9 @@ def _toward(
     lengths: Floats,
     apart: float,
 ) -> NDArray[np.int64]:
-    """The rays that pass near enough to a body's centre to hit it."""
+    """Returns the indices of the rays that pass close enough to a body's centre to hit
+    the body.
+    """
     reach = math.hypot(*body.half)
     if apart <= 2.0 * reach:
         return np.arange(len(rays))
@@ -246,7 +257,7 @@ def _toward(
 def _meets(
     body: Body, origin: tuple[float, float, float], rays: Floats
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Whether rays hit a box, and at which distance."""
+    """Returns whether each ray hits a box, and at what multiple of the ray."""
     turn = rotation(0.0, body.yaw, 0.0)
     start = (np.array(origin, np.float32) - np.array(body.middle, np.float32)) @ turn
     inside = rays @ turn

@@ -1,8 +1,9 @@
-"""Traffic other than clients' actors: none, or SUMO's behind CARLA's protocol.
+"""The traffic other than clients' actors: either none, or traffic that SUMO simulates.
 
-SUMO moves its own vehicles and pedestrians and runs the lights. Clients' actors are
-copied into SUMO at every step, so that its traffic follows them, yields to them and
-stops behind them. SUMO's y axis points left and its angles are compass bearings.
+SUMO moves its own vehicles and pedestrians and controls the traffic lights. Clients'
+actors are copied into SUMO at every step, so that SUMO's traffic follows them, yields
+to them and stops behind them. SUMO's y axis points left, and its angles are compass
+bearings.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from forewarn.standins.carla.roads import Roads
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """A vehicle or pedestrian of the traffic.
+    """A vehicle or pedestrian of the simulated traffic.
 
     Args:
-        name: The name in the traffic simulation.
+        name: The road user's name in the traffic simulation.
         kind: The name of the blueprint.
-        at: The pose of the centre.
+        at: The pose of the road user's centre.
         speed: The speed along the heading, in m/s.
         half: Half the length, width and height.
-        lamps: The lights, as CARLA's bits.
+        lamps: The vehicle's lights, as CARLA's bit mask.
     """
 
     name: str
@@ -54,30 +55,32 @@ class Traffic(Protocol):
     """The traffic other than clients' actors."""
 
     def hero(self) -> Mover | None:
-        """The car that a scenario provides for a client, at its start."""
+        """Returns the car that a scenario provides for a client, or None."""
 
     def weather(self) -> list[float] | None:
-        """The weather that a scenario defines, in CARLA's order."""
+        """Returns the scenario's weather as CARLA's weather parameters, or None."""
 
     def step(self, dt: float, guests: Sequence[Guest]) -> None:
-        """Advances by `dt` seconds, with the guests at their present positions."""
+        """Advances by `dt` seconds, with the guests at their current positions."""
 
     def movers(self) -> Iterable[Mover]:
-        """The vehicles and pedestrians on the road now."""
+        """Returns the vehicles and pedestrians that are currently on the road."""
 
     def lights(self, group: str) -> str | None:
-        """The letters that a group of lights shows; None if the traffic does not run
-        it.
+        """Returns the SUMO letters that a group of lights shows, or None if SUMO does
+        not control the group.
         """
 
     def phase(self, group: str) -> tuple[int, float]:
-        """The current phase of a group's program, and its remaining time."""
+        """Returns the current phase of a group's program and its remaining time in
+        seconds.
+        """
 
     def show(self, group: str, letters: str) -> None:
-        """Makes a group of lights show these letters permanently."""
+        """Makes a group of lights show the given SUMO letters permanently."""
 
     def remove(self, name: str) -> None:
-        """Removes one of the traffic's own actors, or a guest, from the road."""
+        """Removes a simulated road user or a guest from the road."""
 
     def close(self) -> None: ...
 
@@ -114,26 +117,28 @@ class NoTraffic:
 
 
 class MakesTraffic(Protocol):
-    """Makes the traffic of a world from its map, a seed and a step length."""
+    """Creates the traffic of a world from its map, a seed and a step length."""
 
     def __call__(self, on: Roads, seed: int, step_s: float) -> Traffic: ...
 
 
 class Sumo(Protocol):
-    """SUMO as a library that can load one net at a time."""
+    """SUMO as a library, which can load only one net at a time."""
 
     def connect(self, owner: object, arguments: Sequence[str], routes: str) -> Any:
         """Loads a net and a route file for an owner; returns libsumo."""
 
     def release(self, owner: object) -> None:
-        """Releases the simulation if the owner still has it."""
+        """Releases the simulation if the owner still holds it."""
 
     def give_up_checks(self, sumo: Any, name: str) -> None:
-        """Turns off SUMO's checks for a vehicle that a client drives."""
+        """Turns off SUMO's speed checks and lane changes for a vehicle that a client
+        drives.
+        """
 
 
 class Beginning(Protocol):
-    """The start of a scenario's episode, except for the seed."""
+    """Loads the episodes of a scenario into SUMO."""
 
     @property
     def map(self) -> Path:
@@ -141,26 +146,28 @@ class Beginning(Protocol):
 
     @property
     def period_s(self) -> float:
-        """The duration of a step."""
+        """The duration of a step in seconds."""
 
     @property
     def ego_name(self) -> str:
-        """The name in SUMO of the scenario's own car."""
+        """The SUMO name of the scenario's ego vehicle."""
 
     def load(self, owner: object, seed: int) -> Any:
-        """Loads the episode with a seed; returns libsumo."""
+        """Loads the episode with the given seed; returns libsumo."""
 
     def manoeuvres(self) -> Any:
-        """The scripted commands for cars; `due(now_s, sumo)` returns those due."""
+        """Returns the scripted commands for cars; its `due(now_s, sumo)` returns the
+        commands that are due.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A scenario's traffic.
+    """The traffic and weather of a scenario.
 
     Args:
-        beginning: The start of the scenario's episode.
-        weather: `time_of_day`, `rain`, `snow`, `fog` and `visibility`.
+        beginning: Loads the scenario's episodes.
+        weather: The values of `time_of_day`, `rain`, `snow`, `fog` and `visibility`.
     """
 
     beginning: Beginning
@@ -172,12 +179,13 @@ def makes_traffic(
     sumo: Sumo | None = None,
     stage: Callable[[int], Stage] | None = None,
 ) -> MakesTraffic:
-    """Returns a function that makes the traffic of each world.
+    """Returns a function that creates the traffic of each world.
 
     Args:
         busy: The amount of random traffic; None for no traffic.
-        sumo: SUMO, which runs the traffic on maps that have a net.
-        stage: Returns a scenario's traffic for a seed, on the scenario's own map.
+        sumo: SUMO, which simulates the traffic on maps that have a SUMO net.
+        stage: Returns the scenario's traffic for a seed. It is used only on the
+            scenario's own map.
     """
 
     def make(on: Roads, seed: int, step_s: float) -> Traffic:
@@ -194,19 +202,19 @@ def makes_traffic(
 _HERO: Final = "vehicle.lincoln.mkz_2020"
 _LONG_M: Final = 7.0
 _LAMPS: Final = ((1, 16), (2, 32), (4, 48), (8, 8), (16, 2), (64, 4), (128, 64))
-"""SUMO's bits of a vehicle's lights, with CARLA's."""
+"""Pairs of SUMO's bit and CARLA's bits for each of a vehicle's lights."""
 
 
 class SumoTraffic:
-    """Traffic that SUMO moves.
+    """Traffic that SUMO simulates.
 
     Args:
         sumo: SUMO as a library.
-        net: The SUMO net, if no scenario defines the traffic.
+        net: The SUMO net, which is used if no scenario defines the traffic.
         seed: The seed of all random choices.
-        step_s: SUMO's step length.
+        step_s: SUMO's step length in seconds.
         busy: The amount of random traffic.
-        stage: A scenario's traffic and ego, instead of random traffic.
+        stage: A scenario's traffic and ego vehicle, which replace random traffic.
     """
 
     def __init__(
@@ -245,13 +253,13 @@ class SumoTraffic:
         self._look()
 
     def hero(self) -> Mover | None:
-        """The scenario's ego at its present position."""
+        """Returns the scenario's ego vehicle at its current position, or None."""
         return self._vehicle(self._hero) if self._hero else None
 
     def weather(self) -> list[float] | None:
         return None if self._stage is None else _weather(self._stage.weather)
 
-    # -- the seam ---------------------------------------------------------------------
+    # -- the `Traffic` interface ------------------------------------------------------
 
     def step(self, dt: float, guests: Sequence[Guest]) -> None:
         self._owed_s += dt
@@ -346,7 +354,7 @@ class SumoTraffic:
         return Mover(name, kind, at, person.getSpeed(name), half)
 
     def _body(self, name: str) -> tuple[str, Vector]:
-        """A vehicle's blueprint, and half its size."""
+        """Returns the blueprint and the half size of a vehicle."""
         vehicle = self._sumo.vehicle
         length, width = vehicle.getLength(name), vehicle.getWidth(name)
         kind: str = vehicle.getTypeID(name).partition("@")[0]

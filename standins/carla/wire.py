@@ -1,8 +1,8 @@
-"""CARLA's two ports: calls by msgpack-RPC, and streams of frames.
+"""The protocols of CARLA's two ports: msgpack-RPC for calls, and streams of frames.
 
 A request is `[0, id, name, [metadata, argument, ...]]`, a notification `[2, name,
-[...]]`, a response `[1, id, error, result]`. On the other port, a client names a stream
-and receives its frames.
+[...]]`, a response `[1, id, error, result]`. On the port for streams, a client sends
+the id of a stream and receives the stream's frames.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ read.
 CONNECTIONS: Final = 256
 
 Answer = Callable[[str, list[Any]], tuple[str | None, Any]]
-"""Carries out a call by name and arguments; returns an error, or None and the result.
+"""Carries out a call, given its name and arguments; returns an error or None, and the
+result.
 """
 
 _LIMITS = {
@@ -43,16 +44,16 @@ _LIMITS = {
 
 
 def packed(value: object) -> bytes:
-    """A value as msgpack."""
+    """Encodes a value as msgpack."""
     body: bytes = msgpack.packb(value, unicode_errors="surrogateescape")
     return body
 
 
 class Guests:
-    """The open connections. If there are too many, those that have sent nothing are
-    closed, the oldest first.
+    """The open connections. If there are too many, the oldest connection that has sent
+    no valid data is closed.
 
-    A genuine client sends data immediately; an unknown peer may send nothing.
+    A genuine client sends data immediately; any other peer may send nothing.
     """
 
     def __init__(self) -> None:
@@ -62,7 +63,7 @@ class Guests:
         return iter(tuple(self._strange))
 
     def come(self, guest: Guest) -> bool:
-        """Adds a connection; returns whether there was room."""
+        """Adds a connection; returns False if there are too many."""
         if len(self._strange) >= CONNECTIONS:
             oldest = next((g for g, strange in self._strange.items() if strange), None)
             if oldest is None:
@@ -73,7 +74,9 @@ class Guests:
         return True
 
     def speaks(self, guest: Guest) -> None:
-        """Marks a connection as a client, because it has sent valid data."""
+        """Marks a connection as that of a genuine client, because it has sent valid
+        data.
+        """
         if guest in self._strange:
             self._strange[guest] = False
 
@@ -82,13 +85,15 @@ class Guests:
 
 
 class Guest(Protocol):
-    """A connection that can be ended."""
+    """A connection that can be closed."""
 
     def close(self) -> None: ...
 
 
 class Caller(asyncio.Protocol):
-    """A client's connection for calls; closed if the client sends anything else."""
+    """A client's connection for calls. It is closed if the client sends invalid
+    data.
+    """
 
     def __init__(self, answer: Answer, callers: Guests) -> None:
         self._answer = answer
@@ -140,7 +145,7 @@ class Caller(asyncio.Protocol):
 
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Makes the system close a connection whose peer has vanished."""
+    """Turns on TCP keep-alive, which closes a connection whose peer has vanished."""
     line = transport.get_extra_info("socket")
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("KEEPIDLE", 20), ("KEEPINTVL", 5), ("KEEPCNT", 4)):
@@ -149,7 +154,7 @@ def keep_alive(transport: asyncio.BaseTransport) -> None:
 
 
 UNREAD: Final = 8 << 20
-"""Maximum number of unread bytes per reader; beyond it a reader misses frames."""
+"""Maximum number of unread bytes per reader; a reader that exceeds it misses frames."""
 
 _EXPECTED_S: Final = 2.0
 _SIZE = struct.Struct("<I")
@@ -159,8 +164,8 @@ class Streams:
     """All streams and their readers.
 
     Args:
-        first: Returns the data that a new reader receives first; may be empty, or None
-            if there is no such stream.
+        first: Returns the data (possibly empty) that a new reader of a stream receives
+            first, or None if the stream does not exist.
     """
 
     def __init__(self, first: Callable[[int], bytes | None]) -> None:
@@ -170,16 +175,17 @@ class Streams:
         self._awaited: dict[int, tuple[float, list[bytes]]] = {}
 
     def expect(self, stream: int) -> None:
-        """Keeps a stream's frames, because a client has asked for its address.
+        """Buffers the frames of a stream for a client that has asked for the stream's
+        token.
 
-        Without this, a client that ticks right after it begins to listen would miss the
-        first frames.
+        Without the buffer, a client that ticks right after it starts to listen would
+        miss the first frames.
         """
         if not self._of.get(stream):
             self._awaited[stream] = time.monotonic() + _EXPECTED_S, []
 
     def read(self, stream: int) -> bool:
-        """Whether a stream has a reader or expects one."""
+        """Whether a stream has a reader or is expecting one."""
         if self._of.get(stream):
             return True
         awaited = self._awaited.get(stream)
@@ -201,7 +207,7 @@ class Streams:
                 kept.append(b"".join((_SIZE.pack(size), *parts)))
 
     def end(self, stream: int) -> None:
-        """Ends a stream; its readers are disconnected."""
+        """Ends a stream and disconnects its readers."""
         self._awaited.pop(stream, None)
         for reader in self._of.pop(stream, []):
             reader.close()
@@ -226,7 +232,7 @@ class Streams:
 
 
 class Reader(asyncio.Protocol):
-    """The connection of a stream's reader."""
+    """The connection of a client that reads a stream."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
@@ -248,7 +254,7 @@ class Reader(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._stream is not None:
-            return  # A reader has nothing more to send.
+            return  # a reader sends nothing after the stream's id
         self._data += data
         if len(self._data) >= _SIZE.size:
             (stream,) = _SIZE.unpack_from(self._data)

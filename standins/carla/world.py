@@ -1,4 +1,4 @@
-"""The world: its actors, and the effect of a tick."""
+"""The simulated world: its actors, and what happens in a tick."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CLEAR_NOON = (
     5.0, 0.0, 0.0, 10.0, -1.0, 45.0, 2.0, 0.75, 0.1, 0.0, 1.0, 0.03, 0.0331, 0.0,
 )  # fmt: skip
 HERO = "hero"
-"""The role of the car that a scenario provides."""
+"""The `role_name` of the car that a scenario provides for a client."""
 
 _CLIENTS_FIRST = 100
 _NUMBERS = 1000
@@ -51,20 +51,20 @@ class World:
     """One episode: its actors, traffic, lights and sensors.
 
     Args:
-        episode: The episode's number, from which clients recognise a new world.
+        episode: The episode's number, by which clients recognise a new world.
         roads: The map.
-        make_traffic: Makes the traffic other than clients' actors, given the step
-            length.
+        make_traffic: Creates the traffic other than clients' actors, given the step
+            length in seconds.
         streams: The streams of snapshots and sensor data.
         seed: The seed of all random choices.
-        step_s: The default duration of a tick.
-        settings: The clients' settings.
+        step_s: The default duration of a tick in seconds.
+        settings: The episode settings, in CARLA's order.
         frame: The number of the first frame. Clients ignore frame 0.
         first: The id of the first actor. Ids are never reused, even by other worlds,
             because clients cache data by id.
 
-    `moved` and `noted` are called at every tick with its duration: a replay moves
-    actors with the former, and a recording writes them with the latter.
+    `moved` and `noted` are called at every tick with its duration in seconds. A replay
+    uses `moved` to move actors; a recording uses `noted` to write their states.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class World:
         self.weather = self.traffic.weather() or list(CLEAR_NOON)
 
     def _begin(self, step_s: float) -> None:
-        """Makes the traffic in its initial state."""
+        """Creates the traffic in its initial state."""
         self.traffic = self._make_traffic(step_s)
         self._pristine = True
         self.hero: Vehicle | None = None
@@ -130,17 +130,19 @@ class World:
         for number in list(self.guests):
             self._forget(number)
         self.time_s = 0.0
-        # The frame number must not depend on how long the server ticked alone.
+        # Actor ids must not depend on how long the server ticked before.
         self._next = self.unused
         self._begin(self.delta_s)
 
     @property
     def unused(self) -> int:
-        """The first of a range of unused ids, rounded up."""
+        """The start of the next block of 1000 unused ids."""
         return self._next + _NUMBERS - self._next % _NUMBERS
 
     def empty_roads(self) -> None:
-        """Permanently removes the traffic; the programs of its lights then run here."""
+        """Permanently removes the simulated traffic; the server then runs the programs
+        of the traffic lights.
+        """
         self.traffic.close()
         self.traffic, self._pristine = NoTraffic(), False
         for number in self.movers.values():
@@ -222,7 +224,7 @@ class World:
     def make_room(self, actor: Actor) -> None:
         """Clears the position for a client's actor.
 
-        Traffic there is removed from the road.
+        Simulated road users at that position are removed.
 
         Raises:
             Refusal: Another client's actor occupies the position.
@@ -248,7 +250,7 @@ class World:
         return float(fixed[1]) if len(fixed) == 2 and fixed[1] else self._step_s
 
     def tick(self, hurried: bool = False) -> int:
-        """Advances the world, and sends its state; returns the frame number.
+        """Advances the world by one tick and sends its state; returns the frame number.
 
         Args:
             hurried: Whether cameras may skip this frame, to keep pace with real time.
@@ -279,7 +281,7 @@ class World:
         return self.frame
 
     def snapshot(self, change: int = 0) -> bytes:
-        """The current frame of the world's stream."""
+        """Returns a frame of the world's stream with the current state."""
         for number in self._changed:
             self._states[number] = self.actors[number].state()
         self._changed.clear()
@@ -292,7 +294,7 @@ class World:
     # -- what a tick does -------------------------------------------------------------
 
     def _meet_traffic(self) -> None:
-        """Updates actors from the traffic's arrivals, departures and positions."""
+        """Adds, moves and removes actors to match the simulated traffic."""
         gone = dict(self.movers)
         for mover in self.traffic.movers():
             number = gone.pop(mover.name, None)
@@ -338,7 +340,9 @@ class World:
             self._changed.add(light.number)
 
     def take_lights(self, group: lights.Group) -> None:
-        """Runs the program of these lights here, because a client has changed them."""
+        """Takes control of a group of lights from SUMO, because a client changes
+        them.
+        """
         self._pristine = False
         if not group.own:
             group.take_over(*self.traffic.phase(group.name))
@@ -362,7 +366,9 @@ class World:
         self._changed.add(actor.number)
 
     def _meet(self) -> None:
-        """Records which actors touch, and reports new contacts to collision sensors."""
+        """Records which actors are touching, and reports new contacts to collision
+        sensors.
+        """
         movable = [g for g in self.guests.values() if g.solid]
         if not movable:
             return

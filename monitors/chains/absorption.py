@@ -1,14 +1,14 @@
-"""Absorption probabilities of a chain: one linear system, solved without a subtraction.
+"""Absorption probabilities of a chain: one linear system, solved without subtraction.
 
 States are eliminated one by one, and their weights are passed on to their successors
 (state reduction, after Grassmann, Taksar and Heyman). Without subtractions, results are
 accurate however rarely the chain leaves a state: with n states the relative error is at
-most about n roundings. The cheapest state is eliminated first. Once most pairs of
-states are connected, the rest is solved as a full matrix.
+most about n rounding errors. The cheapest state is eliminated first. Once most pairs of
+states are connected, the remaining system is solved as a dense matrix.
 
 Elimination would fill the matrix of a fast-mixing chain with many states, but on such
-chains iteration ends quickly. The error of an iterated solution is bounded by solving a
-second system for it. A chain that is neither small nor fast-mixing is rejected.
+chains iteration converges quickly. A second linear system bounds the error of an
+iterated solution. A chain that is neither small nor fast-mixing is rejected.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FULL_STATES = 200
-"""With at most this many states, a full matrix is used from the start."""
+"""With at most this many states, a dense matrix is used from the start."""
 
 MAX_FULL = 3_000
-"""The maximum number of states for a full matrix."""
+"""The maximum number of states for a dense matrix."""
 
 MANY_STATES = 20_000
 """With more states than this, iteration is tried first."""
@@ -40,8 +40,8 @@ MAX_EDGES = 3_000_000
 """The maximum number of transitions that may arise during elimination."""
 
 FEW_EDGES = 200_000
-"""Iteration is tried once elimination has this many transitions more than four times
-the original number.
+"""Iteration is tried once elimination exceeds four times the original number of
+transitions by more than this many.
 """
 
 SOUND = 1e-10
@@ -53,22 +53,23 @@ _BLOCK = 64
 def absorbed(
     source: Ints, target: Ints, weight: Floats, left: Floats, gain: Floats
 ) -> Floats:
-    """The x with x[i] (left[i] + sum of weights) = gain[i] + sum of weight x[target].
+    """Solves x[i] (left[i] + sum of weights) = gain[i] + sum of weight x[target] for x.
 
     If `gain` is the part of `left` that leads to a good end, the result is the
-    probability of a good end. If `gain` is 1 and the weights and `left` sum to 1, it is
-    the expected number of steps.
+    probability of reaching a good end. If `gain` is 1 and the weights and `left` sum to
+    1, it is the expected number of steps.
 
     Args:
         source: Where each transition between states begins; loops are ignored.
-        target: Where it leads.
-        weight: Its probability, or any weight proportional to it within a row.
-        left: The weight with which the chain leaves for good from each state. From
-            every state, a state with a weight above 0 must be reachable.
-        gain: The right-hand side, without negative entries; one column or several.
+        target: Where each transition leads.
+        weight: The probability of each transition, or a weight proportional to it
+            within its row.
+        left: The weight of leaving the chain for good from each state. From every
+            state, a state with a weight above 0 must be reachable.
+        gain: The non-negative right-hand side, as one column or several.
 
     Raises:
-        TooLarge: There are too many states to solve within a known error.
+        TooLarge: The system is too large to solve within a known error.
     """
     n = len(left)
     apart = (source != target) & (weight > 0.0)
@@ -97,12 +98,14 @@ def absorbed(
 
 
 def row_sums(rows: Ints, weight: Floats, n: int) -> Floats:
-    """The sum of each of n rows."""
+    """The sum of the weights in each of n rows."""
     return np.bincount(rows, weight, n).astype(np.float64)
 
 
 def absorbed_full(matrix: Floats, left: Floats, gain: Floats) -> Floats:
-    """Solves the same system for a full matrix of weights; ignores its diagonal."""
+    """Solves the system of `absorbed` for a dense matrix of weights, whose diagonal is
+    ignored.
+    """
     n = len(left)
     rows = np.concatenate([matrix, left[:, None], gain], axis=1)
     rows[np.arange(n), np.arange(n)] = 0.0
@@ -114,7 +117,7 @@ def absorbed_full(matrix: Floats, left: Floats, gain: Floats) -> Floats:
             given = _share(rows[k + 1 : end, k], totals[k])
             rows[k + 1 : end, k + 1 :] += np.outer(given, rows[k, k + 1 :])
             _clear(rows, k + 1, end)
-        # The rows below take all of the block at once.
+        # The whole block is applied to the rows below it at once.
         shares = np.empty((n - end, end - begin))
         for k in range(begin, end):
             given = shares[:, k - begin] = _share(rows[end:, k], totals[k])
@@ -133,7 +136,7 @@ def _share(given: Floats, total: float) -> Floats:
 
 
 def _clear(rows: Floats, begin: int, end: int) -> None:
-    """New self-loops are ignored, like the original ones."""
+    """Clears new self-loops; the original ones are ignored, too."""
     at = np.arange(begin, end)
     rows[at, at] = 0.0
 
@@ -148,7 +151,7 @@ def _reduced(
 ) -> Floats | None:
     """Eliminates states with few transitions, and solves the rest directly.
 
-    Returns None if more transitions arise than the limit.
+    Returns None if the number of transitions exceeds the limit.
     """
     n = len(left)
     after: list[dict[int, float]] = [{} for _ in range(n)]
@@ -218,11 +221,11 @@ def _reduced(
 def _iterated(
     source: Ints, target: Ints, weight: Floats, left: Floats, gain: Floats
 ) -> Floats | None:
-    """A solution by iteration, if its error is provably small; else None.
+    """A solution by iteration if its error is provably small; otherwise None.
 
-    For the error e and the residual r, e = (I - A)^-1 r; so e is at most twice the
-    solution w for |r| plus rounding, provided that w is verified to solve at least half
-    of it.
+    The error is e = (I - A)^-1 r, where r is the residual. So e is at most twice the
+    solution w for the right-hand side |r| plus rounding, provided that w is verified to
+    solve at least half of that side.
     """
     from scipy.sparse import coo_array, eye_array
 
@@ -252,7 +255,7 @@ def _krylov(system: csr_array, known: Floats) -> tuple[Floats, Floats]:
     size = float(np.abs(residual).max())
     floor = 1e-15 * size
     while size > floor:
-        # Scaled, because the solver takes small numbers for a breakdown.
+        # Scaled, because the solver mistakes small numbers for a breakdown.
         step, _ = bicgstab(system, residual / size, rtol=1e-6, maxiter=100)
         found = found + size * step
         residual, before = known - system @ found, size

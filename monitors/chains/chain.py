@@ -41,20 +41,21 @@ def check_size(states: int, transitions: int = 0, source: str = "") -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """A chain in compressed rows; the constructor rejects rows that are not stochastic.
+    """A chain in compressed sparse row (CSR) form; the constructor rejects rows that
+    are not stochastic.
 
     Args:
-        states: The names of the states, each once.
-        indptr: Row i lies at `indptr[i]:indptr[i + 1]` of `indices` and `data`.
+        states: The names of the states, without duplicates.
+        indptr: Row i is the slice `indptr[i]:indptr[i + 1]` of `indices` and `data`.
         indices: Successors, ascending within each row.
         data: Their probabilities, all above zero.
         exact: The same probabilities as fractions, if the source was rational.
-        initial: The initial states, if the chain has any.
+        initial: The number of the initial state, if the chain has one.
         labels: Named sets of states.
         variables: For a chain from a modelling language, each variable's value in
             every state (Booleans as 0 and 1).
-        end: The absorbing END of a learned chain.
-        deadlocks: States without their own row. They were made absorbing.
+        end: The number of the absorbing END state of a learned chain.
+        deadlocks: States that had no row in the source and were made absorbing.
     """
 
     states: tuple[str, ...]
@@ -155,7 +156,7 @@ class Chain:
         return len(self.data)
 
     def index(self, name: str) -> int:
-        """The number of a state."""
+        """The number of the state with this name."""
         try:
             return self.number[name]
         except KeyError:
@@ -198,7 +199,7 @@ class Chain:
         return csr_array((self.data, self.indices, self.indptr), (self.n, self.n))
 
     def warnings(self) -> tuple[str, ...]:
-        """Repairs made to the source that users should know about."""
+        """Warnings about repairs that were made to the source."""
         if not self.deadlocks:
             return ()
         names = ", ".join(self.states[i] for i in self.deadlocks[:5])
@@ -214,7 +215,7 @@ class Chain:
         rows: Mapping[int, Mapping[int, float | Fraction]],
         **facts: Any,
     ) -> Chain:
-        """A chain from rows by state number.
+        """Creates a chain from rows that are keyed by state number.
 
         Zero entries are dropped; a state without a row becomes absorbing and is
         listed among the deadlocks. Fractions are kept exactly if all are fractions
@@ -253,7 +254,7 @@ class Chain:
     def from_dense(
         cls, states: Sequence[str], matrix: NDArray[np.float64], **facts: Any
     ) -> Chain:
-        """A chain from a full matrix; a row of zeros is a deadlock."""
+        """Creates a chain from a dense matrix; a row of zeros is a deadlock."""
         rows = {
             i: {int(j): float(row[j]) for j in np.flatnonzero(row)}
             for i, row in enumerate(np.asarray(matrix, dtype=float))
@@ -272,7 +273,7 @@ def repeated(names: Sequence[str]) -> str:
 
 
 def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
-    """The error for a row that is not a distribution."""
+    """The error for a row whose probabilities do not sum to 1."""
     text = str(total) if isinstance(total, Fraction) else f"{total:.12g}"
     if len(text) > 40:
         text = f"{float(total):.12g}" if total < 10 else "more than 10"
@@ -283,10 +284,10 @@ def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
 
 
 _DENSE_LIMIT = 2048
-"""With at most this many states, counts are stored as a full matrix."""
+"""With at most this many states, counts are stored as a dense matrix."""
 
 _EMPTIEST = 16
-"""The maximum number of matrix cells per transition."""
+"""The maximum number of dense-matrix cells per transition."""
 
 _CHUNK = 1 << 16
 _SMALL_CODES = 1 << 20
@@ -298,10 +299,10 @@ def count_matrix(states: NDArray[np.integer], n: int, starts: ArrayLike = ()) ->
     """The number of times that state j directly followed state i, as a matrix `[i, j]`.
 
     Args:
-        states: State numbers below `n`, all sequences one after the other.
+        states: State numbers below `n`, with all sequences concatenated.
         n: The number of states.
-        starts: The starts of sequences; transitions from one sequence to the next are
-            not counted.
+        starts: The index at which each sequence starts; transitions from one sequence
+            to the next are not counted.
     """
     cells = n * n
     total = np.zeros(cells, dtype=np.int64)
@@ -325,7 +326,9 @@ def count_matrix(states: NDArray[np.integer], n: int, starts: ArrayLike = ()) ->
 def count_pairs(
     states: NDArray[np.integer], starts: ArrayLike = ()
 ) -> tuple[Ints, Ints, Ints]:
-    """Every transition between arbitrary state codes: from, to, count."""
+    """Counts the transitions between arbitrary state codes: sources, targets and
+    counts.
+    """
     codes, numbers = compressed(states)
     n = len(codes)
     if n <= _DENSE_LIMIT and n * n <= _EMPTIEST * len(states):

@@ -1,10 +1,11 @@
-"""Interval chains: every transition probability known only to lie between two bounds.
+"""Interval chains, whose transition probabilities are only known to lie within bounds.
 
 A learned row is an estimate from finitely many visits; Clopper-Pearson bounds limit its
 error.
 
 Unseen transitions may still happen, so a visited state has an additional unseen
-successor: the worst case for the greatest probability, and the best case for the least.
+successor. It is the worst case for the maximum probability, and the best case for the
+minimum.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 MAX_CELLS = 20_000_000
-"""The maximum number of states times the longest row in one backup, to limit memory."""
+"""The maximum number of cells (states times the longest row), to limit memory."""
 
 _SUM_SLACK = 1e-9
 
@@ -91,7 +92,9 @@ class IntervalChain:
         return low, high
 
     def backup(self, values: Floats, *, maximise: bool) -> Floats:
-        """One robust step, mapping the successors' `values[..., n]` to `[..., n]`."""
+        """One robust Bellman backup: maps `values[..., n]` to expected values `[...,
+        n]`.
+        """
         return RobustStep(self, maximise=maximise)(values)
 
     def ahead(self, values: Floats, *, maximise: bool) -> Floats:
@@ -121,8 +124,8 @@ class RobustStep:
         self._pivot: Ints = np.empty(0, np.int64)
 
     def __call__(self, values: Floats) -> Floats:
-        """Does the same as `IntervalChain.backup`; with fewer rows than before, it
-        sorts anew.
+        """Does the same as `IntervalChain.backup`; sorts all rows again if the shape of
+        the values has changed.
         """
         successor_values = self._chain.ahead(values, maximise=self._maximise)
         stale: Bools
@@ -195,7 +198,7 @@ def clopper_pearson(
     indptr = np.append(0, np.cumsum(lengths))
     unseen = None
     if opened.any():
-        # Only its upper end is used, so all of its share of delta goes there.
+        # Only the upper bound is used, so it receives the whole share of delta.
         _, most = binomial_bounds(np.zeros_like(visits), visits, 2 * tail)
         unseen = np.where(opened, most, 0.0)
     return IntervalChain(tuple(states), indptr, indices, low, high, unseen)
@@ -239,7 +242,7 @@ def premise(model: Model, *, closed_support: bool = False) -> str:
 
 
 def open_rows(model: Model) -> Bools:
-    """The states of a learned model that may have successors never seen from them.
+    """The states of a learned model that may have successors that were never observed.
 
     This excludes END, and states whose successors were declared or already include all
     that the abstraction allows.
@@ -287,7 +290,7 @@ def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
 
 
 def binomial_bounds(hits: Floats, trials: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Lower and upper Clopper-Pearson bounds with `tail` on each side."""
+    """Lower and upper Clopper-Pearson bounds, each with error probability `tail`."""
     from scipy.special import betaincinv
 
     pairs, back = np.unique(np.stack([hits, trials]), axis=1, return_inverse=True)
@@ -340,13 +343,13 @@ def robust_reach(
     maximise: bool,
     avoid: Bools | Sequence[int] = (),
 ) -> Floats:
-    """The least or greatest probability to reach the targets, from every state.
+    """The minimum or maximum probability of reaching the targets from each state.
 
     Args:
         chain: The interval chain.
         targets: State numbers, or a mask over the states.
-        steps: The maximum number of steps; None means without a limit.
-        maximise: Whether to compute the greatest probability; otherwise the least.
+        steps: The maximum number of steps; None for no limit.
+        maximise: Whether to compute the maximum probability instead of the minimum.
         avoid: States that end the attempt (value 0), for `until` properties.
     """
     goal, lost = _mask(targets, chain.n), _mask(avoid, chain.n)
@@ -376,8 +379,8 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
     If nature maximises, its first policy gives every possible edge a positive
     probability, so that every state that can reach the goal does. If nature minimises,
     states where it can surely avoid the goal are set to 0 beforehand. Either way,
-    policies that follow by strict improvement cannot get trapped, so the equations have
-    a unique solution.
+    policies reached by strict improvement cannot get trapped, so the equations have a
+    unique solution.
     """
     room = chain.room.sum(axis=1)
     share = np.minimum(chain.slack, room) / np.where(room > 0.0, room, 1.0)
@@ -410,7 +413,7 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
             break
         policy = np.where(better[:, None], step.choice, policy)
         solved = solve()
-        # Rounding can feign a gain; what does not move the values ends the search.
+        # Rounding can feign a gain; the search ends when the values stop changing.
         moved = sign * (solved - values[open_states])
         if not (moved > _CERTAIN * solved).any():
             break

@@ -1,7 +1,7 @@
 """Learning a chain: counts, allowed successors, and rows.
 
 A chain is learned by counting transitions. A `Tally` holds the counts and can grow at
-any time. A `Support` defines which successors a state may have. `learn` makes a model
+any time. A `Support` defines which successors a state may have. `learn` creates a model
 from both.
 """
 
@@ -25,7 +25,7 @@ from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 
 @dataclass(slots=True)
 class Tally:
-    """The counts so far, by state name: transitions, beginnings and ends."""
+    """Counts of transitions, trace starts and trace ends, by state name."""
 
     seen: dict[str, dict[str, int]] = field(default_factory=dict)
     starts: dict[str, int] = field(default_factory=dict)
@@ -34,21 +34,23 @@ class Tally:
     frames: int = 0
 
     def begin(self, state: str) -> None:
-        """Begins a trace. Like `step` and `finish`, this takes constant time."""
+        """Counts the start of a trace. Like `step` and `finish`, this takes constant
+        time.
+        """
         self.traces += 1
         self.frames += 1
         self.starts[state] = self.starts.get(state, 0) + 1
         self.seen.setdefault(state, {})
 
     def step(self, before: str, after: str, times: int = 1) -> None:
-        """Counts one more transition."""
+        """Counts one or more occurrences of a transition."""
         self.frames += times
         row = self.seen.setdefault(before, {})
         row[after] = row.get(after, 0) + times
         self.seen.setdefault(after, {})
 
     def finish(self, state: str) -> None:
-        """Ends a trace in this state."""
+        """Counts the end of a trace in this state."""
         self.ends[state] = self.ends.get(state, 0) + 1
 
     def add_sequence(self, states: Sequence[str]) -> None:
@@ -67,10 +69,10 @@ class Tally:
         starts: ArrayLike = (0,),
         gaps: ArrayLike = (),
     ) -> None:
-        """Adds traces that are stored in sequence in one array of state codes.
+        """Adds traces that are concatenated in one array of state codes.
 
         Args:
-            codes: The names of the states, such as an abstraction's bit vectors.
+            codes: The states as integers, such as an abstraction's bit vectors.
             name: Converts a code to the name of its state.
             starts: The index at which each trace begins; the first begins at 0.
             gaps: The indices of states after a gap in the frames; no transition to them
@@ -109,7 +111,7 @@ class Tally:
 
     @classmethod
     def of(cls, model: Model) -> Tally:
-        """The counts from which a model was learned, so that learning can continue."""
+        """The counts from which a model was learned, to which more can be added."""
         if model.counts is None:
             raise InvalidInput(
                 "the model has no transition counts, so no traces can be added to it"
@@ -147,7 +149,7 @@ class Support:
 
     @classmethod
     def declared(cls, content: object, source: str = "") -> Support:
-        """The support that a JSON object `{"state": ["successor", …]}` declares."""
+        """Parses the support from a JSON object `{"state": ["successor", …]}`."""
         if not isinstance(content, dict) or not content:
             raise InvalidInput(
                 "a support must be a JSON object that maps states to their successors",
@@ -172,7 +174,7 @@ class Support:
 
     @classmethod
     def valid(cls, abstraction: Abstraction) -> Support:
-        """All pairs of states that the abstraction considers possible."""
+        """All transitions that the abstraction allows between its valid states."""
         states = abstraction.valid_states(int(MAX_TRANSITIONS**0.5))
         names = [abstraction.state_name(bits) for bits in states]
         texts = abstraction.texts
@@ -189,7 +191,7 @@ class Support:
 
     @classmethod
     def of(cls, model: Model) -> Support:
-        """The support over which a learned model was smoothed."""
+        """The support that was used to smooth a learned model."""
         if model.counts is None or model.support in ("observed", "all"):
             return cls(model.support)
         names, end = model.chain.states, model.chain.end
@@ -204,21 +206,21 @@ class Support:
 def learn(
     tally: Tally, support: Support, alpha: Fraction, end: str, **facts: Any
 ) -> Model:
-    """The model given by the counts, the support and the pseudo-count.
+    """Learns a model from the counts, the support and the pseudo-count.
 
     Args:
         tally: The observed counts.
         support: The successors over which rows are smoothed.
         alpha: The pseudo-count of each allowed successor.
-        end: "absorb": a trace's end is a transition into an absorbing END, which is not
-            smoothed into rows in which no trace ended. "ignore": ends of traces are not
-            counted.
-        facts: Further fields of the model, as `Model` names them.
+        end: "absorb" counts the end of a trace as a transition into the absorbing END;
+            states where no trace ended get no such transition. "ignore" does not count
+            the ends of traces.
+        facts: Further fields of the `Model`.
     """
     absorb = end == "absorb"
     declared = support.rows
     if absorb and declared is not None:
-        # What may end is what was seen to end, whatever was declared.
+        # Only states where a trace ended may lead to END, whatever was declared.
         without = {
             name: [s for s in row if s != END]
             for name, row in declared.items()
@@ -240,7 +242,7 @@ def learn(
     for name, successors in allowed.items():
         seen = tally.seen.get(name, {})
         row = {number[s]: seen.get(s, 0) for s in successors}
-        # Even a declared step into END says that a state is not absorbing.
+        # Even a declared transition into END means that a state is not absorbing.
         stays = declared is not None and set(declared.get(name, ())) <= {name}
         if absorb and name in tally.ends and not stays:
             row[number[END]] = tally.ends[name]
@@ -272,7 +274,7 @@ def learn(
 
 
 def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
-    """The allowed successors of every state."""
+    """The allowed successors of each state."""
     if support.rows is None:
         if support.kind == "all":
             check_size(len(tally.seen), len(tally.seen) ** 2)
@@ -322,13 +324,13 @@ MAX_PAIRS = 20_000
 class LiveTally:
     """Counts the transitions of one episode as they happen.
 
-    Frames after an intervention are no evidence about the unguarded world, so nothing
+    Frames after an intervention do not show how the unguarded world behaves, so nothing
     is counted between `stop` and `begin`.
 
     Attributes:
         stopped: Whether an intervention has happened.
-        beyond: The number of transitions left out because there were too many distinct
-            ones.
+        beyond: The number of transitions not counted because there were too many
+            distinct ones.
     """
 
     __slots__ = ("_before", "_began", "_first", "_steps", "beyond", "stopped")
@@ -340,7 +342,7 @@ class LiveTally:
         self.begin()
 
     def begin(self) -> None:
-        """A new episode begins."""
+        """Starts a new episode."""
         self._before: int | None = None
         self._began = self.stopped = False
 
@@ -367,7 +369,7 @@ class LiveTally:
         self._before = None
 
     def stop(self) -> None:
-        """Records an intervention; before the run's first state it has no effect."""
+        """Records an intervention; without effect before the episode's first state."""
         self.stopped = self.stopped or self._began
 
     def take(self, name: Callable[[int], str], ended: bool) -> Tally:
@@ -384,7 +386,7 @@ class LiveTally:
             tally.step(name(before), name(after), times)
         if ended and not self.stopped and self._before is not None:
             tally.finish(name(self._before))
-            # It is over: nothing of it is counted twice.
+            # The episode is over, so nothing may be counted twice.
             self.stopped = True
         self._steps, self._first = {}, None
         return tally

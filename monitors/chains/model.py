@@ -1,4 +1,4 @@
-"""A chain together with how it was learned, and functions to load it."""
+"""The model: a chain with the counts and facts behind it, and functions to load it."""
 
 from __future__ import annotations
 
@@ -68,19 +68,19 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A chain with the counts, the smoothing and the facts from which it was learned.
+    """A chain with the counts, smoothing and training facts from which it was learned.
 
     Args:
         chain: The chain, whose rows follow from counts, support and alpha.
         counts: The transition counts; None for a published chain.
         unvisited: States that were never left in training, so their rows are uniform.
-        starts: How often each state began a trace.
-        abstraction: The content of the abstraction, if the states are its bit vectors.
+        starts: The number of traces that started in each state.
+        abstraction: The abstraction as a dictionary, if the states are its bit vectors.
         alpha: The pseudo-count of every allowed successor.
         support: Which successors are allowed: observed, valid, all or declared.
         end: "absorb" if the end of a trace is a transition to END, "ignore" if ends are
             not counted.
-        period_s: The time between two states.
+        period_s: The time between two states, in seconds.
         laws: The texts of the laws that the model was learned for.
         training: Facts about the training traces: names, digests, frames, figures.
         likely: For each law, by its text, the likely intervals of its risks (see
@@ -111,7 +111,9 @@ class Model:
         return None if self.counts is None else self.counts.visits
 
     def known(self, abstraction: Abstraction) -> dict[int, int]:
-        """The states, by their bits, that were left at least once in training."""
+        """The numbers of the states that were left at least once in training, by their
+        bits.
+        """
         visits = self.visits
         return {
             abstraction.bits(name): i
@@ -126,8 +128,8 @@ def smoothed_chain(
     alpha: Fraction,
     **facts: Any,
 ) -> tuple[Chain, tuple[int, ...]]:
-    """The chain that follows from counts and a pseudo-count, and the states never
-    visited.
+    """Returns the chain that follows from counts and a pseudo-count, and the states
+    that were never visited.
 
     With k allowed successors and n visits, p = (c + alpha) / (n + alpha k). A row
     without visits is uniform over its support; an empty row is absorbing.
@@ -152,7 +154,7 @@ def smoothed_chain(
 
 
 def load_models(path: Path | str) -> tuple[Model, ...]:
-    """Reads a file with one model or chain, in any supported format, or with several
+    """Reads a file that contains one model or chain in any supported format, or several
     models, each for its own laws.
     """
     from forewarn.monitors.chains.formats.files import read_models
@@ -187,10 +189,10 @@ def refuse_other(
 
     Args:
         model: The model.
-        source: The model's file, for errors.
-        scenario: The name of the guarded system.
-        vocabulary: The name of its frames' vocabulary.
-        period_s: The time between two of its frames.
+        source: The model's file, for error messages.
+        scenario: The scenario that the system runs.
+        vocabulary: The name of the vocabulary of the system's frames.
+        period_s: The time between two frames of the system, in seconds.
         tolerance: The allowed relative difference of the period.
     """
     found = _differences(model, scenario, vocabulary, period_s, tolerance)
@@ -203,7 +205,7 @@ def refuse_other(
 
 
 def trained_on(model: Model) -> frozenset[str]:
-    """The names of the scenarios whose runs a model, or its policy, was made from."""
+    """The scenarios whose runs were used to learn a model or to tune its policy."""
     facts = model.training
     entries = [*facts.get("files", ()), *facts.get("set_aside", ())]
     return frozenset(entry["scenario"] for entry in entries if entry.get("scenario"))
@@ -235,7 +237,7 @@ def _differences(
         or math.isclose(apart_s, period_s, rel_tol=tolerance)
     ):
         return
-    # What is latched keeps all that frames in between show.
+    # Latched predicates keep what the frames in between show.
     if apart_s < period_s or not latched:
         yield (
             f"its states are {apart_s:g} s apart, but the source's frames are "
@@ -244,7 +246,7 @@ def _differences(
 
 
 def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
-    """A model with a single state that is always true."""
+    """A model without laws whose only state is reached by every frame."""
     abstraction = from_expressions(
         ["true"], vocabulary=vocabulary, name="no risk", period_s=period_s
     )

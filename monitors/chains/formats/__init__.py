@@ -1,3 +1,1 @@
-"""File formats of chains and models: each module reads one format, and most also write
-it.
-"""
+"""File formats of chains and models; each module reads one, and most also write it."""

@@ -35,7 +35,7 @@ def recognises(head: str) -> bool:
 
 
 def read_drn(text: str, source: str = "") -> Chain:
-    """The chain that a DRN text describes."""
+    """Parses a chain from DRN text."""
     return _Parser(text, source).parse()
 
 
@@ -132,7 +132,9 @@ class _Parser:
         return assembled(self.rows, self.labels, names, variables, self.source)
 
     def _names(self) -> tuple[list[str], Mapping[str, NDArray[np.int64]]]:
-        """Names from the comments, where Storm puts valuations and we put names."""
+        """State names from the comments, where Storm writes valuations and we write
+        names.
+        """
         texts = [self.comments.get(i, "") for i in range(self.n)]
         if len(set(texts)) == self.n and all(texts):
             if not all(text.startswith("[") for text in texts):
@@ -165,7 +167,9 @@ def _valuations(texts: Sequence[str]) -> list[Valuation]:
 
 
 def write_drn(chain: Chain, out: TextIO) -> None:
-    """Writes a chain, with exact values where it has them and names as comments."""
+    """Writes a chain with exact probabilities, if it has them, and state names as
+    comments.
+    """
     kind = "rational" if chain.exact else "double"
     out.write(f"@type: DTMC\n@value_type: {kind}\n@parameters\n\n@reward_models\n\n")
     out.write(f"@nr_states\n{chain.n}\n@nr_choices\n{chain.n}\n@model\n")

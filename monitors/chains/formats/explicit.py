@@ -1,7 +1,7 @@
-"""Explicit files: `.tra` transitions, with `.lab` labels and `.sta` states alongside.
+"""Explicit model files: transitions in `.tra`, labels in `.lab`, states in `.sta`.
 
-Both headers are read: PRISM's (two numbers) and Storm's (the word `dtmc`, and
-`#DECLARATION` in the labels). PRISM's are written.
+The readers accept PRISM's headers (two numbers) and Storm's (the word `dtmc`, and
+`#DECLARATION` in the labels). The writer uses PRISM's headers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def recognises(head: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The non-empty lines of a file, split into fields, with their positions."""
+    """The non-empty lines of a file, with their positions."""
 
     text: str
     source: str
@@ -64,7 +64,9 @@ class _Lines:
 
 
 def read_explicit(text: str, path: Path) -> Chain:
-    """The chain in a transition file, with the label and state files next to it."""
+    """Reads the chain from a transition file and from any label and state files next to
+    it.
+    """
     rows, n = _transitions(_Lines(text, str(path)))
     names = [str(i) for i in range(n)]
     variables: dict[str, Any] = {}

@@ -43,11 +43,11 @@ _HEAD = 64 * 1024
 
 
 def read_models(path: Path) -> tuple[Model, ...]:
-    """The model, models or chain in a file of any supported format.
+    """Reads the models in a file of any supported format; a chain becomes a model.
 
     Raises:
         InvalidModel: The file's content is invalid; the message names the position.
-        TooLarge: Raised before memory is allocated, if the chain exceeds a limit.
+        TooLarge: The chain exceeds a limit; raised before memory is allocated for it.
     """
     try:
         return _read(path)
@@ -91,7 +91,7 @@ class _Json:
     source: str = field(compare=False)
 
 
-@lru_cache(maxsize=4)  # a command reads its model at several places
+@lru_cache(maxsize=4)  # a command reads its model in several places
 def _read_json(file: _Json) -> tuple[Model, ...]:
     text, source = file.text, file.source
     _refuse_early(text, source)
@@ -122,7 +122,7 @@ def _unknown(source: str) -> InvalidModel:
 
 
 def write_csv(chain: Chain, out: TextIO) -> None:
-    """One line per transition, with the names of the states."""
+    """Writes one line per transition, with the names of the states."""
     table = csv.writer(out, lineterminator="\n")
     table.writerow(("from", "to", "probability"))
     for i, name in enumerate(chain.states):
@@ -140,7 +140,7 @@ WRITTEN = (*TEXT_FORMATS, "explicit", "umb")
 
 
 def chain_as_text(chain: Chain, kind: str) -> str:
-    """The chain in one of the formats that are a single text."""
+    """The chain as text, in a format that needs only one text file."""
     out = io.StringIO()
     TEXT_FORMATS[kind](chain, out)
     return out.getvalue()

@@ -1,6 +1,7 @@
-"""`forewarn.model/1`: counts or rows in JSON; probabilities are derived on load.
+"""The JSON format `forewarn.model/1`, with counts or rows of probabilities.
 
-`forewarn.models/1` is a list of these, each for its own laws, for one guard.
+Probabilities are derived from counts when a model is loaded. `forewarn.models/1` is a
+list of models for one guard, each for its own laws.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def recognises(data: object) -> bool:
 
 
 def parse_models(data: object, source: str = "") -> tuple[Model, ...]:
-    """The model, or each of the models, that a JSON object describes."""
+    """Parses a JSON object that contains one model or several."""
     if not isinstance(data, dict) or data.get("format") != SEVERAL:
         return (parse_model(data, source),)
     found = validated(_Several, data, source, InvalidModel).models
@@ -80,14 +81,14 @@ def parse_models(data: object, source: str = "") -> tuple[Model, ...]:
 
 
 def models_as_dict(models: Sequence[Model]) -> dict[str, Any]:
-    """The JSON object from which `parse_models` makes the same models again."""
+    """The JSON object from which `parse_models` recreates the same models."""
     if len(models) == 1:
         return model_as_dict(models[0])
     return {"format": SEVERAL, "models": [model_as_dict(each) for each in models]}
 
 
 def parse_model(data: object, source: str = "") -> Model:
-    """The model that a JSON object describes."""
+    """Parses a JSON object that contains one model."""
     file = validated(_File, data, source, InvalidModel)
     if (file.counts is None) == (file.rows is None):
         raise InvalidModel("a model needs either counts or rows", source=source)
@@ -206,7 +207,7 @@ def _common(file: _File) -> dict[str, Any]:
 
 
 def model_as_dict(model: Model) -> dict[str, Any]:
-    """The JSON object from which `parse_model` makes the same model again."""
+    """The JSON object from which `parse_model` recreates the same model."""
     chain, states = model.chain, model.chain.states
     found: dict[str, Any] = {"format": FORMAT, "states": list(states)}
     if model.counts is not None:
@@ -269,7 +270,7 @@ def is_probguard(data: object) -> bool:
 
 
 def parse_probguard(data: object, source: str = "") -> Chain:
-    """The chain that ProbGuard learned."""
+    """Parses the chain in a model file of ProbGuard."""
     file = validated(_ProbGuardFile, data, source, InvalidModel)
     check_size(len(file.states), sum(map(len, file.transition_probs.values())), source)
     number = {name: i for i, name in enumerate(file.states)}

@@ -1,4 +1,4 @@
-"""The PRISM language: read by Storm in a separate process, and written exactly.
+"""The PRISM language: parsed by Storm in a separate process, and written exactly.
 
 A module with a single variable has one state for each value in the variable's range,
 even for unreachable values, and the value is the state's name. With several variables,
@@ -135,7 +135,7 @@ io.export_to_drn(model, target)
 
 
 def is_prism(head: str) -> bool:
-    """Whether a text's beginning is PRISM language."""
+    """Whether a text begins like a model in the PRISM language."""
     plain = _COMMENT.sub("", head)
     if not _HEAD.search(plain):
         return False
@@ -143,12 +143,12 @@ def is_prism(head: str) -> bool:
 
 
 def read_prism(text: str, source: str = "") -> Chain:
-    """The chain that a PRISM-language text describes.
+    """Parses a chain from text in the PRISM language.
 
     Raises:
         MissingDependency: stormpy is not installed.
         InvalidModel: Storm rejects the text, or it describes no DTMC.
-        TooLarge: Storm exceeds the limits of time or memory, or the chain is too large.
+        TooLarge: Storm exceeds its time or memory limit, or the chain is too large.
     """
     plain = _COMMENT.sub("", text)
     found = list(_VARIABLE.finditer(plain))
@@ -163,9 +163,7 @@ def read_prism(text: str, source: str = "") -> Chain:
 
 
 def _declared(text: str, found: Iterable[re.Match[str]]) -> dict[str, bool]:
-    """The variables, including those that a module renames, and whether each is
-    Boolean.
-    """
+    """The variables, including renamed ones, and whether each is Boolean."""
     known = {each[1]: not each[2] for each in found}
     for module in _RENAMED.finditer(text):
         for pair in module[1].split(","):
@@ -192,7 +190,9 @@ def _from_every_value(text: str, variable: re.Match[str], source: str) -> str:
 
 
 def _built(text: str, source: str) -> str:
-    """The chain that Storm builds, as DRN, in a process with limits."""
+    """Builds the chain with Storm, in a process with time and memory limits, and
+    returns it as DRN text.
+    """
     if find_spec("stormpy") is None:
         raise MissingDependency("the PRISM language", "storm")
     with tempfile.TemporaryDirectory() as folder:
@@ -222,10 +222,10 @@ def _built(text: str, source: str) -> str:
 
 
 def _sorted(chain: Chain, declared: Mapping[str, bool]) -> Chain:
-    """The chain with variables as declared, and states in the order of their values.
+    """The chain with variables as declared, and with states sorted by their values.
 
     Args:
-        chain: What Storm built.
+        chain: The chain that Storm built.
         declared: The variables, and whether each is Boolean.
     """
     values = {
@@ -286,8 +286,8 @@ def write_prism(chain: Chain, out: TextIO) -> None:
 def _where(
     variables: list[str], values: list[list[str]], members: frozenset[int]
 ) -> str:
-    """The states of a label: as a condition on one variable if that suffices, else one
-    by one.
+    """The condition for a label's states: on one variable if that suffices, otherwise
+    state by state.
     """
     for column, name in enumerate(variables):
         inside = {values[i][column] for i in members}
@@ -299,7 +299,7 @@ def _where(
 
 
 def _runs(name: str, values: set[str]) -> Iterator[str]:
-    """`s=3` for each value, or `(s>=3 & s<=9)` for those in a row."""
+    """`s=3` for each value, or `(s>=3 & s<=9)` for consecutive values."""
     if values & {"false", "true"}:
         yield from sorted(f"{name}={value}" for value in values)
         return
@@ -319,7 +319,8 @@ def _written_variables(chain: Chain) -> tuple[list[str], list[list[str]]]:
     """The variables to write, and the values of each state."""
     values = valuation_texts(chain) if chain.variables else []
     if len({tuple(row) for row in values}) == chain.n:
-        # One variable's whole range are states; of several only what is reached.
+        # With one variable, its whole range is read as states; with several, only the
+        # reachable values.
         (first, *more) = chain.variables.values()
         gaps = int(first.max()) - int(first.min()) + 1 - chain.n
         if (more and chain.initial is not None) or (not more and not gaps):
@@ -332,7 +333,7 @@ def _assigned(names: list[str], row: list[str], between: str, form: str) -> str:
 
 
 def identifiers(labels: Iterable[str]) -> list[str]:
-    """The labels as names that the language allows, all distinct."""
+    """Converts labels to distinct identifiers of the PRISM language."""
     found: list[str] = []
     for label in labels:
         name = re.sub(r"\W", "_", label, flags=re.ASCII) or "_"

@@ -1,4 +1,4 @@
-"""Rows read from text, and functions shared by several readers."""
+"""Functions shared by several readers: numerals, probabilities and valuations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _NUMERAL = re.compile(
 )
 _MAX_LENGTH = 1000
 _MAX_BITS = 1600
-"""The size limit of a fraction, so that it is never longer in a file than the reader
-allows.
+"""The maximum size of a numerator or denominator, so that no fraction is written longer
+than the reader allows.
 """
 
 
 def rational(text: str) -> Fraction:
-    """The fraction that a numeral such as `14/349`, `0.05` or `1e-3` stands for."""
+    """Parses a numeral such as `14/349`, `0.05` or `1e-3` as an exact fraction."""
     if len(text) > _MAX_LENGTH or not _NUMERAL.fullmatch(text):
         shown = text if len(text) <= 40 else text[:40] + "…"
         raise InvalidInput(
@@ -38,7 +38,7 @@ def rational(text: str) -> Fraction:
     return value
 
 
-# Tools print ten significant digits or more, so each entry may be off by this.
+# Tools print ten significant digits or more, so each entry may be off by this much.
 _PRINTED = Fraction(1, 10**10)
 
 MAX_LINES = 10_000_000
@@ -61,9 +61,7 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def probability(text: str, source: str, place: str) -> Fraction:
-    """The exact probability in a text; raises an error if the text is not a
-    probability.
-    """
+    """Parses an exact probability; raises an error if the text is not one."""
     try:
         value = rational(text)
     except InvalidInput as error:
@@ -78,7 +76,9 @@ def probability(text: str, source: str, place: str) -> Fraction:
 
 
 def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | float]:
-    """The row, which must sum to one apart from the rounding of its printed digits."""
+    """The row, normalised if only the rounding of printed digits keeps its sum from
+    being 1.
+    """
     total = sum(row.values(), Fraction())
     off = abs(total - 1)
     if off <= ROW_SUM_TOLERANCE:
@@ -114,7 +114,9 @@ def from_valuations(
 
 
 def valuation_texts(chain: Chain) -> list[list[str]]:
-    """Every state's values; Booleans as words if the state's name uses words."""
+    """The values of each state's variables; Booleans are written as words if the
+    state's name uses words.
+    """
     columns = [values.tolist() for values in chain.variables.values()]
     found: list[list[str]] = []
     for name, *values in zip(chain.states, *columns, strict=True):
@@ -130,14 +132,14 @@ def valuation_texts(chain: Chain) -> list[list[str]]:
 
 
 def assignment(name: str, text: str) -> tuple[str, int, bool]:
-    """A variable's value from `3`, `true` or `false`."""
+    """Parses a variable's value, such as `3`, `true` or `false`."""
     if text in ("true", "false"):
         return name, int(text == "true"), True
     return name, int(text), False
 
 
 def printable(text: str) -> str:
-    """A name without characters that could end the comment or quotes around it."""
+    """The name without characters that could end the comment or quotes around it."""
     return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)
 
 
@@ -148,9 +150,9 @@ def assembled(
     variables: Mapping[str, NDArray[np.int64]],
     source: str,
 ) -> Chain:
-    """The chain of rows and labels as other tools write them.
+    """Creates a chain from rows and labels that another tool has written.
 
-    The self-loop of a state labelled `deadlock` was added by those tools.
+    Other tools add a self-loop to each state labelled `deadlock`; it is dropped here.
     """
     initial = sorted(labels.get("init", ()))
     if len(initial) > 1:

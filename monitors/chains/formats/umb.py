@@ -1,4 +1,4 @@
-"""UMB, the binary archive that PRISM and Storm share, through the package `umbi`.
+"""UMB, the binary archive format of PRISM and Storm, read with the package `umbi`.
 
 Variables are packed and unpacked here, because umbi does not read bounds and offsets.
 State names are stored in an additional file, which other tools ignore.
@@ -44,12 +44,12 @@ def recognises(data: bytes) -> bool:
 
 
 def read_umb(data: bytes, source: str = "") -> Chain:
-    """The chain in the bytes of a decompressed archive."""
+    """Reads the chain from the bytes of a decompressed archive."""
     try:
         return _read(data, source)
     except ForewarnError:
         raise
-    except Exception as error:  # as many kinds as there are ways to be malformed
+    except Exception as error:  # malformed files raise many types of errors
         raise InvalidModel(f"not a valid UMB file: {error}", source=source) from error
 
 
@@ -72,13 +72,13 @@ def _umbi() -> Any:
         import umbi.umb
     except ImportError:
         raise MissingDependency("the UMB format", "umb") from None
-    # It logs what it also raises, and without a handler that goes to the terminal.
+    # umbi also logs what it raises; without a handler, this is printed on the terminal.
     logging.getLogger("umbi").addHandler(_UNHEARD)
     return umbi
 
 
 def _unpacked(data: bytes, source: str) -> dict[str, bytes]:
-    """The archive's files, in memory and within the limit."""
+    """The archive's files, read into memory within the size limit."""
     try:
         if data.startswith(_XZ):
             data = lzma.LZMADecompressor().decompress(data, MAX_TEXT_BYTES + 1)
@@ -114,7 +114,7 @@ def _index(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
 
 
 def _decoded(files: Mapping[str, bytes], source: str) -> Any:
-    """The files as umbi reads them, without the valuations."""
+    """Decodes the files with umbi, without the valuations."""
     module = _umbi().umb.umb_to_tar
     decoder, umb = module.UmbDecoder(), _umbi().umb.ExplicitUmb()
     decoder.update(files)
@@ -123,7 +123,7 @@ def _decoded(files: Mapping[str, bytes], source: str) -> Any:
         decoder.read_state_files(umb)
         decoder.read_transition_files(umb)
         decoder.read_annotation_files(umb)
-    except Exception as error:  # umbi raises whatever its parts raise
+    except Exception as error:  # umbi raises many types of errors
         raise InvalidModel(f"not a valid UMB file: {error}", source=source) from error
     return umb
 

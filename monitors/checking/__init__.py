@@ -1,1 +1,1 @@
-"""Properties of chains in PCTL and CTL: read, and answered by several engines."""
+"""Model checking of chains against properties in PCTL and CTL, with several engines."""

@@ -1,4 +1,4 @@
-"""The exported parts of a model: its chain with labels, or its product with a law."""
+"""The chain to export from a model: labelled, or as a product with a law's monitor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from forewarn.monitors.risk.product import product_chain
 
 
 def exported(model: Model, law: str | None, definitions: Sequence[str]) -> Chain:
-    """The model's chain with its definitions as labels, or its product with a law."""
+    """Returns the model's chain with the definitions as labels, or its product with a
+    law's monitor.
+    """
     if law is None and not definitions:
         return model.chain
     labelling = Labelling(model.chain, abstraction_of(model))
@@ -50,8 +52,8 @@ def exported(model: Model, law: str | None, definitions: Sequence[str]) -> Chain
 def _pair_variables(
     product: Chain, chain: Chain, monitor: Sequence[str]
 ) -> dict[str, NDArray[np.int64]]:
-    """The chain's variables, or its states' numbers, together with the monitor's
-    number.
+    """The variables of the product: the chain's variables, or else the number of its
+    state, and the number of the monitor's state.
 
     Copies of END with different pending obligations are numbered after the other
     states.

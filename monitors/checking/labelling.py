@@ -1,8 +1,9 @@
-"""The meaning of the names in a property: sets of states of one chain.
+"""Resolves the names in a property to sets of states of one chain.
 
-A name in quotes may be a label, a definition or a state's own name. On a model with an
-abstraction it may also be a predicate, or any expression that the predicates decide. A
-name with two different meanings is rejected. No predicate holds in END.
+A quoted name may be a label, a definition or the name of a state. If the model has an
+abstraction, the name may also be a predicate, or any expression whose value follows
+from the predicates. A name with two different meanings is rejected. No predicate holds
+in END.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.checking.reaching import Mask
 
 STATE = "s"
-"""The variable that has the state's name as its value, on a chain without variables."""
+"""On a chain without variables, this variable has the state's name as its value."""
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
@@ -43,11 +44,11 @@ _RELATIONS = {
 
 
 class Labelling:
-    """A chain, with the meaning of every name that a property of it may use.
+    """A chain with the meaning of every name that may occur in its properties.
 
     Args:
         chain: The chain.
-        abstraction: The abstraction of its states, if there is one.
+        abstraction: The abstraction whose states the chain has, if there is one.
     """
 
     def __init__(self, chain: Chain, abstraction: Abstraction | None = None) -> None:
@@ -59,7 +60,9 @@ class Labelling:
     # Definitions
 
     def new_name(self, text: str, source: str) -> str:
-        """The name that a definition introduces, if the name is not in use yet."""
+        """Returns the name that a definition introduces; rejects a name already in
+        use.
+        """
         name = text.strip().removeprefix('"').removesuffix('"')
         if not _WORD.fullmatch(name):
             mend = "write NAME=FORMULA, as in bad=s=3|s=7"
@@ -77,7 +80,7 @@ class Labelling:
     # Names
 
     def meaning(self, name: str, column: int = 0) -> Mask:
-        """The states that a name stands for."""
+        """The states to which a name refers."""
         found = list(self._meanings(name))
         if not found:
             return self._other_expression(name, column)
@@ -124,7 +127,9 @@ class Labelling:
             return None
 
     def _other_expression(self, name: str, column: int) -> Mask:
-        """A quoted expression that is not a predicate but follows from predicates."""
+        """The states of a quoted expression that is not a predicate but follows from
+        predicates.
+        """
         unknown = InvalidProperty(
             f'unknown name "{name}"',
             place=_place(column),
@@ -208,7 +213,9 @@ class Labelling:
         quoted: bool = False,
         column: int = 0,
     ) -> Mask:
-        """The states in which a variable compares with a number, variable or state."""
+        """The states in which a comparison of a variable with a number, variable or
+        state holds.
+        """
         if not self.chain.variables and variable == STATE:
             return self._compare_states(relation, other, column)
         values = self._variable(variable, column)
@@ -243,9 +250,7 @@ class Labelling:
         return values
 
     def _compare_states(self, relation: str, other: str, column: int) -> Mask:
-        """The same comparison for a chain without variables, which compares the state's
-        name.
-        """
+        """Compares the state's name, for a chain without variables."""
         if relation in ("=", "!="):
             if other not in self.chain.number:
                 raise InvalidProperty(

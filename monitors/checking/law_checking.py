@@ -1,4 +1,4 @@
-"""The probability that a chain breaks a law, from every state and monitor state."""
+"""The probability that a chain breaks a law, for each chain state and monitor state."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from forewarn.monitors.risk.tables import violation_ever, violation_within
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LawAnswer:
-    """The probability of violation; arrays are [monitor state, chain state].
+    """The probability that a law is violated; arrays are indexed by [monitor state,
+    chain state].
 
     Args:
         monitor: The names of the monitor's states.
         values: The probabilities.
-        possible: The pairs that can occur after the state's own label has been read.
+        possible: The pairs that can occur once the monitor has read the chain state.
         fresh: For each chain state, the monitor state after reading only that state;
-            undefined at END, which has no label.
+            undefined at END, where no predicate has a value.
         exact: The same probabilities as fractions, if requested.
     """
 
@@ -45,7 +46,9 @@ class LawAnswer:
 
 
 def laws_on(labelling: Labelling, name_or_formula: str) -> tuple[Law, ...]:
-    """The laws of that name, or the formula, in which definitions may be used."""
+    """The laws with this name, or the formula as a law; a formula may use
+    definitions.
+    """
     abstraction = labelling.abstraction
     vocabulary = None if abstraction is None else abstraction.vocabulary
     names = {*labelling.definitions, *labelling.chain.labels}
@@ -63,7 +66,7 @@ def check_law(
     engine: str = "builtin",
     exact: bool = False,
 ) -> LawAnswer:
-    """The probability that the law is violated at any time, or within this many further
+    """The probability that the law is violated at any time, or within a number of
     steps.
 
     The built-in engine solves the product of chain and monitor layer by layer. For
@@ -95,11 +98,11 @@ def _at_end(
     letters: NDArray[np.int64],
     within: int | None,
 ) -> tuple[NDArray[np.float64], Mask]:
-    """Whether each monitor state leads to a violation at END, and whether it can occur
-    at END.
+    """For each monitor state, whether END makes it a violation, and whether it can
+    occur at END.
 
-    At END, the last state's label is read repeatedly. If several labels could have led
-    to a monitor state, the worst one counts.
+    At END, the monitor reads the last state again and again. If several last states
+    could have led to a monitor state, the worst one counts.
     """
     step = automaton.step
     sources = chain.sources()[chain.indices == end]
@@ -120,13 +123,16 @@ def compiled_on(
     period_s: float | None,
     semantics: str = "exact",
 ) -> Automaton:
-    """The law's automaton, restricted to this chain's letters if there are too many."""
+    """The law's automaton, restricted to the letters that occur in this chain if all
+    letters would be too many.
+    """
     options: dict[str, Any] = {"vocabulary": law.vocabulary, "semantics": semantics}
     abstraction = labelling.abstraction
     try:
         return compile_for(law.formula, abstraction, period_s, **options)
     except TooLarge:
-        # The states of this chain may show far fewer letters than frames could.
+        # The states of this chain may yield far fewer letters than arbitrary frames
+        # could.
         propositions = normalise(law.formula, period_s).propositions
         masks = [labelling.proposition(p).astype(np.int64) for p in propositions]
         letters = sum(mask << bit for bit, mask in enumerate(masks))
@@ -141,7 +147,7 @@ def _by_product(
     within: int | None,
     exact: bool,
 ) -> tuple[NDArray[Any], Mask]:
-    """The values on the product chain, for every reachable pair."""
+    """The values of all reachable pairs, computed on the product chain."""
     chain = replace(labelling.chain, initial=None)
     product = product_chain(chain, letters, automaton)
     bound = "" if within is None else f"<={within}"
@@ -154,7 +160,7 @@ def _by_product(
     rows = {name: q for q, name in enumerate(automaton.names)}
     for pair, value in zip(product.states, found.tolist(), strict=True):
         state, _, monitor = pair.rpartition("|")
-        # END is split where its obligations differ: END, END:2, ...; the worst counts.
+        # END is split by pending obligations: END, END:2, ...; the worst one counts.
         place = chain.number.get(state, chain.end)
         at = (rows[monitor], place)
         values[at] = max(values[at], value)

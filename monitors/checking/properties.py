@@ -1,9 +1,9 @@
-"""Properties of chains: `P=? [ F<=20 "crash" ]` is built in, other PCTL goes to Storm.
+"""Properties of chains, such as `P=? [ F<=20 "crash" ]`.
 
-Built in are `P=?` and `P>=0.9` over one of X, F, G and U, with or without a horizon
-`<=k`, and Boolean formulas over names of states. Everything else (nested P, several
-operators in one path, horizons from below, long-run averages) is handed to Storm with
-its names as labels.
+The built-in engine supports `P=?` and `P>=0.9` with a single X, F, G or U, with or
+without a horizon `<=k`, and Boolean formulas over names of states. All other PCTL
+(nested P, several operators in one path, lower time bounds, long-run averages) is
+passed to Storm, with the names as labels.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ MAX_DEPTH = 100
 """The maximum nesting depth of parentheses, negations and arrows."""
 
 MAX_FOREIGN = 300
-"""The maximum number of tokens in a property for Storm, whose parser nests without a
-limit.
+"""The maximum number of tokens in a property for Storm, whose parser has no limit on
+nesting.
 """
 
 DOUBTFUL = 1e-9
-"""How close to its limit a probability must be for rounding to decide the answer."""
+"""Within this distance of the limit, rounding may decide whether a bound holds."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -68,7 +68,7 @@ _OTHER_SPELLINGS = {
 
 
 class Token(NamedTuple):
-    """A word or symbol with its column; names of states have been replaced by masks."""
+    """A word or symbol with its column; a name of states also has their mask."""
 
     kind: str
     text: str
@@ -101,7 +101,9 @@ class Property:
         return any(token.text == "=?" for token in self.tokens)
 
     def for_storm(self) -> tuple[str, dict[str, Mask]]:
-        """The text with a label for each name, and the labels' states."""
+        """The property with each name replaced by a label, and the states of each
+        label.
+        """
         labels = {
             f"n{i}": t.mask for i, t in enumerate(self.tokens) if t.mask is not None
         }
@@ -120,9 +122,9 @@ class Answer:
     """The answer in every state: probabilities, or whether the formula holds.
 
     Args:
-        engine: The engine that computed it: builtin or storm.
-        values: Doubles for `P=?`, else Booleans.
-        exact: The same as fractions, if requested.
+        engine: The engine that computed the answer: builtin or storm.
+        values: Doubles for `P=?`, otherwise Booleans.
+        exact: The probabilities as fractions, if requested.
         warnings: Caveats about the values.
     """
 
@@ -133,9 +135,9 @@ class Answer:
 
 
 def define(labelling: Labelling, definition: str) -> None:
-    """Adds a label, as in `bad=s=3|s=7` or `bad="crash"|"fire"`.
+    """Adds a definition such as `bad=s=3|s=7` or `bad="crash"|"fire"`.
 
-    It may use earlier definitions.
+    A definition may use earlier ones.
     """
     source = f"--define {definition:.60}"
     name, _, text = definition.partition("=")
@@ -156,7 +158,7 @@ def check(
     engine: str = "builtin",
     exact: bool = False,
 ) -> Answer:
-    """Answers a property in every state of the labelling's chain.
+    """Evaluates a property in every state of the labelling's chain.
 
     Raises:
         MissingDependency: Only Storm can check the property, and stormpy is not
@@ -196,8 +198,8 @@ def check(
 
 
 def _path_by_storm(chain: Chain, path: Path, exact: bool) -> NDArray[Any]:
-    """The answer for a path from Storm, which has no G with a horizon but can compute
-    the complement.
+    """Asks Storm for the probability of a path; G is computed as a complement, because
+    Storm does not support G with a horizon.
     """
     bound = "" if path.steps is None else f"<={path.steps}"
     asked = 'X "goal"' if path.next else f'"hold" U{bound} "goal"'
@@ -218,8 +220,8 @@ def parse_property(text: str, labelling: Labelling, source: str = "") -> Propert
 
     Args:
         text: The property, such as `P=? [ F<=20 "unsafe" ]` or `P>=0.9 [ ... ]`.
-        labelling: The meaning of its names.
-        source: The name of the text in errors; if empty, the text itself.
+        labelling: The meaning of the names in the property.
+        source: The name of the property in error messages; if empty, its text.
 
     Raises:
         InvalidProperty: The message states the column and, if known, the likely fix.
@@ -321,11 +323,13 @@ def _is_keyword(word: str) -> bool:
 
 
 class _ForStorm(Exception):
-    """The property is beyond what is built in."""
+    """The built-in engine does not support the property."""
 
 
 class _Parser:
-    """One method per precedence level, weakest first; state formulas become masks."""
+    """A recursive-descent parser with one method per precedence level, weakest first;
+    state formulas become masks.
+    """
 
     def __init__(self, tokens: list[Token], labelling: Labelling) -> None:
         self._tokens, self._n = tokens, labelling.chain.n

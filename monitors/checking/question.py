@@ -1,4 +1,4 @@
-"""Queries to a model: properties and laws, with the printed form of the answers."""
+"""Queries of a model for properties and laws, and the printed form of the answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from forewarn.monitors.risk.evidence import abstraction_of, in_words_of
 
 @dataclass
 class Answer:
-    """The printed result for one property or law; `payload` is its JSON."""
+    """The result for one property or law; `payload` is the result as JSON."""
 
     title: str
     payload: dict[str, Any]
@@ -39,7 +39,7 @@ class Answer:
 
 
 class Question:
-    """The settings common to all properties and laws in a query."""
+    """A query of one model: the settings shared by all its properties and laws."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Question:
         return [chain.states[state] for state in states if state is not None]
 
     def answer(self, text: str, intervals: tuple[float, bool] | None) -> Answer:
-        """The answer to a property, with bounds at a delta if requested."""
+        """Evaluates a property, with bounds at a given delta if requested."""
 
         with naming(text):
             formula = parse_property(text, self._labelling)
@@ -109,7 +109,7 @@ class Question:
     def _add_bounds(
         self, answer: Answer, formula: Property, delta: float, closed_support: bool
     ) -> None:
-        """Adds the least and greatest probability to an answer."""
+        """Adds the minimum and maximum probability to an answer."""
 
         if formula.path is None or formula.relation:
             raise InvalidProperty(
@@ -131,7 +131,8 @@ class Question:
             if not low[state] - 1e-9 <= value <= high[state] + 1e-9:
                 outside.append(state)
                 continue
-            # The last digits of three computations need not be in order.
+            # The three values are computed separately, so rounding may change their
+            # order.
             low[state] = min(low[state], value)
             high[state] = max(high[state], value)
         answer.payload = {
@@ -145,7 +146,7 @@ class Question:
     def answer_law(
         self, name_or_formula: str, within: int | None, semantics: str
     ) -> Iterator[Answer]:
-        """The answers for a law, or for each law of an article."""
+        """Yields the answer for a law, or for each law of an article."""
 
         ever = "ever" if within is None else f"within {within} steps"
         with naming("--law"):

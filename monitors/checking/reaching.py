@@ -1,9 +1,10 @@
-"""The probability that a chain reaches a goal, at any time or within some steps, from
-every state.
+"""The probability that a chain reaches a goal, at any time or within a number of steps,
+from each state.
 
 One linear solve computes the probability for all states with an error near 1e-13. This
-works even for chains that stay in the same state 997 times in 1000, for which iteration
-stops far from its limit. Probabilities that the graph determines are exactly 0 or 1.
+works even for chains that stay in the same state 997 times in 1000, for which iterative
+methods stop far from the limit. Where the graph determines a probability, it is exactly
+0 or 1.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 DENSE_STATES = 400
-"""With at most this many states, full matrices are faster than sparse ones."""
+"""With at most this many states, dense matrices are faster than sparse ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +39,7 @@ class Path:
     Args:
         hold: The states that a path may visit before it reaches the goal.
         goal: The goal states.
-        steps: The maximum number of steps; None means without a limit.
+        steps: The maximum number of steps; None for no limit.
         opposite: Whether the complement is meant, as for `G`.
         next: Whether the goal must be the next state, as for `X`.
     """
@@ -73,7 +74,7 @@ def likelihood(chain: Chain, path: Path) -> tuple[Floats, Mask]:
 
 
 def bounds(intervals: IntervalChain, path: Path) -> tuple[Floats, Floats]:
-    """The least and the greatest probability over all chains within the intervals."""
+    """The minimum and maximum probability over all chains within the intervals."""
 
     def extreme(maximise: bool) -> Floats:
         if path.next:
@@ -89,7 +90,7 @@ def bounds(intervals: IntervalChain, path: Path) -> tuple[Floats, Floats]:
 
 
 class _Graph:
-    """The transitions of a chain, regardless of their probabilities."""
+    """The transition graph of a chain, without probabilities."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
@@ -125,7 +126,7 @@ class _Graph:
         return found
 
     def within(self, before: Callable[[Mask], Mask], path: Path) -> Mask:
-        """States from which some, or every, path satisfies a path formula with a
+        """States from which some path, or every path, satisfies a path formula with a
         horizon.
         """
         found = path.goal
@@ -138,7 +139,9 @@ class _Graph:
 
 
 def _within(chain: Chain, moving: Mask, goal: Mask, steps: int) -> Floats:
-    """Iterates backwards: moving states get the mean of their successors' values."""
+    """Iterates backwards; each moving state gets the expected value of its
+    successors.
+    """
     n, values = chain.n, goal.astype(np.float64)
     dense = n <= DENSE_STATES
     matrix = _dense(chain, moving, goal) if dense else _sparse(chain, moving, goal)

@@ -1,4 +1,4 @@
-"""The guard's risk of each law in every state of a model."""
+"""The risk of breaking each law, as a guard states it, in every state of a model."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def risks_on(
     steps: int,
     delta: float,
 ) -> Iterator[tuple[str, list[RiskRow]]]:
-    """Yields the rows of each law, by default of all laws that the model was learned
-    for.
+    """Yields each law's name and risks; by default, of all laws that the model was
+    learned for.
     """
     abstraction = abstraction_of(model)
     labelling = Labelling(model.chain, abstraction)

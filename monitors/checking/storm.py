@@ -1,6 +1,6 @@
-"""Storm, through stormpy 2: properties that are not built in, and exact fractions.
+"""The Storm engine, through stormpy 2, for all PCTL properties and exact fractions.
 
-The chain is handed over as a matrix, so that a state keeps its number.
+Storm receives the chain as a matrix, so that each state keeps its number.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def ask_storm(
 ) -> NDArray[Any]:
     """Storm's answer in every state: doubles, Fractions or Booleans.
 
-    Linear equations are solved by elimination, because Storm's default method iterates
-    and, on chains learned from driving, stops with errors of up to 1e-6.
+    Storm solves linear equations by elimination here, because its default method
+    iterates and stops with errors of up to 1e-6 on chains learned from driving.
 
     Raises:
         MissingDependency: stormpy 2 is not installed.
         InvalidProperty: Storm rejects the formula, or would answer it wrongly.
-        InvalidModel: If `exact` is set and the chain's probabilities are rounded.
+        InvalidModel: `exact` is set, but the chain's probabilities are rounded.
     """
     try:
         import stormpy
@@ -47,7 +47,7 @@ def ask_storm(
             "Storm computes wrong results for U with a lower time bound",
             mend="ask U<=k, or F[j,k]",
         )
-    # Its log goes to standard output; what matters comes as an exception too.
+    # Storm logs to standard output; errors are also raised as exceptions.
     developer.set_log_level(developer.LogLevel.OFF)
     environment: Any = environments.exact()
     elimination = environments.EquationSolverType.ELIMINATION
@@ -111,7 +111,8 @@ def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
 def fraction_array(values: list[Any]) -> NDArray[Any]:
     """An array of Fractions from Storm's rationals."""
     array = np.empty(len(values), dtype=object)
-    # By way of decimals: Python's own conversion ends at 4300 digits.
+    # Converted through decimals, because Python's own conversion is limited to 4300
+    # digits.
     array[:] = [
         Fraction(*(int(Decimal(str(n))) for n in (value.numerator, value.denominator)))
         for value in values
@@ -120,6 +121,6 @@ def fraction_array(values: list[Any]) -> NDArray[Any]:
 
 
 def fraction_text(value: Fraction) -> str:
-    """The fraction as text, even beyond 4300 digits, Python's own limit."""
+    """The fraction as text, even beyond Python's own limit of 4300 digits."""
     top, bottom = (format(Decimal(n), "f") for n in value.as_integer_ratio())
     return top if bottom == "1" else f"{top}/{bottom}"

@@ -1,8 +1,8 @@
 """The effect of slowing and stopping, by risk band.
 
 Runs are repeated from the first moment at which the risk was in a band: once without an
-intervention, once with slowing, once with stopping. A guard's decision quotes the
-counts of its risk band. The counts do not affect decisions.
+intervention, once with slowing, and once with stopping. A guard's decision quotes the
+counts of its risk band, but does not depend on them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ EDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 """The boundaries of the risk bands."""
 
 WAYS = ("proceed", "slow", "stop")
-"""The ways in which each run of a band is continued, named like decisions."""
+"""The ways in which each run of a band is continued, named after decision kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The runs whose risk reached one band, and how many of them then broke a law.
+    """The number of runs whose risk reached a band, and how many of them broke a law.
 
     Args:
         risk: The lower end of the band (included) and the upper end (excluded).
@@ -51,7 +51,7 @@ class Band:
 
 @lru_cache(maxsize=256)
 def interval(part: int, whole: int) -> tuple[float, float]:
-    """Clopper and Pearson's two-sided interval for a share."""
+    """The two-sided Clopper-Pearson interval for a fraction."""
     delta = (1 - CONFIDENCE) / 2
     low = 1 - at_most(whole - part, whole, delta)
     return round(low, 4), round(at_most(part, whole, delta), 4)
@@ -75,7 +75,7 @@ HEAD = ("risk", "runs", "break a law", "slowed", "stopped")
 
 
 def if_acted(law: str) -> str:
-    """The title of such a table."""
+    """The title of the table for a law."""
     return (
         f"{law}: runs from their first moment in each band of its risk, left alone,"
         " slowed, and stopped. In brackets: 95 % bounds."
@@ -83,13 +83,13 @@ def if_acted(law: str) -> str:
 
 
 def cells(band: Mapping[str, Any]) -> tuple[object, ...]:
-    """A band as a row of that table."""
+    """A table row for a band in its JSON form."""
     low, high = band["risk"]
     return f"{low:g} to {high:g}", band["runs"], *(_share(band[way]) for way in WAYS)
 
 
 def sentence(band: Mapping[str, Any]) -> str:
-    """A sentence for people about a band in its JSON form."""
+    """Describes a band, given in its JSON form, in a sentence."""
     low, high = band["risk"]
     alone, slowed, stopped = (_share(band[way]) for way in WAYS)
     return (
@@ -103,5 +103,5 @@ def _share(found: Mapping[str, Any]) -> str:
 
 
 def by_law(found: Mapping[str, Sequence[Band]]) -> dict[str, list[dict[str, Any]]]:
-    """The bands of each law, from their JSON form."""
+    """The bands of each law in their JSON form."""
     return {law: [band.as_dict() for band in bands] for law, bands in found.items()}

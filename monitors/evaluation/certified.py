@@ -1,11 +1,11 @@
-"""Guaranteed rates of a threshold, from runs that are used for nothing else.
+"""Guaranteed rates for a threshold, from runs that are used for nothing else.
 
-The threshold follows from the clean runs alone: the lowest at which few enough of them
-have an alarm to bound the rate of future runs at the available confidence. That is the
-exact binomial bound of Clopper and Pearson, tested from the highest threshold downwards
-until the first failure. Testing in this order needs no correction for the number of
-thresholds. The violating runs do not influence the threshold, so the same bound applied
-to them limits the rate of missed violations.
+The threshold depends only on the clean runs. It is the lowest one for which the exact
+binomial bound of Clopper and Pearson keeps the false-alarm rate of future runs within
+the limit. Thresholds are tested from the highest downwards until the first failure;
+testing in this order needs no correction for the number of thresholds. The violating
+runs do not influence the threshold, so the same bound applies to the rate of missed
+violations among them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ class Asked:
 
     Args:
         false_alarms: Maximum fraction of clean runs with an alarm.
-        missed: Maximum fraction of violating runs without an alarm in time; None: any.
+        missed: Maximum fraction of violating runs without an alarm in time; None for no
+            limit.
         confidence: Probability that all guarantees hold together.
-        laws: Number of laws among which the allowed error is divided.
+        laws: Number of laws that share the allowed probability of error.
     """
 
     false_alarms: float
@@ -39,20 +40,20 @@ class Asked:
 
     @property
     def delta(self) -> float:
-        """The allowed probability of error of each single guarantee."""
+        """The allowed probability of error for each single guarantee."""
         return (1.0 - self.confidence) / (self.laws * (1 + (self.missed is not None)))
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """A guaranteed rate of future runs, and the runs behind it.
+    """A rate that is guaranteed for future runs, and the runs that support it.
 
     Args:
-        law: The law.
+        law: The law's name.
         rate: The kind of rate: false alarms or missed violations.
         most: The maximum rate that is guaranteed.
         runs: Number of runs on which the rate was tested.
-        failures: The number of runs with a false alarm, or that were missed.
+        failures: Number of runs with a false alarm or, for the other rate, missed runs.
         bound: The upper confidence bound on the rate; never above `most`.
     """
 
@@ -69,7 +70,7 @@ class Guarantee:
         return KINDS[self.rate]
 
     def sentence(self) -> str:
-        """For people."""
+        """The guarantee as text."""
         came = f"{self.failures} of {self.runs} {self.kind} runs"
         if self.rate == "false_alarms":
             what = "of clean runs have an alarm"
@@ -86,11 +87,11 @@ class Lack:
     """Why a rate cannot be guaranteed.
 
     Args:
-        law: The law.
+        law: The law's name.
         rate: The kind of rate: false alarms or missed violations.
         runs: Number of runs available.
-        more: The number of further runs of this kind that are needed, if failures stay
-            as frequent; None: no number suffices.
+        more: Number of further runs that are needed if failures stay as frequent; None
+            if no number suffices.
         why: The reason why the rate is not guaranteed.
     """
 
@@ -102,13 +103,13 @@ class Lack:
 
     @property
     def reason(self) -> str:
-        """The reason, and the number of further runs that would help."""
+        """The reason, and the number of further runs that would suffice."""
         if self.more is None:
             return self.why
         return f"{self.why}; it needs {self.more} more {KINDS[self.rate]} runs"
 
     def sentence(self) -> str:
-        """For people."""
+        """The reason with the law, as text."""
         return f"{self.law}: {self.reason}"
 
 
@@ -131,14 +132,15 @@ class Certified:
 def certify(
     law: str, climbs: Sequence[Climb], asked: Asked, reach: float = 1.0
 ) -> Certified:
-    """The lowest threshold with a guaranteed false-alarm rate, and its rate of missed
-    violations.
+    """Finds the lowest threshold with a guaranteed false-alarm rate, and tests the rate
+    of missed violations at this threshold.
 
     Args:
-        law: The law.
-        climbs: The highest risk in each run; these runs were used for nothing else.
+        law: The law's name.
+        climbs: The rising risks in each run; these runs must have been used for nothing
+            else.
         asked: The rates to guarantee.
-        reach: The highest risk that the guard can state before a violation.
+        reach: The highest risk that the guard can report before a violation.
     """
     clean = [climb for climb in climbs if climb.broken is None]
     allowed, delta = asked.false_alarms, asked.delta
@@ -181,7 +183,7 @@ def certify(
 def judge(
     law: str, rate: Rate, failures: int, runs: int, most: float, delta: float
 ) -> Guarantee | Lack:
-    """Whether this number of failures guarantees a rate."""
+    """Returns a guarantee, or its lack, for a number of failures among runs."""
     bound = at_most(failures, runs, delta) if runs else 1.0
     if bound <= most:
         return Guarantee(law, rate, most, runs, failures, bound)
@@ -204,14 +206,14 @@ def _more(failures: int, runs: int, most: float, delta: float) -> int | None:
 def over_groups(
     failures: Iterable[tuple[int, int]], delta: float
 ) -> tuple[float, float]:
-    """The mean of the groups' own rates, and its upper confidence bound.
+    """The mean of the failure rates of groups, and its upper confidence bound.
 
     Each group counts once, however many runs it has. Groups are assumed to be
     independent of each other; runs within a group need not be independent. The bound is
-    the lower of Hoeffding's and Bentkus'.
+    the lower one of Hoeffding's and Bentkus' bounds.
 
     Args:
-        failures: For each group, the number of failed runs and of all runs.
+        failures: For each group, the number of failed runs and the number of all runs.
         delta: The probability that the bound is too low.
     """
     from scipy.special import bdtr
@@ -223,7 +225,9 @@ def over_groups(
     mean = sum(rates) / n
 
     def possible(at: float) -> float:
-        """The probability of a mean this low if the true rate were `at`."""
+        """An upper bound on the probability of a mean this low if the true rate is
+        `at`.
+        """
         if at <= mean:
             return 1.0
         if at >= 1.0:
@@ -242,13 +246,13 @@ def over_groups(
 
 
 def alike(failures: Sequence[tuple[int, int]], draws: int = 2000) -> float:
-    """The probability that groups differ this much if all have the same failure rate.
+    """The p-value of the hypothesis that all groups have the same failure rate.
 
-    Runs are assigned to the groups at random, and the deviation of the groups' failures
-    from the common rate is compared.
+    The failures are assigned to the groups at random, and the deviations from the
+    common rate are compared with the observed one.
 
     Args:
-        failures: For each group, the number of failed runs and of all runs.
+        failures: For each group, the number of failed runs and the number of all runs.
         draws: The number of random assignments.
     """
     import numpy as np

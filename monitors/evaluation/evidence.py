@@ -1,17 +1,16 @@
-"""Evidence, run by run, that an event happens more often than it should, or that a
-score changed.
+"""Evidence, updated after each run, that an event has become too frequent or that the
+distribution of a score has changed.
 
 The evidence is the present value of a stake of 1 that was bet, at fair odds, against
-the guaranteed rate or the rate in training. While the rate is kept, the value reaches 1
-/ level with a probability of at most `level`, whenever and however often it is checked
-(Ville's inequality). Drift may therefore be reported as soon as the value reaches 1 /
-level.
+the guaranteed rate or the rate in training. If the rate holds, the probability that the
+value ever reaches 1 / level is at most `level`, however often it is checked (Ville's
+inequality). Drift may therefore be reported as soon as the value reaches 1 / level.
 
 The stake is divided over windows of runs. In each window, the bet is that the event
 happens in an improbably large number of runs. Before the window ends, the value of a
-bet is the factor by which winning has become more probable. A bet of this kind wins
-sooner than a likelihood ratio, which goes on raising its stake after it has won. Most
-of the stake is on the first windows; the rest is reserved for later changes.
+bet is the factor by which winning has become more probable. Such a bet wins sooner than
+a likelihood ratio, which keeps raising its stake after it has won. Most of the stake is
+on the first windows; the rest is reserved for later changes.
 
 A rate from training is uncertain, because it is estimated from a limited number of
 runs. The odds are therefore those of a uniform prior, updated by the training runs and
@@ -41,14 +40,18 @@ LEVEL = 0.01
 """The maximum probability of reporting drift although nothing has changed."""
 
 WINDOWS = {200: 0.6, 500: 0.4}
-"""The windows' lengths in runs, and the share of the stake on each."""
+"""The length of each window in runs, and the fraction of the stake that is bet on
+it.
+"""
 
 _FIRST = 0.9
-"""The share of each stake on its first window; later windows divide the rest."""
+"""The fraction of each stake that is bet on the first window; later windows share the
+rest.
+"""
 
 
 _PER_COUNT = 2
-"""The number of training runs that count as much as one later run."""
+"""The number of training runs that together count as much as one later run."""
 
 MAX_RUNS = 1_000_000
 """The maximum number of runs whose evidence is stored."""
@@ -56,13 +59,13 @@ MAX_RUNS = 1_000_000
 
 @cache
 def _log_factorials(bits: int) -> NDArray[np.float64]:
-    """The logarithms of 0!, 1!, … below 2 ** bits."""
+    """The logarithms of the factorials of all numbers below 2 ** bits."""
     logs: NDArray[np.float64] = np.log(np.arange(1.0, 2**bits)).cumsum()
     return np.concatenate(([0.0], logs))
 
 
 class InvalidEvidence(InvalidInput):
-    """Stored evidence that was changed and therefore cannot be continued."""
+    """The stored evidence was modified and cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class Reference:
     """The allowed rate of an event: a guaranteed rate, or the rate in training.
 
     Args:
-        promised: The guaranteed rate; None means that the rate in training counts.
+        promised: The guaranteed rate; None to use the rate in training.
         happened: The number of training runs in which the event happened.
         runs: The number of training runs.
     """
@@ -86,7 +89,7 @@ class Reference:
 
     @property
     def words(self) -> str:
-        """For people."""
+        """The rate as text."""
         if self.promised is not None:
             return f"guaranteed: at most {self.promised:.3g}"
         return f"training: {self.happened} of {self.runs}"
@@ -101,7 +104,7 @@ class Reference:
             happened: The number of runs so far in which the event happened.
             runs: The number of runs so far.
             more: The number of further runs.
-            least: The first number of the sequence.
+            least: The first number of runs in the sequence.
         """
         trained = -(-self.runs // _PER_COUNT)
         known = trained + runs + more + 2
@@ -126,10 +129,10 @@ class _Window:
     """A bet that the event happens in at least `needed` runs of a window.
 
     Args:
-        stake: The amount that was bet.
-        left: The number of runs in the window that are still to come.
+        stake: The fraction of the initial stake that was bet.
+        left: The number of runs that remain in the window.
         needed: The number of further runs in which the event must happen; None if no
-            number is improbable enough, so that the stake is kept.
+            number is improbable enough, in which case nothing is bet.
         chance: The probability of winning when the window began.
     """
 
@@ -144,9 +147,10 @@ class Rate:
 
     Args:
         reference: The allowed rate of the event.
-        level: Maximum probability of a report although the rate is kept.
-        windows: The windows' lengths, and the fraction of the stake on each. Long ones
-            find small increases, short ones large increases sooner.
+        level: Maximum probability of reporting drift although the rate holds.
+        windows: The length of each window in runs, and the fraction of the stake on it.
+            Long windows detect small increases; short ones detect large increases
+            sooner.
     """
 
     def __init__(
@@ -174,7 +178,7 @@ class Rate:
         return self._won + worths + sum(self._kept(each) for each in self._shares)
 
     def observe(self, happened: bool) -> None:
-        """Counts one more run."""
+        """Counts one more run, in which the event happened or not."""
         self._outcomes.append(happened)
         self.runs += 1
         self.happened += happened
@@ -185,11 +189,11 @@ class Rate:
             if not window.left:
                 self._won += self._worth(window)
                 self._windows[length] = self._window(length)
-        if happened and not self.exceeded:  # else it has not grown, or need not
+        if happened and not self.exceeded:  # otherwise `most` cannot grow, or need not
             self.most = max(self.most, self.evidence)
 
     def _window(self, length: int) -> _Window:
-        """A new bet on the next runs."""
+        """Places a bet on the next runs."""
         number = self.runs // length
         stake = self._shares[length] * _FIRST
         if number:
@@ -218,7 +222,7 @@ class Rate:
         return self._shares[length] * (1 - _FIRST) / (self.runs // length + 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """The state from which `from_dict` continues."""
+        """The evidence in the form that `from_dict` restores."""
         outcomes = "".join("1" if each else "0" for each in self._outcomes)
         reference = to_json(self.reference)
         kept = {"reference": reference, "level": self.level, "outcomes": outcomes}
@@ -228,13 +232,13 @@ class Rate:
 
     @classmethod
     def from_dict(cls, content: object, source: str, known: Rate | None = None) -> Rate:
-        """Restores the evidence that `as_dict` returned.
+        """Restores evidence from the result of `as_dict`.
 
         Args:
-            content: The result of `as_dict`.
-            source: Its source, for errors.
-            known: Whether stored evidence may be continued; only new runs are then
-                counted.
+            content: The stored evidence, as returned by `as_dict`.
+            source: The file or place of the stored evidence, for error messages.
+            known: Evidence that the stored evidence may extend; then only the new runs
+                are added to it.
         """
         said = validated(_Kept, content, source, InvalidEvidence)
         if known is not None:
@@ -252,14 +256,14 @@ class Rate:
 
 
 class Ranks:
-    """Evidence that a score of runs has another distribution than in training.
+    """Evidence that a score of runs is distributed differently than in training.
 
     Each run is ranked among the training runs and all later runs. If nothing has
     changed, the ranks are uniform and independent, and bets on high or low ranks are
-    fair. The bet may change sides occasionally (Vovk's simple jumper).
+    fair. Part of the stake moves between the bets at each step (Vovk's simple jumper).
 
     Args:
-        ordinary: The score in training runs.
+        ordinary: The distribution of the score in training runs.
     """
 
     def __init__(self, ordinary: Histogram) -> None:
@@ -269,11 +273,11 @@ class Ranks:
         self.evidence = 1.0
 
     def observe(self, value: float) -> None:
-        """Counts one more run."""
+        """Counts one more run with this score."""
         at = bisect_right(self._edges, value)
         self._counts[at] += 1
         higher, equal = sum(self._counts[at + 1 :]), self._counts[at]
-        # Among equals its place is drawn.
+        # The rank among equal scores is random.
         rank = (higher + self._ties.random() * equal) / sum(self._counts)
         moved = _MOVED * self.evidence / len(_TILTS)
         for tilt, stake in self._stakes.items():
@@ -286,18 +290,19 @@ _TILTS = (-2.0, -1.0, 0.0, 1.0, 2.0)
 """How strongly the bets favour high or low ranks; 0 means no bet."""
 
 _MOVED = 0.002
-"""The share of the stakes that is redistributed before each run."""
+"""The fraction of the stakes that is redistributed before each run."""
 
 _LARGEST = 1e100
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """The distribution of a score in training runs.
+    """The distribution of a score in training runs, as a histogram.
 
     Args:
-        edges: The class boundaries, ascending.
-        counts: The number of runs in each class; there is one more class than edges.
+        edges: The boundaries of the bins, in ascending order.
+        counts: The number of runs in each bin; there is one more bin than there are
+            edges.
     """
 
     edges: tuple[float, ...]
@@ -305,7 +310,7 @@ class Histogram:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Histogram:
-        """Ten classes of about equal size, or fewer if values repeat."""
+        """A histogram with ten bins of about equal size, or fewer if values repeat."""
         tenths = np.quantile(values, np.arange(1, 10) / 10).tolist() if values else []
         edges = sorted({round(each, 6) for each in tenths})
         counts = [0] * (len(edges) + 1)
@@ -342,11 +347,11 @@ def outcome_of(
     """The outcome of a run.
 
     Args:
-        times_s: The time of each frame.
+        times_s: The time of each frame, in seconds.
         risks: The estimated risk at each frame; NaN if there was none.
         alarmed: Whether there was an alarm at each frame.
         broken: The first violation; None if the law was kept.
-        horizon_s: H of the risk.
+        horizon_s: The horizon H of the risks, in seconds.
     """
     times, stated = np.asarray(times_s, np.float64), np.asarray(risks, np.float64)
     before, upto = np.ones(len(times), bool), np.ones(len(times), bool)
@@ -366,11 +371,12 @@ def outcome_of(
 
 @dataclass(frozen=True, slots=True)
 class Ordinary:
-    """The scores of ordinary runs, for comparison with later runs.
+    """The distributions of scores in ordinary runs, for comparison with later runs.
 
     Args:
-        highest: The highest risk of each run.
-        excess: For each run, by how much the outcomes exceeded the estimated risks.
+        highest: The distribution of the highest risk of a run.
+        excess: The distribution of a run's mean excess of outcomes over estimated
+            risks.
     """
 
     highest: Histogram
@@ -378,7 +384,7 @@ class Ordinary:
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Ordinary:
-        """The scores of training runs, from their outcomes."""
+        """The distributions of the scores, from the outcomes of training runs."""
         return cls(
             Histogram.of([each.highest for each in outcomes]),
             Histogram.of([each.excess for each in outcomes]),

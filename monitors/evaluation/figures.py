@@ -1,8 +1,8 @@
-"""Rates, times and their 95 % intervals; and guarantees for future runs.
+"""Rates and times with 95 % confidence intervals, and guarantees for future runs.
 
-Runs that were used for neither the model nor the threshold bound the rate of alarms in
-future runs, if future runs are drawn in the same way. This bound assumes nothing about
-the chain, the Markov property or the calibration.
+Runs that were used for neither the model nor the threshold give a bound on the rate of
+alarms in future runs, if future runs are drawn in the same way. This bound makes no
+assumption about the chain, the Markov property or the calibration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forewarn.abstractions.serial import to_json
 
 Interval = tuple[float, float]
 
-_Z = 1.959963984540054  # of the normal distribution, at 97.5 %
+_Z = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 _RESAMPLES = 1000
 
 
@@ -35,13 +35,13 @@ def wilson(part: float, whole: int) -> Interval | None:
     share, weight = part / whole, _Z * _Z / whole
     middle = (share + weight / 2) / (1 + weight)
     half = math.sqrt(weight * (share * (1 - share) + weight / 4)) / (1 + weight)
-    # Exactly at the ends, where rounding would leave the share outside.
+    # Exact at 0 and 1, where rounding could leave the fraction outside the interval.
     low = 0.0 if part == 0 else middle - half
     return low, 1.0 if part == whole else middle + half
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
-    """A summary of times: mean, median, 10th percentile, maximum."""
+    """Summary statistics of times: mean, median, 10th percentile and maximum."""
     if not values:
         return dict.fromkeys(("mean", "median", "p10", "max"))
     array = np.asarray(values, np.float64)
@@ -56,11 +56,11 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
 def bootstrap(
     runs: int, statistic: Callable[[NDArray[np.int64]], float]
 ) -> Interval | None:
-    """The percentile interval of a figure, by drawing runs with replacement.
+    """The bootstrap percentile interval of a statistic over runs.
 
     Args:
         runs: The number of runs.
-        statistic: Computes the figure for the runs with these indices; NaN if
+        statistic: Computes the statistic for the runs with the given indices; NaN if
             undefined.
     """
     if not runs:
@@ -86,22 +86,23 @@ def mean_interval(values: NDArray[np.float64]) -> Interval | None:
 
 
 CONFIDENCE = 0.95
-"""The default confidence level: one in twenty guarantees may fail."""
+"""The default confidence level, at which one in twenty guarantees may fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """The rates that a threshold guarantees for future runs, and the runs behind them.
+    """The rates that a threshold guarantees for future runs, and the runs that support
+    them.
 
     Args:
         false_alarms: Maximum fraction of clean runs with an alarm.
         missed: Maximum fraction of violating runs that are not detected; None if there
-            were none.
-        confidence: The probability with which each of the two holds.
-        clean: Number of clean runs that set the threshold.
-        alarmed: The number of these with an alarm.
+            were no violating runs.
+        confidence: The confidence level of each of the two rates.
+        clean: Number of clean runs that determined the threshold.
+        alarmed: The number of clean runs with an alarm.
         violating: Number of violating runs.
-        undetected: The number of these that were not detected.
+        undetected: The number of violating runs that were not detected.
     """
 
     false_alarms: float
@@ -123,17 +124,17 @@ class Promise:
         confidence: float = CONFIDENCE,
         tried: int = 1,
     ) -> Promise:
-        """The guarantee of a threshold that follows from the clean runs alone.
+        """The guarantee for a threshold that depends only on the clean runs.
 
         Args:
             allowed: Maximum fraction of clean runs with an alarm.
             clean: Number of clean runs.
-            alarmed: The number of these with an alarm.
+            alarmed: Number of clean runs with an alarm.
             violating: Number of violating runs.
-            undetected: The number of these that were not detected.
-            confidence: The probability that the guarantee is kept.
-            tried: The number of candidate risks from which the same runs selected this
-                one.
+            undetected: Number of violating runs that were not detected.
+            confidence: The confidence level of the guarantee.
+            tried: Number of candidate risks from which the same runs were used to
+                choose.
         """
         delta = (1 - confidence) / tried
         missed = at_most(undetected, violating, delta) if violating else None
@@ -146,7 +147,9 @@ class Promise:
         return content
 
     def sentence(self, came: Mapping[str, Any] | None = None) -> str:
-        """The guarantee as text; `came` are the figures of `Warned` on other runs."""
+        """The guarantee as text; `came` holds the figures of `Warned` for other
+        runs.
+        """
         said = (
             f"guaranteed with {100 * self.confidence:.3g} % confidence: a false-alarm"
             f" rate of at most {self.false_alarms:.2f}"
@@ -164,12 +167,13 @@ class Promise:
 
 
 def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
-    """The maximum number of clean runs with an alarm that still guarantees the rate.
+    """The maximum number of clean runs that may have an alarm if the rate is
+    guaranteed.
 
-    Consider a threshold that all but k of the clean runs stay below. The probability
-    that more than the allowed share of future runs exceed this threshold is the
-    probability that a binomial variable with `clean` trials at that share is at most k.
-    Returns None if not even k = 0 suffices.
+    Consider a threshold that all but k of the clean runs stay below. If more than the
+    allowed fraction of future runs exceeded this threshold, the probability of at most
+    k such runs would be below that of a binomial variable with `clean` trials at the
+    allowed rate. Returns None if not even k = 0 suffices.
     """
     from scipy.special import bdtr
 
@@ -187,7 +191,7 @@ def needed(allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
 
 
 def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
-    """The upper end of Clopper and Pearson's one-sided interval for a fraction."""
+    """The one-sided upper Clopper-Pearson bound for a fraction."""
     from scipy.special import betaincinv
 
     return (
@@ -196,16 +200,17 @@ def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
 
 
 def runs_for(part: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int:
-    """The minimum number of runs that bounds a rate by this value with this many
-    failures."""
+    """The minimum number of runs that bounds a rate by `allowed`, with `part`
+    failures.
+    """
     return _fewest(lambda runs: at_most(part, runs, delta) <= allowed)
 
 
 def suffices(
     part: int, whole: int, allowed: float, delta: float = 1 - CONFIDENCE
 ) -> int | None:
-    """The minimum number of runs that bounds a rate, found at that rate; None if no
-    number does.
+    """The minimum number of runs that bounds a rate by `allowed`, if failures stay as
+    frequent as `part` of `whole`; None if no number suffices.
     """
     if allowed <= 0 or (part and part >= allowed * whole):
         return None
@@ -214,8 +219,8 @@ def suffices(
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:
-    """The smallest sufficient number of runs, given that all larger numbers suffice
-    too.
+    """The smallest sufficient number of runs, provided that all larger numbers also
+    suffice.
     """
     high = 1
     while not enough(high):

@@ -1,4 +1,4 @@
-"""Predicted risks against outcomes: skill, lead time, usefulness, reliability."""
+"""Compares predicted risks with outcomes: skill, lead time, value and reliability."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ Bools = NDArray[np.bool_]
 
 
 ENOUGH_S = 1.5
-"""How early a warning must come to have its full value. A warning at the last moment
-has half of it, because a violation can then only be mitigated.
+"""The lead time from which a warning has its full value, in seconds. A warning at the
+last moment has half that value, because the violation can then only be mitigated.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foretold:
-    """One run under one law, up to its first violation.
+    """The predicted risks and the outcome of one run under one law, up to the first
+    violation.
 
     Args:
         run: The number of the run.
-        times_s: The time of each tick.
-        duration_s: The duration of the whole run.
-        risks: The risk at each tick, by horizon.
-        pairs: For each tick, the monitor's state times the chain's size, plus the
-            chain's state; negative if that pair was never seen in training.
+        times_s: The time of each tick, in seconds.
+        duration_s: The duration of the whole run, in seconds.
+        risks: The risk at each tick, by horizon in seconds.
+        pairs: For each tick, the pair of monitor state and chain state, encoded as
+            monitor state times number of chain states plus chain state; negative if the
+            pair was never seen in training.
         unknown: Whether the state at each tick was never seen in training.
         idle: Whether no obligation was pending at each tick.
         broken: The first violation; None if the law was kept.
@@ -81,7 +83,7 @@ def _steps(
 def climb_of(
     told: Foretold, horizon_s: float, seed: int, unknown_alarms: bool
 ) -> Climb:
-    """The risks of a law in one run, computed in hindsight."""
+    """The rising risks of a law in a run, computed after the run."""
     forced = told.unknown & unknown_alarms
     steps = _steps(
         told.times_s.tolist(), told.risks[horizon_s].tolist(), forced.tolist()
@@ -92,12 +94,12 @@ def climb_of(
 def ordinary_of(
     found: Sequence[Foretold], horizon_s: float, curve: Calibration
 ) -> Ordinary:
-    """The highest risks of a law in these runs, and the outcomes.
+    """The distributions of a law's scores in ordinary runs.
 
     Args:
         found: The runs.
-        horizon_s: H.
-        curve: The comparison of the risks with the outcomes.
+        horizon_s: The horizon H, in seconds.
+        curve: The calibration that is applied to the risks.
     """
     return Ordinary.of(
         [
@@ -114,11 +116,12 @@ def ordinary_of(
 
 
 def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
-    """How much better the risks are than the base rate: 1 is perfect, 0 no better.
+    """The Brier skill score of the risks against the base rate: 1 is perfect, 0 no
+    better.
 
     Args:
         found: The runs of one law.
-        horizon_s: H.
+        horizon_s: The horizon H, in seconds.
         idle: Whether only ticks without a pending obligation count.
     """
     error = events = count = 0.0
@@ -134,7 +137,7 @@ def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
 
 
 def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
-    """A comparison of one law's risks with the outcomes in these runs."""
+    """Fits a calibration of a law's risks to the outcomes in these runs."""
     return calibrated(
         np.concatenate([each.risks[horizon_s] for each in found]),
         np.concatenate([each.came_true(horizon_s) for each in found]),
@@ -143,10 +146,11 @@ def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
 
 
 def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats:
-    """Lead time of each violation's warning in seconds; NaN if no warning came in time.
+    """The lead time of the warning of each violation, in seconds; NaN without a timely
+    warning.
 
-    The threshold is chosen so that at most the allowed share of clean runs has an
-    alarm. An alarm is in time if it comes before the trigger or, if most triggers are
+    The threshold is chosen so that at most the allowed fraction of clean runs has an
+    alarm. An alarm is in time if it comes before the trigger or, when most triggers are
     harmless, early enough before the deadline to act.
     """
     tops = sorted(
@@ -160,14 +164,14 @@ def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats
         if each.broken is not None:
             alarmed = alarms(each.risks[horizon_s], above, inclusive=False)
             run = warned_run(each.times_s.tolist(), alarmed, each.broken)
-            # What ships was chosen without slack.
+            # The shipped models were chosen without slack.
             ahead_s.append(run.lead_s(harmless, slack_s=0.0))
     return np.array(ahead_s)
 
 
 def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The value of each violation's warnings, averaged over the allowed false-alarm
-    rates.
+    """The value of the warnings of each violation, averaged over the allowed
+    false-alarm rates.
     """
     told = np.nan_to_num(0.5 + 0.5 * np.minimum(early_s / ENOUGH_S, 1.0))
     worth: NDArray[np.float64] = told.mean(axis=0)
@@ -196,14 +200,14 @@ MIN_TRACES = 5
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """The frames whose predicted risk is in one bin, including `low`.
+    """The frames whose predicted risk lies in one bin, from `low` (included) to `high`.
 
     Args:
         low: The lower end of the bin.
         high: The upper end of the bin.
         frames: The number of frames.
         traces: The number of traces; frames of one trace are not independent.
-        predicted: Their mean predicted risk.
+        predicted: The mean predicted risk of the frames.
         observed: The fraction of the frames after which the violation happened.
     """
 
@@ -216,8 +220,7 @@ class ReliabilityBin:
 
     @property
     def off(self) -> bool:
-        """Whether prediction and observation differ significantly for this number of
-        traces.
+        """Whether the predicted and the observed rate differ significantly.
 
         Frames of one trace are not independent, so a trace counts as one trial.
         """
@@ -233,13 +236,13 @@ class Reliability:
 
     Args:
         frames: The number of frames with a prediction.
-        unknown: The number of frames without a prediction, in states that were never
-            learned.
+        unknown: The number of frames without a prediction, because the state was not
+            seen in training.
         traces: The number of traces.
         base_rate: The fraction of frames after which the violation happened.
-        brier: Mean squared difference of prediction and outcome; lower is better.
-        calibration_error: Mean distance of the curve from the diagonal.
-        bins: The curve; bins without a frame are left out.
+        brier: Mean squared difference between prediction and outcome; lower is better.
+        calibration_error: Mean distance of the reliability curve from the diagonal.
+        bins: The reliability curve; bins without frames are left out.
     """
 
     frames: int
@@ -257,8 +260,8 @@ class Reliability:
 
     @property
     def skill(self) -> float | None:
-        """The skill: 1 is perfect, 0 no better than the base rate; None if all outcomes
-        are equal.
+        """The Brier skill score: 1 is perfect, 0 no better than the base rate; None if
+        all outcomes are equal.
         """
         return 1.0 - self.brier / self.reference if self.reference > 0.0 else None
 
@@ -267,7 +270,7 @@ class Reliability:
         return any(each.off for each in self.bins) or (self.skill or 0.0) < 0.0
 
     def sentences(self, law: str) -> Iterator[str]:
-        """The comparison for a law, as sentences."""
+        """Describes the reliability of a law's risks in sentences."""
         yield (
             f"The risk of breaking {law}, on {self.traces} held-out traces "
             f"({self.frames:,} frames): the Brier score is {self.brier:.3g}; always "
@@ -295,8 +298,10 @@ def reliability(
     """Compares predicted risks with outcomes.
 
     Args:
-        predicted: For each trace, the risk at every frame; NaN where it is unknown.
-        outcome: For each trace, whether the violation then happened, at every frame.
+        predicted: For each trace, the risk at every frame; NaN where the risk is
+            unknown.
+        outcome: For each trace, whether the predicted violation happened, at every
+            frame.
         edges: The boundaries of the bins, from 0 to 1.
     """
     risks = [np.asarray(each, np.float64).ravel() for each in predicted]
@@ -344,15 +349,15 @@ def reliability(
 def unmet_ahead(
     automaton: Automaton, letters: Sequence[Ints], steps: int
 ) -> list[tuple[Ints, Bools]]:
-    """The outcomes that the guard's risk predicts, determined from each whole trace.
+    """Determines the outcomes that a guard's risk predicts, from complete traces.
 
     Unlike `came_true`, these outcomes cover every obligation, not only the first that
     is broken.
 
     Args:
         automaton: The law's monitor.
-        letters: For each trace, the automaton's column for each frame.
-        steps: H.
+        letters: For each trace, the column of the automaton's table for each frame.
+        steps: The horizon H, in steps.
 
     Returns:
         For each trace, the monitor's state at every frame up to the first violation,
@@ -376,7 +381,7 @@ def unmet_ahead(
     unmet = ahead == automaton.violated
     owed = automaton.owed[ahead]
     # Every row of `complete` is met or broken within as many steps as there are rows,
-    # but for obligations without a deadline, which no end can break.
+    # except obligations without a deadline, which the end of a trace cannot break.
     most = int(lengths.max()) + len(automaton.complete)
     for step in range(steps + 1, steps + 1 + most):
         if (owed <= 1).all():

@@ -1,9 +1,9 @@
-"""A guarantee about guarded runs: few of them break a law, and few are slowed.
+"""A guarantee about guarded runs: few of them break a law, and few are slowed down.
 
 The guarantee is certified for one policy, chosen beforehand, on runs that were used for
-nothing else. Each of the two rates is tested at the full confidence, because both are
-stated only if both tests succeed: a false statement requires an error in the test of
-the false rate.
+nothing else. Each of the two rates is tested at the full confidence level. This
+suffices, because the guarantee is stated only if both tests succeed: a false guarantee
+requires that the test of a rate that does not hold succeeds.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from forewarn.monitors.evaluation.figures import at_most, suffices
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The rates that an acting policy guarantees for future runs, and the runs behind
-    them.
+    """The rates that an acting policy guarantees for future runs, and the runs that
+    support them.
 
     Args:
         violating: Maximum fraction of guarded runs that break a law.
-        slowed: Maximum fraction of runs that are clean and slowed by more than 10 %.
+        slowed: Maximum fraction of runs that are clean, but slowed by more than 10 %.
         confidence: The confidence level of the guarantee.
         runs: The number of held-out runs.
-        broke: The number of them that broke a law.
-        prolonged: The number of clean runs that were slowed.
-        seeds: The first and the last seed.
+        broke: The number of held-out runs that broke a law.
+        prolonged: The number of clean held-out runs that were slowed by more than 10 %.
+        seeds: The first and the last seed of the held-out runs.
         scenario: The scenario's name.
         pilot: The pilot's name.
-        drawn: The digest of the scenario with its pilot, which determines how runs are
+        drawn: The digest of the scenario and its pilot, which determine how runs are
             drawn.
         model: The digest of the parts of the model that affect decisions.
         policy: The digest of the parts of the policy that affect decisions.
@@ -55,8 +55,8 @@ class Guarantee:
         return not self.lacking()
 
     def lacking(self) -> list[str]:
-        """Why there is no guarantee, and how many runs would suffice; empty if there is
-        one.
+        """The reasons why there is no guarantee, with the number of runs that would
+        suffice; empty if there is a guarantee.
         """
         found = []
         for part, allowed, what in (
@@ -82,7 +82,7 @@ class Guarantee:
         return (self.drawn, self.model, self.policy) == (drawn, model, policy)
 
     def sentence(self) -> str:
-        """For people."""
+        """The guarantee as text."""
         slowed, counted = "", f"{self.broke} of {self.runs} held-out runs did"
         if self.slowed < 1:
             slowed = (
@@ -108,5 +108,5 @@ def _percent(share: float) -> str:
 
 
 def bound(part: int, whole: int, allowed: float, confidence: float) -> float:
-    """The upper bound of a rate at that confidence; 1 if any rate is allowed."""
+    """The upper confidence bound on a rate; 1 if any rate is allowed."""
     return allowed if allowed >= 1 else at_most(part, whole, 1 - confidence)

@@ -1,14 +1,14 @@
 """Lead times and false alarms of warnings.
 
-A run is violating if the law was broken in it, and clean otherwise. In a violating run
-only the first violation counts: the violation became certain at some time, and the
-broken obligation arose at its trigger (for an invariant the two coincide). It is
-detected if the first alarm came strictly before the trigger. Lead times, to the
-violation and to the trigger, are computed over detected runs. A false alarm is a clean
-run with any alarm.
+A run is violating if the law was broken in it, and clean otherwise. In a violating run,
+only the first violation counts. It has the time at which it became certain, and the
+trigger, at which the broken obligation arose; for an invariant, the two coincide. A
+violation is detected if the first alarm came strictly before the trigger. Lead times,
+to the violation and to the trigger, are computed over detected runs. A false alarm is a
+clean run with any alarm.
 
 `Warned` computes these figures for one threshold, and `trade_off` for all thresholds.
-`Climb` stores the part of a run from which thresholds are computed.
+`Climb` stores what is needed of a run to compute thresholds.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from forewarn.monitors.evaluation.figures import mean_interval, rate, spread, wi
 Flags = NDArray[np.bool_]
 
 LEAD_S = 3.0
-"""An alarm this long before the deadline leaves time to react."""
+"""The lead time before the deadline that leaves time to react, in seconds."""
 
 SLACK_S = 1e-9
-"""Tolerance for times, because sums of periods are rounded."""
+"""Tolerance for times in seconds, because sums of periods are rounded."""
 
 _LEAD_SLACK_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A law that was broken.
+    """The violation of a law in a run.
 
     Args:
         law: The law's name.
-        time_s: The time at which the violation became certain.
+        time_s: The time at which the violation became certain, in seconds.
         since_s: The time at which the obligation arose (the trigger); `time_s` for an
             invariant.
     """
@@ -70,13 +70,13 @@ def came_true(broken: Broken | None, times_s: ArrayLike, horizon_s: float) -> Fl
 
 @dataclass(frozen=True, slots=True)
 class WarnedRun:
-    """One run under one law and one threshold.
+    """The alarms and the violation of one run, for one law and one threshold.
 
     Args:
-        duration_s: How long it lasted.
+        duration_s: How long the run lasted, in seconds.
         alarm_s: The time of the first alarm; None if there was none.
-        onsets: The number of alarms that began.
-        broken: The first time that the law was broken, if it was.
+        onsets: The number of separate alarms.
+        broken: The first violation; None if the law was kept.
     """
 
     duration_s: float
@@ -100,7 +100,7 @@ class WarnedRun:
         Args:
             harmless: Whether most triggers are harmless. If so, a warning is in time
                 `LEAD_S` before the deadline; otherwise, before the trigger.
-            slack_s: The tolerance for being later than `LEAD_S`.
+            slack_s: The amount by which an alarm may miss `LEAD_S`, in seconds.
         """
         if self.broken is None or self.alarm_s is None:
             return math.nan
@@ -116,12 +116,12 @@ def alarms(
     forced: frozenset[int] = frozenset(),
     inclusive: bool = True,
 ) -> Flags:
-    """Marks the frames with an alarm.
+    """Returns whether each frame has an alarm.
 
     Args:
         scores: The score of each frame; NaN always raises an alarm.
-        threshold: The score at which an alarm begins.
-        forced: The frames with an alarm at any score.
+        threshold: The score at which an alarm is raised.
+        forced: The frames that have an alarm at any score.
         inclusive: Whether a score equal to the threshold raises an alarm.
     """
     values = np.asarray(scores, np.float64)
@@ -134,7 +134,7 @@ def alarms(
 def warned_run(
     times_s: Sequence[float], flags: Flags, broken: Broken | None
 ) -> WarnedRun:
-    """The run whose frames have these times and alarms."""
+    """Summarises a run from the times and alarms of its frames."""
     first = np.flatnonzero(flags)
     onsets = int(np.count_nonzero(np.diff(flags.astype(np.int8), prepend=0) > 0))
     return WarnedRun(
@@ -147,7 +147,7 @@ def warned_run(
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """All runs of a scenario under one law and one threshold."""
+    """All runs of a scenario, for one law and one threshold."""
 
     runs: tuple[WarnedRun, ...]
 
@@ -165,7 +165,7 @@ class Warned:
 
     @property
     def has_deadline(self) -> bool:
-        """Whether an obligation may be met some time after its trigger."""
+        """Whether in some run the violation came later than its trigger."""
         return any(run.broken and run.broken.since_s < run.broken.time_s
                    for run in self.runs)  # fmt: skip
 
@@ -194,7 +194,9 @@ class Warned:
         return sum(run.onsets for run in self.clean) / hours if hours else None
 
     def ahead(self, trigger: bool) -> NDArray[np.float64]:
-        """The first alarm's lead time in each violating run; NaN if not detected."""
+        """The lead time of the first alarm in each violating run; NaN if not
+        detected.
+        """
         return np.array(
             [
                 (run.broken.since_s if trigger else run.broken.time_s) - run.alarm_s
@@ -211,11 +213,13 @@ class Warned:
 
     @property
     def second_ahead(self) -> int:
-        """The number of violations warned of at least a second before the trigger."""
+        """The number of violations with an alarm at least a second before the
+        trigger.
+        """
         return int((np.nan_to_num(self.ahead(True)) >= 1.0 - 1e-9).sum())
 
     def as_dict(self, horizon_s: float) -> dict[str, Any]:
-        """The figures by which every warning method is judged."""
+        """The figures by which every warning method is evaluated."""
         violating, clean = self.violating, self.clean
         to_violation, to_trigger = self.ahead(False), self.ahead(True)
         return {
@@ -254,8 +258,8 @@ class Warned:
 
 
 def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
-    """A remark on detected violations that were warned of earlier than the horizon, if
-    any.
+    """A remark on violations that were detected earlier than the horizon; None if there
+    are none.
     """
     if not row.get("early"):
         return None
@@ -272,13 +276,13 @@ ALLOWED = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The scores of a warning method for one run under one law.
+    """The scores of a warning method in one run, for one law.
 
     Args:
         times_s: The time of each frame.
-        scores: The score of each frame; NaN if it is unknown.
-        broken: The first time that the law was broken, if it was.
-        forced: The frames with an alarm at any threshold.
+        scores: The score of each frame; NaN if the score is unknown.
+        broken: The first violation; None if the law was kept.
+        forced: The frames that have an alarm at any threshold.
     """
 
     times_s: Sequence[float]
@@ -287,7 +291,7 @@ class Scored:
     forced: frozenset[int] = frozenset()
 
     def at(self, threshold: float) -> WarnedRun:
-        """The run with that threshold."""
+        """The run with the alarms of a threshold."""
         flags = alarms(self.scores, threshold, self.forced)
         return warned_run(self.times_s, flags, self.broken)
 
@@ -302,12 +306,12 @@ class Scored:
 
 
 def warned_at(runs: Sequence[Scored], threshold: float) -> Warned:
-    """The runs, judged with a threshold."""
+    """The runs with the alarms of a threshold."""
     return Warned(tuple(run.at(threshold) for run in runs))
 
 
 def trade_off(runs: Sequence[Scored], horizon_s: float) -> list[dict[str, Any]]:
-    """Points of the curve, from the lowest threshold to the highest."""
+    """Points of the trade-off curve, from the lowest threshold to the highest."""
     tops = np.unique([run.top for run in runs])
     tops = tops[np.isfinite(tops)]
     if not tops.size:
@@ -342,8 +346,8 @@ def best_allowed(
 ) -> Mapping[str, Any] | None:
     """The point with the highest detection rate at the allowed false-alarm rate.
 
-    The point is chosen on the same runs on which it is judged, so its figures are
-    slightly optimistic, equally for every method.
+    The point is chosen and evaluated on the same runs, so its figures are slightly
+    optimistic, to the same degree for every method.
     """
     good = [
         point
@@ -366,14 +370,14 @@ _FINENESS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """One run under one law, with the data that is needed to choose thresholds.
+    """The data of one run and law that is needed to choose thresholds.
 
     Args:
         seed: The run's seed.
-        duration_s: How long it lasted.
-        steps: The times at which the risk reached a new maximum, with its value;
-            infinite if the guard intervenes at any threshold.
-        broken: The first time that the law was broken, if it was.
+        duration_s: How long the run lasted, in seconds.
+        steps: The times at which the risk reached a new maximum, each with the risk;
+            the risk is infinite if the guard intervenes at any threshold.
+        broken: The first violation; None if the law was kept.
     """
 
     seed: int
@@ -387,14 +391,14 @@ class Climb:
         return self.steps[-1][1] if self.steps else 0.0
 
     def warned(self, threshold: float) -> WarnedRun:
-        """The run with that threshold."""
+        """The run with the alarm of a threshold."""
         alarm_s = next((at for at, risk in self.steps if risk >= threshold), None)
         onsets = int(alarm_s is not None)
         return WarnedRun(self.duration_s, alarm_s, onsets, self.broken)
 
 
 def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
-    """The lead times of a threshold for the violations that it warns of in time."""
+    """The lead times of the timely warnings that a threshold gives."""
     leads = (each.warned(at).lead_s(harmless) for each in climbs)
     return [lead_s for lead_s in leads if not math.isnan(lead_s)]
 
@@ -407,7 +411,8 @@ def threshold(climbs: Sequence[Climb], spared: int) -> float:
     tops = sorted((c.top for c in climbs if c.broken is None), reverse=True)
     if spared >= len(tops):
         return LOWEST_THRESHOLD
-    # At this height one run too many has an alarm: the threshold lies above it.
+    # At this height one run too many would have an alarm, so the threshold lies above
+    # it.
     height = tops[spared]
     if height >= 1:
         return math.inf

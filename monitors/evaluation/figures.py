@@ -170,10 +170,10 @@ def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | N
     """The maximum number of clean runs that may have an alarm if the rate is
     guaranteed.
 
-    Consider a threshold that all but k of the clean runs stay below. If more than the
-    allowed fraction of future runs exceeded this threshold, the probability of at most
-    k such runs would be below that of a binomial variable with `clean` trials at the
-    allowed rate. Returns None if not even k = 0 suffices.
+    Consider a threshold that all but k of the clean runs stay below. The probability
+    that more than the allowed fraction of future runs exceed this threshold equals the
+    probability that a binomial variable with `clean` trials at the allowed rate is at
+    most k. Returns None if not even k = 0 suffices.
     """
     from scipy.special import bdtr
 

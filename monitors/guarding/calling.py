@@ -22,19 +22,20 @@ class Held:
 
 
 class Calling:
-    """The laws' risks, compared with a policy's thresholds.
+    """Compares the risks of laws with the thresholds of a policy.
 
     Args:
-        policy: What to do at which risk.
+        policy: The policy to apply.
         steps: The policy's steps for each law, in the order of the watch.
-        lawless: The interventions without a law, such as for faults.
+        lawless: The decision kind if no law is watched.
     """
 
     def __init__(
         self, policy: Policy, steps: Sequence[tuple[Step, ...]], lawless: Kind
     ) -> None:
         self._policy, self._steps, self._lawless = policy, steps, lawless
-        # Before an action it is not the present that is held to thresholds.
+        # A policy that judges only the state after an action sets no thresholds for
+        # now.
         self._no_steps: list[tuple[Step, ...]] = [() for _ in steps]
         self.reset()
 
@@ -51,8 +52,8 @@ class Calling:
 
         Args:
             watch: The laws with their risks.
-            ahead: Not used by a policy that judges only an action's result, because
-                this state precedes the action.
+            ahead: Whether the policy judges only the state after the action; then the
+                present risks are not compared with thresholds.
         """
         chosen: LawWatch | None = None
         kind = self._lawless
@@ -75,7 +76,7 @@ class Calling:
             return "stop"
         wanted: Kind = "proceed"
         for step in steps:
-            # They ascend: where one does not apply, none of the severer ones does.
+            # Thresholds ascend: if one step does not apply, no severer one does.
             if not step.applies(risk):
                 break
             wanted = step.kind
@@ -86,8 +87,8 @@ class Calling:
     def kept(
         self, watch: Watch, time_s: float, kind: Kind, ahead: bool = False
     ) -> Held | None:
-        """The intervention that is held because the risk has not yet stayed clearly
-        below.
+        """The intervention that is held because the risk has not stayed low for long
+        enough.
 
         Each kind is held separately: slowing that begins during a stop may outlast the
         stop.
@@ -108,7 +109,7 @@ class Calling:
         return None if severest is None or severest.kind == kind else severest
 
     def _high(self, watch: Watch, kind: Kind, ahead: bool) -> bool:
-        """Whether any law's risk is within the margin of the threshold for `kind`."""
+        """Whether any law's risk is not clearly below its threshold for `kind`."""
         for law, steps in zip(watch.laws, self._of(ahead), strict=True):
             risk = law.judged
             for step in steps:

@@ -1,4 +1,4 @@
-"""The certificate of a guard: guaranteed rates of its alarms, and the runs behind them.
+"""The certificate of a guard: guaranteed alarm rates, and the runs that support them.
 
 A guard with a certificate is a folder that `forewarn warrant` wrote: the model, the
 policy, and the certificate, which names both by their digests. A guard keeps its
@@ -25,11 +25,11 @@ PAGE = "certificate.html"
 
 
 class InvalidCertificate(InvalidInput):
-    """A certificate that cannot be read, or that belongs to another guard."""
+    """A certificate that cannot be read, or that belongs to a different guard."""
 
 
 class Guaranteed(Strict):
-    """A guarantee, as stored in the file."""
+    """A guarantee, as stored in the certificate."""
 
     law: str
     rate: Rate
@@ -40,7 +40,7 @@ class Guaranteed(Strict):
 
     @classmethod
     def of(cls, each: Guarantee) -> Guaranteed:
-        """The guarantee as stored in the file."""
+        """The stored form of a guarantee."""
         return cls(
             law=each.law, rate=each.rate, most=each.most, runs=each.runs,
             failures=each.failures, bound=each.bound,
@@ -48,12 +48,12 @@ class Guaranteed(Strict):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee itself."""
+        """The guarantee that is stored."""
         return Guarantee(**self.model_dump())
 
 
 class BaseRate(Strict):
-    """The number of the certificate's runs that break a law, and that have an alarm."""
+    """The number of runs that break a law, that have an alarm, and in total."""
 
     law: str
     violating: int = Field(ge=0)
@@ -62,11 +62,10 @@ class BaseRate(Strict):
 
 
 class OverGroups(Strict):
-    """The guarantee for a new group, each group counted once.
+    """The guaranteed rate of a law for a new group, where each group counts once.
 
-    `mean` is the mean of the groups' own rates, and `bound` its upper confidence bound.
-    `alike` is the probability of so large a difference between groups that fail equally
-    often.
+    `mean` is the mean rate of the groups, and `bound` its upper confidence bound.
+    `alike` is the p-value of the hypothesis that all groups have the same rate.
     """
 
     law: str
@@ -78,14 +77,14 @@ class OverGroups(Strict):
 
 
 class Clip(Strict):
-    """The frames around the decisive moment: times and signals."""
+    """The times and signals of the frames around a wrong decision."""
 
     times_s: list[float]
     signals: dict[str, list[Any]]
 
 
 class Wrong(Strict):
-    """A run of the certificate that the guard would have judged wrongly."""
+    """A run of the certificate in which the guard would have decided wrongly."""
 
     run: str
     group: str
@@ -101,8 +100,8 @@ class Certificate(Strict):
     Fields:
         laws: The guard's laws with their thresholds; None for a law that is judged
             without a risk.
-        over: The content of the runs: frames of signals, or calls of tools. runs:
-        Digests of the runs, by use.
+        over: What the runs consist of: frames of signals, or tool calls.
+        runs: Digests of the runs, by use.
     """
 
     format: Literal["forewarn.warrant/1"]
@@ -122,7 +121,7 @@ class Certificate(Strict):
 
     @property
     def digest(self) -> str:
-        """A digest of its content."""
+        """A digest of the certificate's content."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
@@ -130,7 +129,7 @@ class Certificate(Strict):
         write_json(folder / CERTIFICATE, self.model_dump(mode="json"))
 
     def differ(self) -> list[OverGroups]:
-        """The rates in which groups differ by more than chance."""
+        """The rates that differ between groups by more than chance."""
         return [each for each in self.over_groups if each.alike < DIFFERENT]
 
     def covers(self, policy: Policy) -> bool:
@@ -156,11 +155,11 @@ def is_warranted(path: Path) -> bool:
 
 
 def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | None]:
-    """The files of a guard; the model may be given as the folder of a guard.
+    """Returns the model file and the policy file of a guard.
 
     Args:
         model: A model's file, or the folder of a guard with a certificate.
-        policy: A policy's file; by default the one in the folder.
+        policy: A policy's file; by default, the one in the folder.
     """
     if not model.is_dir():
         return model, policy
@@ -174,7 +173,7 @@ def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | N
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """The SHA-256 digest of a file."""
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
@@ -184,11 +183,11 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def load_certificate(folder: Path) -> Certificate:
-    """The certificate of the guard in a folder.
+    """Reads the certificate of the guard in a folder.
 
     Raises:
         InvalidCertificate: The certificate cannot be read, or a file of the guard was
-            changed.
+            changed after it was certified.
     """
     path = folder / CERTIFICATE
     content = read_json(path)

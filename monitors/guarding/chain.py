@@ -1,4 +1,4 @@
-"""One model of a watch: the present state of its chain and of its laws.
+"""Watches one model: the present state of its chain and of its laws.
 
 As much as possible is precomputed: reading a frame takes one encoding and two look-ups
 per law.
@@ -31,11 +31,11 @@ MAX_MISSED = 1000
 
 
 class _Place(NamedTuple):
-    """The present state of the chain, and the letter that each law reads in it.
+    """The chain's state for a state of the abstraction, and the letters that laws read.
 
     Args:
-        state: The state of the chain; None for one outside it.
-        nearest: The state or, if it is outside the chain, the nearest states.
+        state: The state of the chain; None if no chain state matches.
+        nearest: The chain's state or, if none matches, the nearest ones.
         columns: The letter that each law reads.
     """
 
@@ -45,7 +45,7 @@ class _Place(NamedTuple):
 
 
 class ChainWatch:
-    """A model's states, and the laws that are watched with the model, tick by tick.
+    """Tracks the states of a model's chain and of its laws, tick by tick.
 
     Args:
         model: The model with its chain.
@@ -83,7 +83,7 @@ class ChainWatch:
         self.reset()
 
     def anew(self) -> ChainWatch:
-        """A copy, at the beginning of its first episode."""
+        """A copy that is ready for its first episode."""
         other = copy.copy(self)
         other.laws = tuple(copy.copy(law) for law in self.laws)
         other._begin()
@@ -109,14 +109,16 @@ class ChainWatch:
             self.tally.skip()
 
     def interfered(self) -> None:
-        """Records that an intervention begins; later frames are no evidence about the
-        model.
+        """Records that an intervention begins; later frames do not count as evidence
+        about the model.
         """
         if self.tally is not None:
             self.tally.stop()
 
     def abstracted(self, frame: Frame) -> int | None:
-        """The state that a frame completes; None if the tick is not over."""
+        """Reads a frame; returns the state if the frame completes a tick, otherwise
+        None.
+        """
         found = self._reader.frame(frame)
         self._values = self._reader.values
         return self._latcher.frame(frame.time_s, found)
@@ -140,7 +142,7 @@ class ChainWatch:
             if self.tally is not None:
                 self.tally.observe(bits)
             return broke
-        # Of this tick, or of one before it, not every frame was seen.
+        # A frame of this tick or of an earlier one was lost.
         for law in self.laws:
             law.lose()
         return broke
@@ -167,7 +169,7 @@ class ChainWatch:
         for _ in range(ticks):
             broke |= self._move(self.bits)
         if self.tally is not None:
-            # The same state over and over was supposed, not seen.
+            # The repeated state was assumed, not observed.
             self.tally.skip()
         return broke
 
@@ -197,7 +199,7 @@ class ChainWatch:
         return found
 
     def unseen(self, bits: int) -> str:
-        """The remark about a state outside the chain."""
+        """A remark that the state was never seen in training."""
         holds = self.abstraction.in_short(bits)
         return f"a state never seen in training ({holds}): widened to its nearest"
 
@@ -213,7 +215,7 @@ class ChainWatch:
         return tuple(f"{text}: {added}" if text == band else text for text in held)
 
     def holding(self) -> tuple[str, ...]:
-        """The predicates that hold, and the bands of scores."""
+        """The predicates that hold, including bands of scores."""
         found = self._words.get(self.bits)
         if found is None:
             found = self.abstraction.holding(self.bits)
@@ -223,8 +225,8 @@ class ChainWatch:
 
 
 _Figures = tuple[float, float, float, float, tuple[float, float] | None]
-"""The lower bound, point and upper bound of a risk, the value to judge, and the likely
-interval.
+"""A risk: lower bound, estimate, upper bound, the value that is compared with
+thresholds, and the likely interval.
 """
 
 
@@ -242,12 +244,12 @@ class LawWatch:
     """One law of the model, with its monitor's state and the present risk.
 
     `low`, `point` and `high` are the guard's risk after the last frame, `likely` is its
-    likely interval, and `judged` is the value that is compared with thresholds. A law
-    broken at this frame, or in a gap before it, is `broken`; its risk is 1 at that
-    moment, and its monitor restarts with its memory of the past.
+    likely interval, and `judged` is the value that is compared with thresholds. If the
+    law was broken at this frame, or in a gap before it, `broken` is set and the risk is
+    1; the monitor restarts, but keeps its memory of the past.
 
-    After a frame was lost the monitor may be in any of its states. All of them are
-    tracked until only one is possible; until then the risk is unknown.
+    After a lost frame, the monitor may be in any of its states. All of them are tracked
+    until only one is possible; until then the risk is unknown.
     """
 
     __slots__ = (
@@ -282,16 +284,17 @@ class LawWatch:
         self.reset()
 
     def correct(self, curve: Calibration, judge_by: JudgeBy = "point") -> None:
-        """Sets the calibration of the chain's risks, and the value that is judged.
+        """Sets the calibration of risks, and the value that is compared with
+        thresholds.
 
         Raises:
-            InvalidModel: The likely risk must be judged, but the model has none for
-                this horizon and this curve.
+            InvalidModel: The policy judges by the likely risk, but the model has none
+                for this horizon and this curve.
         """
         said = corrected(self._table, curve, self._kept)
         columns = [said.low, said.point, said.high, said.judged(judge_by, self.name)]
         rows = zip(*(each.tolist() for each in columns), strict=True)
-        # Of each of its monitor's states: the risk in each state of the chain.
+        # For each state of the monitor: the risk in each state of the chain.
         self._risks: list[list[_Figures]]
         if said.likely is None:
             self._risks = [list(zip(*row, repeat(None))) for row in rows]
@@ -340,7 +343,7 @@ class LawWatch:
         after = {step[state][column] for state in self.possible}
         breaks = self._violated in after
         if len(after) > 1:
-            # It may be in several states, or may be broken.
+            # The monitor may be in several states, or the law may be broken.
             self._unknown()
         elif breaks:
             self.broken = True
@@ -366,8 +369,8 @@ class LawWatch:
         is kept.
         """
         relieved = self._relieved[before]
-        # What a frame shows stays for a while. A call is over, so that one is the first
-        # of what comes; calls have a model of one state and the end.
+        # What a frame shows persists, so the next frame shows it again. A call is over,
+        # so the restarted monitor reads it now. A model of calls has one state and END.
         if relieved == self._initial and len(self._risks[0]) > 2:
             return relieved
         after = self._step[relieved][column]
@@ -388,11 +391,11 @@ class LawWatch:
 
     @property
     def left_s(self) -> float | None:
-        """Earliest time at which a pending obligation can go unmet."""
+        """Seconds until a pending obligation can go unmet; None if none is pending."""
         return None if self.state is None else self._left_s[self.state]
 
     def sentence(self, horizon_s: float) -> str:
-        """The reason for people, in one sentence."""
+        """Describes the risk of the law in a sentence."""
         if self.broken:
             return f"{self.name} was broken"
         if math.isnan(self.point):

@@ -1,4 +1,4 @@
-"""A guard's decision: proceed, or which intervention, for which law, and why."""
+"""The decision of a guard: to proceed or to intervene, for which law, and why."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from forewarn.monitors.evaluation.branched import Band
 
 Kind = Literal[
     "proceed",  # the action passes as it was proposed
-    "alert",  # it passes, and people are told
-    "reflect",  # it is withheld, and the agent is told why
-    "substitute",  # another action takes its place
-    "skip",  # nothing takes its place
+    "alert",  # the action passes, and people are alerted
+    "reflect",  # the action is withheld, and the agent is told why
+    "substitute",  # another action is carried out instead
+    "skip",  # the action is dropped
     "ask",  # a person decides
-    "slow",  # it passes below a cap on the speed
+    "slow",  # the action passes with a speed limit
     "stop",  # the vehicle or robot comes to rest
     "cut",  # the process that drives is ended
 ]
@@ -65,13 +65,13 @@ SHOWN: frozenset[Kind] = frozenset(KIND_WORDS) - {"alert", "ask"}
 
 
 class Risk(NamedTuple):
-    """A probability with its bounds; without counts the bounds are the point.
+    """A probability with its bounds; without counts, the bounds equal the estimate.
 
     Args:
         low: The lower confidence bound.
         point: The estimate.
-        high: The upper bound.
-        likely: Its likely interval, if the model has one; this is not a bound.
+        high: The upper confidence bound.
+        likely: The likely interval, if the model has one; it is not a confidence bound.
     """
 
     low: float
@@ -95,7 +95,7 @@ class Risk(NamedTuple):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Risk:
-        """The risk that JSON describes."""
+        """The inverse of `as_dict`."""
         low, point, high = (float(content[key]) for key in ("low", "point", "high"))
         ends = content.get("likely")
         likely = None if ends is None else (float(ends[0]), float(ends[1]))
@@ -149,7 +149,7 @@ def oversized(arguments: Mapping[str, Any]) -> bool:
 
 
 def cut_short(proposal: Action | None) -> Action | None:
-    """The proposal itself, or one without arguments that are oversized."""
+    """The proposal, without its arguments if they are oversized."""
     if proposal is None or not oversized(proposal.arguments):
         return proposal
     return Action(proposal.name, {CUT: True})
@@ -157,27 +157,28 @@ def cut_short(proposal: Action | None) -> Action | None:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One review's outcome.
+    """The result of a review.
 
     Args:
         kind: The decided intervention, or `proceed`.
         sequence: The sequence number of the reviewed frame.
-        time_s: The frame's time.
+        time_s: The frame's time, in seconds.
         law: The law that is most at risk, or "" for a fault of the guard's inputs.
         risk: The risk of that law; None if it is unknown.
         reason: The reason, in one sentence.
         evidence: The predicates that hold, by name.
-        left_s: Time until the soonest violation, while an obligation is pending.
-        cap_kmh: For `slow`: the maximum speed.
-        action: For `substitute`: the other action.
-        violated: The laws broken at this very frame.
+        left_s: Seconds until a pending obligation can go unmet; None if none is
+            pending.
+        cap_kmh: For `slow`: the maximum speed, in km/h.
+        action: For `substitute`: the action to carry out instead.
+        violated: The laws broken at this frame.
         notes: Further remarks, such as a widened state or a revoked certificate.
         now: The risk of the law before the action, if the decision is about the state
             that the proposed action would lead to; None if the decision is about the
             frame.
         risks: The risk of every law, by name, in the state that the decision is about;
             laws whose risk is unknown are left out. This field is not part of the JSON.
-        if_acted: What slowing and stopping changed in runs that came to this risk, if
+        if_acted: The effect of slowing and stopping in runs that reached this risk, if
             the policy contains these counts. They do not affect decisions.
     """
 
@@ -198,7 +199,7 @@ class Decision:
     if_acted: Band | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The decision as JSON has it: empty fields left out."""
+        """The decision as JSON, without empty fields."""
         content: dict[str, Any] = {
             "decision": self.kind,
             "sequence": self.sequence,
@@ -223,7 +224,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a decision.
+    """What was done about a decision.
 
     Args:
         kind: The intervention that was finally carried out.
@@ -245,7 +246,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The outcome as JSON has it: empty fields left out."""
+        """The outcome as JSON, without empty fields."""
         content: dict[str, Any] = {"kind": self.kind, "decided": self.decided}
         if not self.enforced:
             content["enforced"] = False
@@ -258,7 +259,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The outcome of one frame.
+    """The decision on one frame, with its outcome and the executed action.
 
     Args:
         decision: The guard's decision.
@@ -282,11 +283,11 @@ class Judgement:
 
     Args:
         kind: The intervention; `proceed` for a mere remark.
-        rule: The judge's rule, by its name.
-        reason: One sentence for people.
-        because: The finding, for people.
-        cap_kmh: For `slow`: the maximum speed.
-        action: For `substitute`: the other action.
+        rule: The name of the judge's rule.
+        reason: The reason, in one sentence.
+        because: The findings behind the reason, as text.
+        cap_kmh: For `slow`: the maximum speed, in km/h.
+        action: For `substitute`: the action to carry out instead.
     """
 
     kind: Kind
@@ -298,7 +299,7 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """A set of rules, or a guard program, over successive episodes."""
+    """A set of rules or a guard program that judges the frames of each episode."""
 
     @property
     def rules(self) -> Mapping[str, str]:
@@ -313,12 +314,14 @@ class Judge(Protocol):
         """Begins an episode."""
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
-        """The intervention that the judge demands on this frame; None if none."""
+        """The intervention that the judge demands on this frame; None if it demands
+        none.
+        """
 
 
 @runtime_checkable
 class Substituting(Protocol):
-    """A judge that may replace the proposed action by another one."""
+    """A judge that may replace the proposed action with another one."""
 
     @property
     def substitutes(self) -> Mapping[str, Action]:
@@ -327,7 +330,7 @@ class Substituting(Protocol):
 
 @runtime_checkable
 class Bound(Protocol):
-    """A judge whose rules are about actions that may not exist."""
+    """A judge whose rules may refer to actions that do not exist."""
 
     def unmatched(self, actions: Collection[str]) -> Sequence[str]:
         """The names of rules that none of these actions can match."""

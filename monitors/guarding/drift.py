@@ -1,5 +1,4 @@
-"""Drift: whether runs still behave as in training, and whether guarantees are still
-kept.
+"""Drift: whether runs still behave as in training, and whether guarantees still hold.
 
 The examined quantities are those that users care about: violations, false alarms,
 missed violations, whether predicted risks came true, and how high they rose. Each run
@@ -56,8 +55,8 @@ _WATCHED: Mapping[str, tuple[float, Reads]] = {
     "calibration": (0.075, lambda run: run.excess),
     "highest risk": (0.075, lambda run: run.highest),
 }
-"""The quantities examined in runs that a guard only watches, with their shares of the
-level.
+"""The quantities examined in runs that a guard only watches, with the fraction of the
+level for each.
 """
 
 _ACTED: Mapping[str, tuple[float, Reads]] = {
@@ -74,15 +73,15 @@ class Examined:
     """One examined quantity of one law.
 
     Args:
-        law: The law.
+        law: The law's name.
         what: The name of the examined quantity.
-        share: The quantity's share of the level.
-        reference: The reference for comparison, as text.
-        by: The evidence.
+        share: The fraction of the level that is assigned to the quantity.
+        reference: The rate or the runs to compare with, as text.
+        by: The evidence of drift in the quantity.
         reads: Extracts the quantity from a run.
         runs: The number of runs that counted.
-        happened: The number of these in which the event happened, if the quantity is an
-            event.
+        happened: The number of those runs in which the event happened, if the quantity
+            is an event.
     """
 
     law: str
@@ -111,7 +110,7 @@ class Examined:
         return f"{came} ({self.reference})"
 
     def as_dict(self) -> dict[str, Any]:
-        """For reports."""
+        """The quantity and its evidence, for reports."""
         return {
             "law": self.law,
             "what": self.what,
@@ -123,7 +122,7 @@ class Examined:
 
 
 class Drift:
-    """Examines one run after the other.
+    """Tests for drift, one run after the other.
 
     Args:
         policy: The guard's policy, with its figures from training.
@@ -169,7 +168,7 @@ class Drift:
             self.note = f"{NO_LONGER}: {self._why()}; {WHAT_TO_DO}"
 
     def _why(self) -> str:
-        """The largest deviation from training."""
+        """Describes the quantity with the strongest evidence of drift."""
         most = max(self.examined, key=lambda each: each.share * each.by.evidence)
         return most.came
 
@@ -184,7 +183,7 @@ class Drift:
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """For reports."""
+        """All evidence, for reports."""
         return {
             "runs": self.runs,
             "found_at": self.found_at,
@@ -198,7 +197,9 @@ class Drift:
 
 
 def _compared(policy: Policy, law: str, what: str) -> tuple[str, Rate | Ranks] | None:
-    """The reference for a quantity, as text and for bets; None if unknown."""
+    """The reference for a quantity as text, and the evidence against it; None if
+    unknown.
+    """
     ordinary, promise = policy.ordinary.get(law), policy.promises.get(law)
     if what in ("calibration", "highest risk"):
         if ordinary is None:
@@ -248,7 +249,7 @@ class Stated(Listener):
             self._risks.setdefault(law.name, []).append(risk)
 
     def outcomes(self, broken: Sequence[Broken]) -> dict[str, Outcome]:
-        """The outcome of the run.
+        """The outcome of the run for each law.
 
         Args:
             broken: The violations, in order of time.

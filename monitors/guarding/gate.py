@@ -26,7 +26,7 @@ class Limits:
     Args:
         max_age_s: The maximum age of a frame or of its inputs.
         frozen_after_s: How long frames may stay identical before this is a fault; None
-            means forever.
+            for no limit.
         leap_s: By how much the frame's time may advance more than the guard's clock
             between two frames.
     """
@@ -42,7 +42,7 @@ class Gate:
     Args:
         needs: The signals that every frame must carry.
         limits: The maximum age of frames, and how long they may stay identical.
-        vocabulary: Gives the ranges of the signals.
+        vocabulary: The vocabulary with the ranges of the signals.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Gate:
         self._still_since_s = math.nan
 
     def admit(self, frame: Frame, now_s: float) -> str | None:
-        """Why a frame cannot be read; None if it can.
+        """Returns why a frame cannot be read; None if it can.
 
         Args:
             frame: The frame.
@@ -84,8 +84,9 @@ class Gate:
         return self.content(frame)
 
     def stale(self, frame: Frame) -> str | None:
-        """Why a frame that was just admitted is outdated; None if it is not."""
-        # The clocks' offset is not known; the least lag seen so far stands for it.
+        """Returns why a frame that was just admitted is outdated; None if it is not."""
+        # The offset between the clocks is unknown; the smallest lag so far serves as
+        # estimate.
         late_s = self._lag_s - self._least_lag_s
         if late_s > self._limits.max_age_s:
             return f"the frame is {late_s:.3g} s old"
@@ -129,12 +130,14 @@ class Gate:
         self._least_lag_s = min(lag_s, self._least_lag_s)
         if self._last is None or ahead_s <= self._limits.leap_s:
             return None
-        # Either all frames before were so old, or a clock leapt: it begins anew.
+        # Either all earlier frames were too old, or a clock jumped: start again here.
         self._last = frame
         return f"the frame's time is {ahead_s:.3g} s ahead of the guard's clock"
 
     def content(self, frame: Frame) -> str | None:
-        """The problem with a frame's content, apart from its time; None if valid."""
+        """Returns what is wrong with a frame, apart from its time; None if it is
+        valid.
+        """
         values = frame.values
         try:
             for name, check in self._needs:

@@ -1,8 +1,8 @@
 """The guard: reviews each frame and the proposed action, and returns a decision.
 
-It lets an action pass only with a fresh, complete frame, a known state or one widened
-to known ones, and a finite risk below every threshold. Any internal failure leads to
-the policy's fallback, never to an exception in the calling loop.
+An action passes only if the frame is fresh and complete, the state is known or widened
+to known states, and the risk is finite and below every threshold. Any internal failure
+leads to the policy's fallback, never to an exception in the calling loop.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Guard:
         """Begins a new run: the state is unknown, and nothing passes yet.
 
         Args:
-            listeners: Replace the previous listeners, if given.
+            listeners: The new listeners; None to keep the previous ones.
         """
         if listeners is not None:
             self._listeners = (self._drift, *listeners)
@@ -144,13 +144,13 @@ class Guard:
         self._calling.reset()
 
     def revoke(self, why: str) -> None:
-        """Sets why the guard's certificate is revoked; empty if it is not, or if there
-        is none.
+        """Revokes the guard's certificate for this reason; an empty reason reinstates
+        it.
 
-        The policy determines the consequence. Every decision contains the reason.
+        The policy determines the consequence. Every decision then contains the reason.
         """
         self.revoked = why
-        # What switches a check off is said in every decision.
+        # Every decision states which checks are switched off.
         shadow = ("shadow: nothing is enforced",) if self.policy.shadow else ()
         revoked = (REVOKED + why,) if why else ()
         self._standing: tuple[str, ...] = (*shadow, *revoked)
@@ -178,12 +178,12 @@ class Guard:
                 they are carried out; without a predicted frame, a proposal does not
                 pass.
         """
-        ended, self._ended = self._ended, BROKEN_OFF  # unless this comes to its end
+        ended, self._ended = self._ended, BROKEN_OFF  # unless this review completes
         readings: list[float] = []
         self._readings = readings
         if type(frame) is not Frame:
             frame = _NO_FRAME
-        asked, proposal = proposal, None  # none goes further before it is measured
+        asked, proposal = proposal, None  # not used before its size is checked
         try:
             proposal = cut_short(asked)
             if ended:
@@ -194,7 +194,7 @@ class Guard:
             why = CANNOT_JUDGE + said(error)
             decision = self._fallback(frame, why, self.watch.violated)
         except Exception as error:
-            # A defect, or memory ran out: nobody can say how far it came.
+            # A defect, or memory ran out: how far the review came is unknown.
             ended = BROKEN_OFF
             decision = self._fallback(frame, FAILED + said(error))
         if self.judges:
@@ -216,14 +216,14 @@ class Guard:
         return decision
 
     def break_off(self, reason: str = BROKEN_OFF) -> None:
-        """Handles a review that fails or does not end: nothing passes until `reset`.
+        """Marks the last review as broken off; nothing passes until `reset`.
 
         After an interrupt in the middle of a review, the review's progress is unknown.
         """
         self._ended = reason
 
     def filter(self, control: Any, frame: Frame, stop: Any = None) -> Any:
-        """The control itself if the guard lets it pass, else `stop`.
+        """Returns the control if the guard lets it pass, otherwise `stop`.
 
         A filter can only pass or stop, so every intervention more severe than an alert
         stops.
@@ -257,8 +257,8 @@ class Guard:
     def _judge(
         self, frame: Frame, proposal: Action | None, foreseen: Frame | None
     ) -> Decision:
-        # From here on the frame is lost unless all laws read it, and they say so at
-        # the next. Whether a stage was late is asked when all of them are over.
+        # From here on, the frame counts as lost unless all laws read it; the next frame
+        # reveals this. Time limits are checked when all stages are over.
         self.watch.expect()
         fault = self._gate.admit(frame, self._read_clock())
         if proposal is not None and CUT in proposal.arguments:
@@ -309,7 +309,7 @@ class Guard:
     def _joined(
         self, decision: Decision, found: Judgement | None, frame: Frame
     ) -> Decision:
-        """The more severe of the present decision and a judge's."""
+        """The more severe of the present decision and a judge's judgement."""
         if found is None:
             return decision
         if found.kind == "proceed":
@@ -337,7 +337,7 @@ class Guard:
         return joined
 
     def _outdated(self, frame: Frame) -> str | None:
-        """Why the decision at the last tick no longer counts; None if it does."""
+        """Returns why the decision of the last tick is outdated; None if it is not."""
         since_s = frame.time_s - self._decided_s
         if since_s <= self.policy.max_age_s:
             return None
@@ -349,7 +349,7 @@ class Guard:
     def _decide_now(self, frame: Frame, ticked: bool, before: bool) -> Decision:
         """The intervention for the present state, unless only the action is judged."""
         if not ticked and self._held is not None and not self.watch.lost:
-            # Between two ticks of the monitor nothing new can be said.
+            # Between two ticks, the monitors have no new information.
             return replace(
                 self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
             )
@@ -386,8 +386,8 @@ class Guard:
         return self._ahead(frame, foreseen, "the proposed action")
 
     def forbids(self, foreseen: Frame | None) -> str:
-        """Why an action that leads to that state must not be a substitute; empty if it
-        may be.
+        """Returns why an action that leads to this state must not be a substitute;
+        empty if it may be one.
         """
         if foreseen is None or (fault := self._gate.content(foreseen)):
             return UNFORESEEN if foreseen is None else f"{UNFIT}{fault}"
@@ -446,7 +446,8 @@ class Guard:
             notes,
             now,
             watch.risks,
-            # What was branched are states as they are, without an intervention.
+            # The runs behind these counts had no intervention before they were
+            # branched.
             band_of(self.policy.if_acted.get(law.name, ()), law.point)
             if kind != "proceed" and held is None and now is None
             else None,

@@ -16,14 +16,14 @@ _ALERT = RANK["alert"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The facts about a run that listeners get when it begins.
+    """The facts about a run that listeners receive when it begins.
 
     Args:
         name: The run's name, shown to people.
         source: Where the frames come from.
         watch: The guard's models and laws; None without a guard.
         policy: The guard's policy; None without a guard.
-        scenic: Shows the scene (`Scenic`), if there is one.
+        scenic: An object that can show the scene (`Scenic`), if there is one.
         scenario: The scenario's name; empty if there is none.
         seed: The run's seed.
     """
@@ -38,8 +38,8 @@ class Run:
 
 
 class Listener:
-    """An object that is notified of runs, reviews, decisions and interventions; each
-    method may be empty.
+    """The base class of objects that are notified of runs, reviews, decisions and
+    interventions. By default, the methods do nothing.
 
     Records, alerts, telemetry, live pages, tallies and risk logs are listeners. They
     are called in order; a record is the last. If a listener fails in `reviewed`, the
@@ -58,11 +58,11 @@ class Listener:
         foreseen: Frame | None,
         /,
     ) -> None:
-        """Called when a frame was judged.
+        """Called when a frame has been judged.
 
         Args:
             frame: The frame.
-            proposal: The action that was proposed on it.
+            proposal: The action that was proposed for the frame.
             decision: The guard's decision, unless a later listener fails.
             readings: The readings of the guard's clock during the review.
             foreseen: The state that the proposal would lead to, if known.
@@ -89,12 +89,13 @@ class Listener:
         """Called when the run is over.
 
         Args:
-            facts: `ended` gives the reason; the rest is the run's JSON, if any.
+            facts: The entry `ended` is the reason; the others, if any, are the run's
+                JSON.
         """
 
 
 class Interference(Listener):
-    """Notifies the models of each decision that changes what happens."""
+    """Notifies the watch of each decision that interferes with the run."""
 
     def __init__(self, watch: Watch, policy: Policy) -> None:
         self._watch, self._policy = watch, policy
@@ -107,5 +108,7 @@ class Interference(Listener):
 
 
 def interferes(decision: Decision, policy: Policy) -> bool:
-    """Whether a decision changes what happens."""
+    """Whether a decision interferes with the run: it is more than an alert and is
+    enforced.
+    """
     return RANK[decision.kind] > _ALERT and not policy.shadow

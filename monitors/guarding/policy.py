@@ -1,4 +1,4 @@
-"""Policies: what a guard does at which risk, in YAML."""
+"""Policies in YAML: which intervention a guard begins at which risk."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ Revoked = Literal["alert", "fallback"]
 
 
 MAX_EDGES = 100
-"""The maximum number of class boundaries for scores."""
+"""The maximum number of bin boundaries in a histogram of scores."""
 
 STAGE_DEADLINE_S = 0.02
-"""The default time limit of a stage, which normally takes microseconds."""
+"""The default time limit of a stage in seconds; a stage normally takes microseconds."""
 
 
 _RULE = "add a threshold, as in thresholds: {alert: 0.3}"
@@ -70,7 +70,8 @@ class Step:
         """Whether the risk reaches the threshold. A risk that is not a number always
         does.
         """
-        # Nothing falls below a low threshold by the whole margin: half of it counts.
+        # No risk is below a low threshold by the whole margin: half the threshold
+        # counts.
         bound = self.threshold - min(margin, self.threshold / 2.0)
         calm = risk < bound if self.inclusive else risk <= bound
         return not (math.isfinite(risk) and calm)
@@ -95,34 +96,35 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Determines which intervention a guard begins at which risk. Fields have the names
-    of the file's keys.
+    """Determines which intervention a guard begins at which risk. The fields are named
+    like the keys in the file.
 
     Args:
-        name: For people.
-        rules: The steps of each law, the mildest first; `*` stands for every other law.
-        horizon_s: H of the guard's risk.
+        name: The policy's name, for messages.
+        rules: The steps of each law, the mildest first; `*` applies to all other laws.
+        horizon_s: The horizon H of the risk, in seconds.
         calibration: The calibration curve of a law's risk at that horizon: pairs of
-            predicted and observed rates. Other laws' risks are the chain's own.
+            predicted and observed rates. The risks of other laws are not calibrated.
         promises: The guarantee of a law's mildest threshold for future runs.
-        ordinary: The highest risks of a law in training runs, and how they compared
-            with the outcomes; drift is measured against this.
+        ordinary: The distributions of a law's scores in training runs, against which
+            drift is measured.
         kept: The guarantee for guarded runs, if it was certified.
-        if_acted: What slowing and stopping changed, by law and band of the risk; each
+        if_acted: The effect of slowing and stopping, by law and risk band; each
             decision to intervene quotes it.
-        when: The state that is judged: `after` is the observed state, as in the paper;
-            `before` is the state that the proposed action would lead to; or `both`.
-        judge_by: The value that is compared with thresholds: the point risk, the upper
-            end of its likely interval, or its upper bound.
+        when: The state that is judged: `after` for the observed state, as in the paper;
+            `before` for the state that the proposed action would lead to; or `both`.
+        judge_by: The value that is compared with thresholds: the estimated risk, the
+            upper end of its likely interval, or its upper bound.
         delta: The error probability of the bounds.
-        hysteresis: How far the risk must fall below a threshold to count as low; for a
-            small threshold, to half of it.
+        hysteresis: How far the risk must fall below a threshold to count as low; half
+            of the threshold suffices if that is less.
         hold_s: How long the risk must stay low before an intervention is released.
         unknown_state: How a state never seen in training is treated.
         after_violation: `stop`, or `re-arm` to watch for the next violation.
         revoked: What a guard does once its certificate is revoked: `alert` or
             `fallback`.
-        escalation: The escalation of an intervention that is not obeyed, mildest first.
+        escalation: The kinds to which an intervention that is not obeyed escalates, the
+            mildest first.
         max_reflections: How often an agent may reconsider one action.
         fallback: What the guard does when it cannot decide.
         max_age_s: The maximum age of an input.
@@ -131,7 +133,7 @@ class Policy:
         ack_s: The time limit for the world to show that it obeyed.
         lease_s: How long an actuator acts on one decision without renewal.
         slow_cap_kmh: The speed that `slow` allows.
-        shadow: Decide and record everything, enforce nothing.
+        shadow: Whether everything is decided and recorded, but nothing is enforced.
     """
 
     name: str = "default"
@@ -232,7 +234,7 @@ class Policy:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of its file."""
+        """The content of the policy's file."""
         content: dict[str, Any] = {"format": FORMAT}
         for item in fields(self):
             content[item.name] = getattr(self, item.name)
@@ -269,7 +271,7 @@ class Policy:
 
     @classmethod
     def from_dict(cls, content: object, source: str) -> Policy:
-        """The policy that a file's content describes."""
+        """Creates a policy from the content of a file."""
         file = validated(_PolicyFile, content, source, InvalidPolicy)
         values = {k: getattr(file, k) for k in file.model_fields_set - {"format"}}
         if "rules" in values:
@@ -490,7 +492,7 @@ def _written(steps: Sequence[Step]) -> dict[str, Any]:
         s.threshold for s in steps
     ]:
         return {"p_safe_below": paper}
-    # Where 1 - theta is not exact, "above" is said as "from the next number on".
+    # If 1 - theta is not exact, the next larger number becomes an inclusive threshold.
     return {"thresholds": {step.kind: step.least for step in steps}}
 
 
@@ -509,7 +511,7 @@ def load_policy(path: Path | str) -> Policy:
     return Policy.from_dict(read_yaml(path), str(path))
 
 
-_CLOCK_S = 0.5  # which laws ask to move does not hang on it, but how long it takes does
+_CLOCK_S = 0.5  # affects how long the check takes, but not its result
 
 
 def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
@@ -522,7 +524,7 @@ def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
     moving = asks_to_move(laws) if RANK[kind] >= RANK["slow"] else frozenset[str]()
     rules = {
         law: tuple(
-            # From the lowest on: the others are of the same kind now.
+            # Only the lowest step: the others would be of the same kind.
             replace(step, kind="alert" if law in moving else kind)
             for step in steps[:1]
         )
@@ -532,5 +534,5 @@ def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
 
 
 def asks_to_move(laws: Iterable[Law]) -> frozenset[str]:
-    """The names of the laws that standing still would break."""
+    """The names of the laws that a car would break by standing still."""
     return frozenset(law.name for law in laws if broken_by_standing(law, _CLOCK_S))

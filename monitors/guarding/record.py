@@ -1,8 +1,9 @@
-"""Run records: what happened in one episode, each line chained to the one before.
+"""Run records: logs of one episode, in which each line is chained to the last by a
+hash.
 
 The format is `forewarn.run/1`, JSON Lines. A line's hash covers the hash before it and
 the line's own bytes, which reveals a change, a gap or a reordering. The head hash, if
-stored elsewhere, also reveals a missing end. Only a live record states its machine and
+stored elsewhere, also reveals a missing end. Only a live record names its machine and
 time: in simulated time, the same seed gives the same bytes everywhere.
 """
 
@@ -74,15 +75,15 @@ class _Whole(NamedTuple):
 class RunRecord(Listener):
     """Writes the record of one episode as it happens.
 
-    Every line is handed to the operating system at once, so that a killed process loses
-    at most the line it was writing; nothing is forced to the disk. After a line that
-    could not be written, no further line is written: the file ends with the last
+    Every line is passed to the operating system immediately, so that a killed process
+    loses at most the line it was writing; nothing is forced to the disk. After a line
+    that could not be written, no further line is written: the file ends with the last
     complete line.
 
     Args:
         path: The file to write. The path must not contain a record.
         header: The data for replay: scenario, model digest, policy, seed.
-        machine: Facts of this machine and moment; none in simulated time.
+        machine: Facts about this machine and the present time; empty in simulated time.
     """
 
     def __init__(
@@ -90,10 +91,10 @@ class RunRecord(Listener):
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        # One value, so that an interrupt finds all of it or nothing taken over.
+        # A single value, so that an interrupt sees either all or none of an update.
         self._whole = _Whole(ORIGIN, 0, 0)
         try:
-            # A device such as /dev/null is there beforehand.
+            # A device such as /dev/null exists beforehand.
             mode = "wb" if path.is_char_device() else "xb"
             self._file = path.open(mode, buffering=0)
         except FileExistsError:
@@ -111,7 +112,7 @@ class RunRecord(Listener):
 
     @property
     def head(self) -> str:
-        """The hash of the last whole line."""
+        """The hash of the last complete line."""
         return self._whole.head
 
     @property
@@ -212,7 +213,7 @@ class RunRecord(Listener):
             }
             rest["foreseen"] = then if _all_plain(foreseen.values) else encodable(then)
         rest["decision"] = decision.as_dict()
-        # Simulated time stands still during a review and is the frame's own.
+        # Simulated time stands still during a review, at the frame's time.
         if readings.count(frame.time_s) < len(readings):
             rest["clock"] = readings
         rest["previous"] = self.head
@@ -235,7 +236,7 @@ class RunRecord(Listener):
         if self._failure:
             raise OSError(f"an earlier write to the record failed: {self._failure}")
         if self._writing:
-            # The last line was broken off while it was written: it never was.
+            # Writing the last line was interrupted, so its beginning is removed.
             self._cut()
         self._writing = True
         head = line_hash(self.head, body)
@@ -383,11 +384,11 @@ class Line:
 
 
 def read_record(path: Path) -> Iterator[Line]:
-    """The lines of a record, each verified against the hash of the last.
+    """Yields the lines of a record, each verified against the hash of the line before.
 
     Raises:
-        BrokenRecord: The first line that was changed, is out of place or is truncated.
-        UnfinishedRecord: The end is missing.
+        BrokenRecord: A line was changed, moved or truncated.
+        UnfinishedRecord: The record has no end line.
     """
     head, number, ended = ORIGIN, 0, False
     try:
@@ -473,13 +474,13 @@ _LEAST, _MOST = 1e-4, 1e16
 """
 
 _LASTING = frozenset({float, int, bool, str, type(None)})
-"""Types whose values cannot change and still be the same object."""
+"""Immutable types: a value that is the same object as before has not changed."""
 
 
 class SignalText:
-    """Encodes signals to the same bytes as a JSON encoder without blanks.
+    """Encodes signals to the same bytes as a compact JSON encoder.
 
-    It caches the signals and texts of one frame.
+    The signals and texts of the last frame are cached.
 
     Args:
         encode: The JSON encoder for all other values.
@@ -497,7 +498,7 @@ class SignalText:
         self._texts = [""] * len(names)
 
     def __call__(self, signals: Mapping[str, Any]) -> str:
-        """The signals as an object.
+        """Encodes the signals as a JSON object.
 
         Raises:
             TypeError: A name is not a string, or a value is not a JSON value.
@@ -512,7 +513,7 @@ class SignalText:
         for value, last in zip(signals.values(), values, strict=True):
             i += 1
             kind = type(value)
-            # Zeros are equal and differ in their sign.
+            # 0.0 and -0.0 are equal, but differ as text.
             if value is last or (value == last != 0 and kind is type(last)):
                 continue
             if kind is float and (_LEAST <= abs(value) < _MOST or not value):
@@ -525,7 +526,7 @@ class SignalText:
             if kind in _LASTING:
                 values[i] = value
         digits = to_json(floats)[1:-1].decode().split(",")
-        # Without any there is one text, which is empty and belongs to none.
+        # Without floats, there is one empty text, which belongs to no value.
         for i, value, text in zip(places, floats, digits, strict=False):
             values[i] = value
             texts[i] = labels[i] + text

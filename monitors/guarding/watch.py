@@ -1,4 +1,4 @@
-"""What a guard watches: one model or several, each with its laws, frame by frame."""
+"""Watches one model or several, each with its laws, frame by frame."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from forewarn.monitors.risk.first_visits import visits_for
 from forewarn.monitors.risk.tables import solve_risk
 
 Bits = tuple[int | None, ...]
-"""For each model, the state that a frame completes; None if the tick is not over."""
+"""For each model, the state if a frame completed a tick, otherwise None."""
 
 
 States = tuple[int | None, ...]
@@ -41,15 +41,16 @@ States = tuple[int | None, ...]
 
 
 class Watch:
-    """The states of one model or more, and all their laws, read frame by frame.
+    """Tracks the states of one or more models and of all their laws, frame by frame.
 
     A frame is expected, accepted and then read by every law. An expected frame that is
     not read, for whatever reason, is lost: the laws' states are then unknown until
     later frames determine them.
 
     Args:
-        parts: The models, each with its laws; all have one clock.
-        not_applicable: The laws that the source cannot decide, and why.
+        parts: The models, each with its laws; all have the same clock.
+        not_applicable: The laws that need signals that the source lacks, each with the
+            reason.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Watch:
         )
 
     def anew(self) -> Watch:
-        """A copy, at the beginning of its first episode."""
+        """A copy that is ready for its first episode."""
         return Watch([part.anew() for part in self.parts], self.not_applicable)
 
     def reset(self) -> None:
@@ -93,17 +94,17 @@ class Watch:
         self._expecting = self._lost = self.lost = False
 
     def read(self, frame: Frame) -> bool:
-        """Reads a frame; False if the current tick is not complete."""
+        """Reads a frame; returns False if the current tick is not complete."""
         self.expect()
         return self.advance(self.abstracted(frame))
 
     def expect(self) -> None:
-        """Announces a frame. If the last one was not read completely, it is lost."""
+        """Announces a frame. If the last frame was not read completely, it is lost."""
         if self.violated:
             self.violated = ()
             for law in self.laws:
                 law.broken = False
-        # What comes before the first tick is not of the episode yet.
+        # Frames before the first tick do not belong to the episode yet.
         if self._expecting and self.ticks:
             self._lost = self.lost = True
             for part in self.parts:
@@ -111,14 +112,14 @@ class Watch:
         self._expecting = True
 
     def interfered(self) -> None:
-        """Records that an intervention begins; later frames are no evidence about the
-        models.
+        """Records that an intervention begins; later frames do not count as evidence
+        about the models.
         """
         for part in self.parts:
             part.interfered()
 
     def abstracted(self, frame: Frame) -> Bits:
-        """The states that a frame completes."""
+        """Reads a frame; returns each model's state if the frame completes a tick."""
         return tuple([part.abstracted(frame) for part in self.parts])
 
     def advance(self, bits: Bits) -> bool:
@@ -145,7 +146,7 @@ class Watch:
         return ticks > 0
 
     def _ticked(self, ticks: int) -> None:
-        # While no frame came the last states were read again.
+        # In ticks without a frame, the last states were read again.
         self.unknown_seen += (ticks - 1) * self.unknown
         self.unknown = any([part.unknown for part in self.parts])
         self.unknown_seen += self.unknown
@@ -162,16 +163,16 @@ class Watch:
 
     @property
     def states(self) -> States:
-        """The state of each model's chain; None for one outside it."""
+        """The state of each model's chain; None for a state outside the chain."""
         return tuple([part.state for part in self.parts])
 
     @property
     def risks(self) -> dict[str, Risk]:
-        """The risk of every law, by name; without those that are unknown."""
+        """The risk of every law, by name; laws whose risk is unknown are left out."""
         return {law.name: law.risk for law in self.laws if math.isfinite(law.point)}
 
     def evidence(self, law: LawWatch) -> tuple[str, ...]:
-        """The predicates of a law that hold."""
+        """The predicates that hold, in the model of a law."""
         (part,) = [part for part in self.parts if law in part.laws]
         return part.evidence()
 
@@ -212,12 +213,12 @@ def load_watch(
 
     Args:
         model: A learned model with an abstraction, or several, each for its own laws.
-        horizon_s: H of the guard's risk.
+        horizon_s: The horizon H of the risk, in seconds.
         delta: The error probability of the bounds.
-        laws: Names or formulas; by default the laws that the models were learned for.
+        laws: Names or formulas; by default, the laws that the models were learned for.
         provides: The signals that the source provides; laws over other signals do not
             apply.
-        source: The models' file, for errors.
+        source: The models' file, for error messages.
     """
     asked = _Asked(
         (model,) if isinstance(model, Model) else tuple(model),
@@ -232,7 +233,9 @@ def load_watch(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The arguments of `load_watch`. Models are the same if they are one object."""
+    """The arguments of `load_watch` as a cache key, which compares models by
+    identity.
+    """
 
     models: tuple[Model, ...]
     horizon_s: float
@@ -242,7 +245,7 @@ class _Asked:
     source: str = field(compare=False)
 
 
-@lru_cache(maxsize=4)  # the runs of a campaign have one model, or a few
+@lru_cache(maxsize=4)  # the runs of a campaign use one model or a few
 def _solved(wanted: _Asked) -> Watch:
     """A template from which watches are copied; the template itself reads no frames."""
     models, provides, source = wanted.models, wanted.provides, wanted.source
@@ -269,14 +272,14 @@ def _solved(wanted: _Asked) -> Watch:
                 watched.append(law)
         for each, of in zip(learned, dealt(models, watched), strict=True):
             each.watched.extend(of)
-        # Of several models those count that have a law to watch.
+        # Of several models, only those with a law to watch are used.
         watching = [each for each in learned if each.watched] or learned
         parts: list[ChainWatch] = []
         for each in watching:
             used = sum(law.automaton.n for part in parts for law in part.laws)
             parts.append(each.watch(horizon_s, wanted.delta, MAX_STATES - used))
     except InvalidInput as error:
-        if laws:  # which do not stand in the model's file
+        if laws:  # the laws do not come from the model's file
             raise
         raise error.within(source) from error
     return Watch(parts, not_applicable)
@@ -297,7 +300,7 @@ def _check_alike(learned: Sequence[_Learned], source: str) -> None:
 
 
 def _named(text: str, learned: Sequence[_Learned]) -> list[Law]:
-    """The laws of a name, looked up in the model first and then in the law book."""
+    """The laws with a name, looked up first in the models and then in the law book."""
     own = told_apart(each.own[text] for each in learned if text in each.own)
     return own or parts_of(text, learned[0].abstraction)
 
@@ -309,9 +312,9 @@ class _Learned:
     Args:
         model: The model.
         abstraction: The model's abstraction.
-        period_s: The model's period.
+        period_s: The time between two states, in seconds.
         own: The laws that the model was learned for, by name.
-        source: The model's file, for errors.
+        source: The model's file, for error messages.
         watched: The laws that are watched with the model.
     """
 
@@ -339,7 +342,7 @@ class _Learned:
         """Compiles the laws and precomputes their risks.
 
         Args:
-            horizon_s: H of the guard's risk.
+            horizon_s: The horizon H of the risk, in seconds.
             delta: The error probability of the bounds.
             most: The maximum number of states of all laws' monitors together.
         """

@@ -1,4 +1,4 @@
-"""Frames and signals, the expression language, predicates, abstract states."""
+"""Frames, signals, the expression language, predicates and abstract states."""
 
 if not __name__.startswith("forewarn."):
     raise ImportError(f"import forewarn.{__name__}, not {__name__}")

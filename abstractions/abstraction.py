@@ -1,4 +1,4 @@
-"""The schema of an abstraction file."""
+"""Abstractions: predicates that map frames to abstract states, and their YAML files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _PredicateFile(Strict):
 
     @property
     def lags_s(self) -> list[float]:
-        """One predicate for the present, and one for each lag."""
+        """The lags in s, one for each predicate that this entry describes."""
         return self.lag_s if isinstance(self.lag_s, list) else [self.lag_s]
 
     @model_validator(mode="before")
@@ -95,7 +95,7 @@ class AbstractionFile(Strict):
 
 @dataclass(frozen=True, slots=True)
 class _Ladder:
-    """The predicates that divide a score into bands, and the name of each band."""
+    """The predicates (`cuts`) that divide a score into bands, and the bands' names."""
 
     cuts: tuple[int, ...]
     words: tuple[str, ...]
@@ -103,7 +103,7 @@ class _Ladder:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """One signal's contribution to a score: how much it adds, and its text."""
+    """One signal's contribution to a score: its value, and how much it adds."""
 
     name: str
     unit: str
@@ -112,7 +112,7 @@ class _Term:
 
 
 def _term(node: Expression) -> _Term | None:
-    """A readable contribution: one signal, now or recently, or a condition."""
+    """Converts a summand of a score to a term that can be shown to people."""
     if isinstance(node, Choice):
         test = compile_test(node.condition)
         name = repr(node.condition)
@@ -137,8 +137,8 @@ _BANDS = re.compile(r"\s*bands\s*\((.*)\)\s*", re.DOTALL)
 
 
 def expand_bands(text: str, source: str, place: str) -> list[str]:
-    """The predicates that a line of the file describes: `x < b` for each end of its
-    bands.
+    """Expands `bands(x, a, b)` to `x < a` and `x < b`; any other text stays one
+    predicate.
     """
     match = _BANDS.fullmatch(text)
     if match is None:
@@ -155,21 +155,21 @@ def expand_bands(text: str, source: str, place: str) -> list[str]:
 
 
 MAX_PREDICATES = 62
-"""States must fit a signed 64-bit integer."""
+"""The maximum number of predicates, so that a state fits a signed 64-bit integer."""
 
 _MOST_WORDS = 3
-"""The number of predicates in a state's short description."""
+"""The maximum number of predicates in a state's short description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A Boolean expression at a moment.
+    """A Boolean expression, evaluated now or with a lag.
 
     Args:
-        expression: The expression.
-        latch: How the predicate's value is latched between two ticks of a monitor.
-        lag_s: The predicate's lag; 0 for now. Before the lag has passed, it refers to
-            the first tick.
+        latch: Whether the predicate must hold in any, all or the last of a tick's
+            frames.
+        lag_s: How many seconds before the current tick the expression is evaluated. In
+            the first `lag_s` seconds, it is evaluated at the first tick.
     """
 
     expression: Expression
@@ -182,16 +182,16 @@ class Predicate:
 
 
 class Abstraction:
-    """Compiled predicates, and which states are possible.
+    """A set of predicates; their truth values at a frame form the abstract state.
 
     Args:
-        predicates: At most 62.
-        name: The abstraction's name, shown to people.
-        vocabulary: The signals' types and ranges, if they are declared.
+        predicates: 1 to 62 predicates; predicate i determines bit i of a state.
+        name: A name to display.
+        vocabulary: The types and ranges of the signals; None if they are not declared.
         constraints: Expressions that always hold; they prune states.
         irreversible: Predicates that stay true once true; they prune transitions.
-        period_s: The tick of the monitors that use it; None for every frame.
-        scores: Numbers that predicates may compare with constants, as they do signals.
+        period_s: The time between two ticks, in s; None if every frame is a tick.
+        scores: Named numeric expressions that predicates may compare with constants.
     """
 
     def __init__(
@@ -257,18 +257,18 @@ class Abstraction:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """Each predicate's text."""
+        """The text of each predicate."""
         return tuple(map(repr, self.predicates))
 
     @cached_property
     def signals(self) -> tuple[str, ...]:
-        """The signals that a frame must carry."""
+        """The signals that a frame must contain."""
         own = {score.name for score in self.scores}
         names = (name for node in self._expressions for name in signals_of(node))
         return tuple(dict.fromkeys(name for name in names if name not in own))
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of its file."""
+        """The content of the abstraction file."""
         predicates: list[Any] = []
         for (when, latch), several in itertools.groupby(
             self.predicates, lambda p: (repr(p.expression), p.latch)
@@ -293,7 +293,7 @@ class Abstraction:
         return content
 
     def fingerprint(self) -> str:
-        """A digest of everything that defines the meaning of its states."""
+        """The SHA-256 digest of everything that defines the meaning of the states."""
         content = self.as_dict()
         del content["name"]
         nodes = (node for whole in self._expressions for node in whole.walk())
@@ -303,27 +303,29 @@ class Abstraction:
 
     @property
     def latches(self) -> list[Latch]:
-        """How each predicate is latched."""
+        """The latch of each predicate."""
         return [p.latch for p in self.predicates]
 
     @property
     def lags_s(self) -> list[float]:
-        """Each predicate's lag."""
+        """The lag of each predicate, in s."""
         return [p.lag_s for p in self.predicates]
 
     # -- frames to states ---------------------------------------------------------
 
     @cached_property
     def encode(self) -> Encode:
-        """Encodes one frame's values; raises `SignalFault` for an unusable value.
+        """A function that encodes one frame's values; raises `SignalFault` if one is
+        unusable.
 
-        Lagged predicates are evaluated on this frame; a `Latcher` delays them. The
-        values must include what a `Reader` computes.
+        It evaluates lagged predicates on this frame; a `Latcher` delays them. The
+        values must include the expressions over time and the scores, which a `Reader`
+        computes.
         """
         return compile_states([p.expression for p in self.predicates])
 
     def reader(self) -> Reader:
-        """Encodes the frames of one episode, one after the other."""
+        """A new encoder for the frames of one episode."""
         return Reader(self.encode, self.past, self.scores)
 
     @cached_property
@@ -340,12 +342,13 @@ class Abstraction:
         length: int,
         times_s: NDArray[np.float64] | None = None,
     ) -> NDArray[np.int64]:
-        """Encodes whole columns; `expression.vector` describes their form.
+        """Encodes many frames at once; `expression.vector` describes the columns.
 
         Args:
-            columns: The signals.
-            length: How many frames there are.
-            times_s: Their times, for an abstraction that remembers earlier frames.
+            columns: One array per signal.
+            length: The number of frames.
+            times_s: The times of the frames; required if the predicates use expressions
+                over time.
         """
         if self.past or self.scores:
             times_s = np.zeros(length) if times_s is None else times_s
@@ -359,7 +362,7 @@ class Abstraction:
         return format(bits, f"0{len(self.predicates)}b")[::-1]
 
     def bits(self, name: str) -> int:
-        """The state of that name."""
+        """The state with the given name."""
         if len(name) != len(self.predicates) or set(name) - {"0", "1"}:
             raise InvalidAbstraction(
                 f"{name!r:.80} is not a state of {len(self.predicates)} predicates",
@@ -368,7 +371,9 @@ class Abstraction:
         return int(name[::-1], 2)
 
     def holding(self, bits: int) -> tuple[str, ...]:
-        """What holds in a state: its predicates, and the band of each score."""
+        """The texts of the predicates that hold in a state, with one band for each
+        score.
+        """
         found: list[str] = []
         for i, text in enumerate(self.texts):
             ladder = self._ladders.get(i)
@@ -381,7 +386,7 @@ class Abstraction:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """All texts that `holding` may return."""
+        """All texts that `holding` can return."""
         found: list[str] = []
         for i, text in enumerate(self.texts):
             ladder = self._ladders.get(i)
@@ -393,8 +398,8 @@ class Abstraction:
 
     @cached_property
     def _ladders(self) -> dict[int, _Ladder]:
-        """For each predicate on a score, all predicates on that score with the same
-        lag.
+        """For each predicate on a score, the ladder of that score's predicates with
+        equal lag.
         """
         names = {score.name for score in self.scores}
         cuts: dict[tuple[str, float], list[int]] = {}
@@ -415,9 +420,10 @@ class Abstraction:
         return found
 
     def listed(self) -> Iterator[str]:
-        """Each predicate as a line for people; all those on one score share a line.
+        """A readable line for each predicate; predicates on the same score share a
+        line.
 
-        Each line begins with its predicates' positions in a state's name.
+        Each line begins with the positions of its predicates in the name of a state.
         """
         for i, text in enumerate(self.texts):
             ladder = self._ladders.get(i)
@@ -436,15 +442,16 @@ class Abstraction:
 
     @cached_property
     def bands(self) -> frozenset[str]:
-        """The names of its scores' bands."""
+        """The names of all bands."""
         ladders = self._ladders.values()
         return frozenset(word for ladder in ladders for word in ladder.words)
 
     def contributions(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """The largest contributions to the scores at a frame, in descending order.
+        """The largest contributions to the scores at a frame, as texts in descending
+        order.
 
         Args:
-            values: The frame's signals, with the values that a `Reader` computed from
+            values: The frame's signals and the values that a `Reader` computed from
                 them.
         """
         found: dict[str, float] = {}
@@ -464,10 +471,13 @@ class Abstraction:
         return tuple(term for node in nodes if (term := _term(node)) is not None)
 
     def in_short(self, bits: int) -> str:
-        """What holds in a state, short enough for a warning."""
+        """The most informative predicates that hold in a state, as text for
+        a warning.
+        """
         holds = self.holding(bits)
         more = ", …" if len(holds) > _MOST_WORDS else ""
-        # Bands are said from the lowest up: the last that hold say most.
+        # Predicates are listed in ascending order, so the last ones that hold are the
+        # most informative.
         return ", ".join(holds[-_MOST_WORDS:]) + more if holds else "nothing holds"
 
     @cached_property
@@ -484,11 +494,13 @@ class Abstraction:
         )
 
     def is_valid(self, bits: int) -> bool:
-        """Whether any frame could be in this state."""
+        """Whether the state can occur."""
         return self.validity.admits(bits)
 
     def valid_states(self, limit: int = 100_000) -> list[int]:
-        """All states that can occur; raises an error above the limit."""
+        """All states that can occur; raises `TooLarge` if there are more
+        than `limit`.
+        """
         return self.validity.states(limit)
 
     def may_follow(self, before: int, after: int) -> bool:
@@ -500,7 +512,7 @@ class Abstraction:
         """The truth of an expression as a function of the state alone.
 
         Raises:
-            InvalidAbstraction: The state does not determine it.
+            InvalidAbstraction: The state does not determine the expression's truth.
         """
         return self.validity.decide(expression)
 
@@ -518,9 +530,9 @@ class Abstraction:
 
         Args:
             content: The parsed content of the file.
-            source: The file's name, for errors.
-            vocabulary: Overrides the one that the file names.
-            folder: The folder in which a vocabulary file is looked up.
+            source: The name of the file, for error messages.
+            vocabulary: Overrides the vocabulary named in the file.
+            folder: The folder that contains the vocabulary file, if the file names one.
         """
         file = validated(AbstractionFile, content, source, InvalidAbstraction)
         named = file.vocabulary
@@ -575,7 +587,9 @@ class Abstraction:
 def load_abstraction(
     path: Path | str, vocabulary: Vocabulary | None = None
 ) -> Abstraction:
-    """Reads an abstraction's YAML file; its vocabulary may be a file beside it."""
+    """Reads an abstraction from a YAML file, and its vocabulary from a file
+    beside it.
+    """
     path = Path(path)
     return Abstraction.from_dict(read_yaml(path), str(path), vocabulary, path.parent)
 
@@ -583,7 +597,7 @@ def load_abstraction(
 def from_expressions(
     texts: Sequence[str], vocabulary: Vocabulary | None = None, **options: Any
 ) -> Abstraction:
-    """An abstraction from the texts of its predicates, bands included."""
+    """Builds an abstraction from the texts of predicates, which may be bands."""
     predicates = [
         Predicate(parse_expression(text, vocabulary))
         for entry in texts

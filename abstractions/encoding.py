@@ -1,4 +1,4 @@
-"""Converts frames to states, one by one or as whole columns."""
+"""Converts frames to abstract states, one at a time or as whole columns."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from forewarn.abstractions.vocabularies.signals import PLAIN
 Encode = Callable[[Mapping[str, Any]], int]
 
 _CHUNK = 1 << 15
-"""Frames encoded at a time, so that a chunk's columns stay in the cache."""
+"""The number of frames encoded at a time, so that their columns fit the CPU cache."""
 
 _MAX_REMEMBERED = 1 << 16
 
 
 def compile_states(predicates: Sequence[Expression]) -> Encode:
-    """Encodes one frame's values: bit i of the state is set if predicate i holds.
+    """Compiles predicates to a function that encodes one frame's values as a state.
 
-    Predicates share many comparisons, especially those of a tree. Each comparison is
-    made once, comparisons of one signal are grouped, and the state for each combination
-    of results is cached.
+    Bit i of the state is set if predicate i holds. Predicates often share comparisons,
+    so each comparison is evaluated once, a binary search handles all comparisons of a
+    signal, and the state for each combination of results is cached.
 
-    The compiled functions raise `SignalFault` if a signal is missing, of the wrong type
-    or not finite.
+    The function raises `SignalFault` if a signal is missing, has the wrong type or is
+    not finite.
     """
     questions = dict.fromkeys(q for node in predicates for q in atoms(node))
     bit_of = {question: 1 << i for i, question in enumerate(questions)}
@@ -91,11 +91,12 @@ def compile_states(predicates: Sequence[Expression]) -> Encode:
 
 
 def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[int]]:
-    """The constants with which a signal is compared, and the results below, between and
-    above them.
+    """The sorted constants that a signal is compared with, and the result bits for each
+    interval between them.
 
     Args:
-        cuts: Each constant, with the results below it and at or above it.
+        cuts: Each constant, with the result bits for values below it and for other
+            values.
     """
     bounds = sorted({bound for bound, _, _ in cuts})
     between = []
@@ -130,7 +131,7 @@ class _States(dict[int, int]):
 
 
 def _given(node: Expression, bit_of: Mapping[Expression, int]) -> Callable[[int], bool]:
-    """Whether an expression holds, given the results of its comparisons."""
+    """Compiles an expression to a function of the results of its comparisons."""
     match node:
         case Not(operand=operand):
             inner = _given(operand, bit_of)
@@ -148,7 +149,7 @@ def _given(node: Expression, bit_of: Mapping[Expression, int]) -> Callable[[int]
 
 
 class ArrayEncoder:
-    """Encodes columns to states, a chunk that fits the cache at a time."""
+    """Encodes columns as states, in chunks that fit the CPU cache."""
 
     def __init__(self, predicates: Sequence[Expression]) -> None:
         self._tests = [compile_columns(node) for node in predicates]
@@ -175,7 +176,7 @@ class ArrayEncoder:
 Floats = NDArray[np.float64]
 
 _SLACK_S = 1e-6
-"""Tolerance for times, because sums of periods are rounded."""
+"""The tolerance for times, because sums of periods have rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,6 @@ class Score:
     """A named number that predicates compare with constants.
 
     Args:
-        name: The name.
         expression: A numeric expression without a unit.
     """
 
@@ -192,7 +192,7 @@ class Score:
 
 
 def past_of(nodes: Sequence[Expression]) -> tuple[Past, ...]:
-    """All subexpressions over time without duplicates, inner before outer."""
+    """All expressions over time in `nodes`, without duplicates, inner before outer."""
     found = {
         repr(node): node
         for whole in nodes
@@ -212,7 +212,7 @@ def _operand_of(node: Past) -> Callable[[Mapping[str, Any]], float | None]:
 
 
 class _While:
-    """The memory of one expression over time, updated frame by frame."""
+    """The recent values of one expression over time, updated with each frame."""
 
     __slots__ = ("_ago", "_best", "_kept", "_operand", "_span_s", "key")
 
@@ -227,12 +227,11 @@ class _While:
         self._kept.clear()
 
     def told(self, time_s: float, values: Mapping[str, Any], keep: bool) -> Any:
-        """The values to compute at a frame.
+        """The value of the expression at a frame.
 
         Args:
-            time_s: The time of the frame.
-            values: The frame's signals.
-            keep: Whether the frame has happened; otherwise it is only foreseen.
+            values: The frame's signals and the values computed so far.
+            keep: Whether to remember the frame; False for a predicted frame.
         """
         now = self._operand(values)
         kept = self._kept
@@ -251,14 +250,14 @@ class _While:
 
 
 class Reader:
-    """Encodes the frames of one episode, one after the other.
+    """Encodes the frames of an episode in order.
 
     Args:
         encode: The function that turns values into a state.
-        past: The expressions over time, inner before outer.
-        scores: The scores to add up afterwards.
+        past: The expressions over time; an inner expression comes before its outer one.
+        scores: The scores, computed after the expressions over time.
 
-    `values` holds the last frame's signals and the values computed from them.
+    `values` contains the signals of the last frame and the values computed from them.
     """
 
     def __init__(
@@ -276,12 +275,12 @@ class Reader:
             each.forget()
 
     def frame(self, frame: Frame) -> int:
-        """The state at a frame."""
+        """The state at the next frame, which the reader remembers."""
         self.values = frame.values if self._plain else self._told(frame, True)
         return self._encode(self.values)
 
     def peek(self, frame: Frame) -> int:
-        """The state at a possible next frame; the reader's memory does not change."""
+        """The state at a possible next frame, which the reader does not remember."""
         self.values = frame.values if self._plain else self._told(frame, False)
         return self._encode(self.values)
 
@@ -300,11 +299,11 @@ class Reader:
 
 
 class ColumnReader:
-    """Computes on whole columns what a `Reader` computes frame by frame.
+    """Computes expressions over time and scores for whole columns at once.
 
     Args:
-        past: The expressions over time, inner before outer.
-        scores: The scores to add up afterwards.
+        past: The expressions over time; an inner expression comes before its outer one.
+        scores: The scores, computed after the expressions over time.
     """
 
     def __init__(self, past: Sequence[Past], scores: Sequence[Score] = ()) -> None:
@@ -320,7 +319,7 @@ class ColumnReader:
         self._scores = [(s.name, compile_numbers(s.expression, PLAIN)) for s in scores]
 
     def told(self, columns: Columns, times: Floats) -> dict[str, NDArray[Any]]:
-        """The columns with the values computed from them."""
+        """The columns, plus one for each expression over time and each score."""
         told = dict(columns)
         try:
             for node, operand in self._past:

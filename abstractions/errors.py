@@ -1,7 +1,7 @@
-"""All errors that users see: the problem, the place and the fix.
+"""The errors that users see; a message names the problem, the place and the fix.
 
-The command line turns `ForewarnError.exit_status` into its exit status and prints the
-message as one line, so a message itself names the file and the place.
+The command line exits with `ForewarnError.exit_status` and prints the message as one
+line, so the message must name the file and the place.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SEPARATORS = frozenset("\u2028\u2029")
 def clean(text: str) -> str:
     """The text without characters that could control a terminal or reorder a line.
 
-    Escape sequences, control characters other than newline and tab, and marks that
-    change the direction of writing are dropped.
+    Removes escape sequences, line separators, bidirectional control characters, and
+    control characters other than newline and tab.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -35,7 +35,9 @@ def clean(text: str) -> str:
 
 
 def harmless_cell(text: str) -> str:
-    """The text as a table cell; text that begins like a formula is quoted."""
+    """The text as a table cell; a quote is put before text that begins like a
+    formula.
+    """
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
@@ -55,25 +57,25 @@ _LOOKED_AT = 1_000
 
 
 def _line(text: str) -> str:
-    """The value shortened to fit on a line."""
+    """The text as one line, truncated if it is long."""
     if not text.isprintable():
         text = " ".join(clean(text).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 class ForewarnError(Exception):
-    """The base of all errors that Forewarn raises on purpose."""
+    """The base class of all errors that Forewarn raises deliberately."""
 
     exit_status = 2
 
 
 class InvalidInput(ForewarnError):
-    """A file or argument that cannot be used as it is.
+    """A file or argument is invalid.
 
     Args:
-        problem: What is wrong, as a clause without a final stop.
+        problem: What is wrong, as a clause without a full stop.
         source: The file or argument that contains the problem.
-        place: The position in the source: a line, a key, a column.
+        place: The position in the source, such as a line, a key or a column.
         mend: The most likely fix.
     """
 
@@ -86,7 +88,7 @@ class InvalidInput(ForewarnError):
         super().__init__(f"{head} ({mend})" if mend else head)
 
     def within(self, source: str, place: str = "") -> InvalidInput:
-        """The same error with the name of the file, which the raiser did not know."""
+        """The same error with the name of the file, for callers that know it."""
         where = ", ".join(part for part in (place, self.place) if part)
         return type(self)(
             self.problem, source=self.source or source, place=where, mend=self.mend
@@ -94,39 +96,41 @@ class InvalidInput(ForewarnError):
 
 
 class InvalidExpression(InvalidInput):
-    """An expression or formula that does not parse or does not type-check."""
+    """An expression or formula does not parse or does not type-check."""
 
 
 class InvalidVocabulary(InvalidInput):
-    """A vocabulary file that breaks its schema or its own rules."""
+    """A vocabulary file violates the schema or contradicts itself."""
 
 
 class InvalidAbstraction(InvalidInput):
-    """An abstraction that is malformed or cannot decide a question."""
+    """An abstraction is malformed or cannot decide an expression."""
 
 
 class InvalidTrace(InvalidInput):
-    """A recorded trace that is unreadable or cannot be trusted."""
+    """A recorded trace is unreadable or inconsistent."""
 
 
 class InvalidModel(InvalidInput):
-    """A chain or model file whose rows, states or schema are wrong."""
+    """A chain or model file has invalid rows or states, or violates the schema."""
 
 
 class InvalidProperty(InvalidInput):
-    """A property that does not parse or that the chain cannot answer."""
+    """A property does not parse or cannot be checked on the chain."""
 
 
 class TooLarge(InvalidInput):
-    """Something exceeds a stated limit: a file, a chain, an automaton."""
+    """A file, a chain or an automaton exceeds a size limit."""
 
 
 class SignalFault(ForewarnError):
-    """A provided signal is missing, not finite, or outside its range in a frame."""
+    """A signal that the source provides is missing, not finite or out of range in a
+    frame.
+    """
 
 
 class MissingDependency(ForewarnError):
-    """A feature needs a package that is not installed."""
+    """A package that a feature needs is not installed."""
 
     exit_status = 3
 
@@ -145,7 +149,9 @@ class Unreachable(ForewarnError):
 
 
 def said(error: BaseException) -> str:
-    """An error's message, even if converting the error to text fails."""
+    """The message of an error, or a substitute if converting the error to text
+    fails.
+    """
     if isinstance(error, ForewarnError):
         return str(error)
     try:
@@ -155,19 +161,19 @@ def said(error: BaseException) -> str:
 
 
 def is_out_of_threads(error: BaseException) -> bool:
-    """Whether the error means that no further thread could be started."""
+    """Whether the error means that the system could not start another thread."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(is_out_of_threads, error.exceptions))
     return isinstance(error, RuntimeError) and "start new thread" in str(error)
 
 
 def mend_of(error: BaseException, path: Path) -> str:
-    """The most likely fix for a file that cannot be read."""
+    """The most likely fix if a file cannot be read; empty if unknown."""
     if isinstance(error, FileNotFoundError):
         if not path.parent.is_dir():
             return f"there is no folder {path.parent}"
         there = itertools.islice(path.parent.iterdir(), _LOOKED_AT)
-        # A common suffix makes no two names alike.
+        # Compare stems only, because a shared suffix would make all names similar.
         stems = {each.stem: each.name for each in there if each.suffix == path.suffix}
         close = near_miss(path.stem, stems, stems)
         return close or f"the file is not in the folder {path.parent.absolute()}"
@@ -183,18 +189,16 @@ def mend_of(error: BaseException, path: Path) -> str:
 OF_LOGS = (
     "describe their columns in a scenario file and use that file: docs/own-world.md"
 )
-"""The advice when a foreign log is given in place of a trace."""
+"""The advice if the user passes a foreign log instead of a trace."""
 
 
 def near_miss(
     word: str, known: Iterable[str], shown: Mapping[str, str] | None = None
 ) -> str:
-    """A hint for `mend`: the closest known word, or nothing.
+    """A hint for `mend` that names the closest known word; empty if none is close.
 
     Args:
-        word: The unknown word.
-        known: The known words.
-        shown: Formats a known word for display; by default unchanged.
+        shown: The text to display for each known word; by default the word itself.
     """
     plain = {_plain(each): each for each in known}
     close = difflib.get_close_matches(_plain(word), plain, n=1)
@@ -205,14 +209,16 @@ def near_miss(
 
 
 def _plain(word: str) -> str:
-    """The form in which words are compared: `S3` becomes `s3`, and `51-5` becomes
+    """Normalizes a word for comparison: `S3` becomes `s3`, and `51-5` becomes
     `51_5`.
     """
     return word.lower().replace("-", "_").replace(".", "_")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """A hint for `mend`: the closest known word, or else the first known words."""
+    """A hint for `mend` that names the closest known word, or else the first known
+    words.
+    """
     names = list(known)
     some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return near_miss(word, names) or (f"there is {some}" if names else "")
@@ -220,7 +226,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def naming(source: object) -> Iterator[None]:
-    """Adds the file or option to errors that do not name a source."""
+    """Adds the name of a file or option to errors that do not name their source."""
     try:
         yield
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""Reads files within limits, and writes them completely or not at all."""
+"""Reads files within size limits, and writes files atomically."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ from forewarn.abstractions.limits import available_memory
 from forewarn.abstractions.places import Address, settle
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
-"""The maximum unpacked size of a text file."""
+"""The maximum decompressed size of a text file."""
 
 MAX_ITEMS = 1_500_000
-"""The maximum number of JSON items; small items take thirty times the memory of their
-text.
+"""The maximum number of JSON items, because a small item takes thirty times as much
+memory as its text.
 """
 
 MAX_YAML_CHARACTERS = 100_000
-"""The maximum length of YAML; people write it by hand, and the parser is slow."""
+"""The maximum length of a YAML file. YAML files are written by hand, so they are short,
+and the parser is slow.
+"""
 
 MAX_YAML_DEPTH = 100
-"""The maximum nesting of brackets in YAML; the parser repeatedly checks all open
-brackets.
+"""The maximum nesting depth of brackets in YAML, because the parser repeatedly checks
+all open brackets.
 """
 
 _CHUNK = 1 << 20
@@ -51,7 +53,9 @@ _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
-    """The file's bytes, unpacked if gzipped; rejected if too large or a pickle."""
+    """The content of a file, decompressed if gzipped; rejects pickles and large
+    files.
+    """
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
@@ -75,8 +79,8 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def _at_most(stream: io.BufferedIOBase, size: int) -> bytes:
-    """Reads this many bytes in pieces, because a single call would allocate all memory
-    at once.
+    """Reads up to `size` bytes in chunks, because a single call would allocate `size`
+    bytes even for a short file.
     """
     data = bytearray()
     while len(data) < size and (chunk := stream.read(min(size - len(data), _CHUNK))):
@@ -85,7 +89,7 @@ def _at_most(stream: io.BufferedIOBase, size: int) -> bytes:
 
 
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
-    """The text of the file, which must be encoded in UTF-8."""
+    """The text of a file encoded in UTF-8."""
     data = read_bytes(path, limit)
     try:
         return data.decode("utf-8-sig")
@@ -97,9 +101,7 @@ def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yields the lines of the file one by one, because all of them may not fit in
-    memory.
-    """
+    """Yields the lines of a file one by one, without creating all of them at once."""
     for line in io.StringIO(read_text(path), newline=None):
         yield line.rstrip("\n")
 
@@ -119,7 +121,9 @@ _LARGE = "a whole number of thousands of digits"
 
 
 def _refuse_odd(value: Any) -> None:
-    """Rejects unprintable values: half a UTF-16 character, or a huge number."""
+    """Rejects values that cannot be printed: text with a lone surrogate, or a huge
+    integer.
+    """
     pending = [value]
     while pending:
         item = pending.pop()
@@ -147,24 +151,24 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _LINES = re.compile(r'\{"format": ?"(forewarn\.[a-z]+/\d+)"[^\n]*\}\n\{')
-"""The beginning of a trace or run record in JSON Lines."""
+"""The beginning of a trace or a run record in JSON Lines format."""
 
 
-# Made once: a decoder takes longer to make than to read a short line.
+# Created once, because creating a decoder takes longer than decoding a short line.
 _decode = json.JSONDecoder(
     parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats
 ).decode
 
 
 def check_items(text: str, source: str, place: str = "") -> None:
-    """Rejects JSON with too many items before any item is created."""
+    """Rejects JSON with too many items, before the JSON is parsed."""
     if sum(map(text.count, ",[{")) > MAX_ITEMS:
         limit = f"more than the limit of {MAX_ITEMS} items"
         raise TooLarge(limit, source=source, place=place)
 
 
 def parse_json(text: str, source: str, place: str = "") -> Any:
-    """Parses JSON strictly by the standard: no NaN, no infinities, no repeated keys."""
+    """Parses JSON strictly: NaN, infinities and duplicate keys are rejected."""
     check_items(text, source, place)
     try:
         value = _decode(text)
@@ -192,10 +196,10 @@ def read_json(path: Path) -> Any:
 
 
 class _Plain(yaml.SafeLoader):
-    """Safe YAML, limited to what JSON can express.
+    """A safe YAML loader that accepts only what JSON can express.
 
-    A repeated key is an error, not a silent overwrite. Aliases, which can expand a few
-    lines to gigabytes, and tags are rejected.
+    Duplicate keys, tags and aliases are rejected; aliases could expand a few lines to
+    gigabytes.
     """
 
     def fetch_flow_collection_start(self, token: Any) -> None:
@@ -232,7 +236,7 @@ class _Plain(yaml.SafeLoader):
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """Parses YAML with the safe loader; rejects repeated keys, aliases, tags."""
+    """Parses YAML with a safe loader; rejects duplicate keys, aliases and tags."""
     if len(text) > MAX_YAML_CHARACTERS:
         limit = f"longer than the limit of {MAX_YAML_CHARACTERS} characters"
         raise TooLarge(limit, source=source)
@@ -266,7 +270,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def inside(folder: Path, name: str, source: str) -> Path:
-    """Resolves a path named in a file; the path must stay inside that file's folder."""
+    """Resolves a path named in a file; rejects paths outside `folder`."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         raise InvalidInput(
@@ -287,29 +291,27 @@ def inside(folder: Path, name: str, source: str) -> Path:
 
 @contextmanager
 def atomic_text(path: Path) -> Iterator[TextIO]:
-    """Opens a text file that appears completely or not at all; gzipped if its name ends
-    in .gz.
-    """
+    """Writes a text file atomically; gzips it if its name ends in .gz."""
     with atomic_bytes(path) as raw:
         packed = path.suffix == ".gz"
-        # mtime=0: the same content gives the same bytes.
+        # With mtime=0, equal content gives equal bytes.
         stream = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
         with io.TextIOWrapper(stream, "utf-8", newline="\n") as text:
             yield text
 
 
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-"""The error numbers for a full disk, quota or maximum file size."""
+"""Error numbers: the disk is full, or a quota or the maximum file size is exceeded."""
 
 
 @contextmanager
 def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
-    """Writes a binary file completely or not at all; creates its folders."""
+    """Writes a binary file atomically; creates missing folders."""
     if not isinstance(path, Address) and _is_stream(path):
         with path.open("wb") as raw:
             yield raw
         return
-    # An object is made at once, of a file.
+    # An object in storage is uploaded from a temporary file.
     folder = None if isinstance(path, Address) else path.parent
     missing = [each for each in path.parents if not each.exists()] if folder else []
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -333,8 +335,8 @@ def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether the path is a device or a pipe; a file must not replace /dev/null, for
-    example.
+    """Whether the path is a device or a pipe; replacing it with a file would be wrong,
+    for example for /dev/null.
     """
     return path.exists() and not (path.is_file() or path.is_dir())
 
@@ -351,9 +353,9 @@ MAX_FRAMES = 300_000
 MAX_VALUES = 3_000_000
 MAX_LINES = 1_000_000
 MAX_BYTES = 256 * 1024**2
-"""Limits on a line, a trace, and an unpacked file.
+"""Size limits on a line, a trace and a decompressed file.
 
-A large file may exceed the last four: see `_room`.
+For a large file, all limits but `MAX_LINE` are multiplied by `_room`.
 """
 
 _MEND = "split it into several traces"
@@ -362,11 +364,11 @@ _LOGS = (".mcap", ".db3")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a text file, gzipped or not, without line ends.
+    """Yields the numbered lines of a text file, gzipped or not, without line endings.
 
     Raises:
         InvalidTrace: The file cannot be read or is not a text file.
-        TooLarge: It exceeds one of the limits above.
+        TooLarge: The file exceeds a size limit.
     """
     number, total, values = 0, 0, 0
     try:
@@ -396,9 +398,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 @lru_cache(maxsize=64)
 def _room(path: Path) -> int:
-    """The multiple of the fixed limits that this file size and the memory allow.
+    """The factor by which a large file may exceed the limits, if memory allows.
 
-    A small file keeps the fixed limits, so that its unpacked content also stays small.
+    The factor is 1 for a small file, so that its decompressed content stays small.
     """
     try:
         size = path.stat().st_size
@@ -408,9 +410,9 @@ def _room(path: Path) -> int:
 
 
 def first_line(path: Path) -> str:
-    """The first line that is not blank; a JSON file may have only one line.
+    """The first line of a file that is not blank, or `{` if a line is too long.
 
-    A line longer than the limit is truncated, which is enough to distinguish formats.
+    JSON without line breaks may exceed the limit; `{` is enough to detect the format.
     """
     if path.suffix in _LOGS:
         raise InvalidTrace("this is not a text file", source=str(path), mend=OF_LOGS)
@@ -464,9 +466,7 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
 
 
 def check_frames(path: Path) -> None:
-    """Raises `TooLarge` if JSON Lines contain too many frames, before parsing any
-    frame.
-    """
+    """Raises `TooLarge` if a JSON Lines file contains too many frames; parses none."""
     count = 0
     with suppress(OSError, EOFError, zlib.error), path.open("rb") as raw:
         stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw

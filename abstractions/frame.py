@@ -1,4 +1,4 @@
-"""A frame, the signals at one moment, and the source that frames come from."""
+"""Frames (the signals at one time) and the sources that they come from."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ Value = float | bool | str | None
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether the value is a number; true and false do not count as numbers."""
+    """Whether the value is an int or a float, but not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The signals that a source knew at `time_s`.
+    """The values of signals at `time_s`.
 
-    A value of None means `none`: the signal's subject is known to be absent, and
-    comparisons with the signal are false. A signal without a value is absent from the
-    frame: its value is unknown.
+    None means that the object that the signal describes is known to be absent;
+    comparisons with the signal are then false. If the value is unknown, the signal is
+    missing from the frame.
 
     Args:
-        time_s: The time by the source's clock.
-        sequence: The number of the frame, which increases with every frame.
-        values: The signals, in the units of their vocabulary.
+        time_s: The time of the source's clock, in s.
+        sequence: The frame number, which increases with every frame.
+        values: The value of each signal, in the unit declared in the vocabulary.
     """
 
     time_s: float
@@ -35,16 +35,16 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The description of a source of frames, known before the first frame.
+    """A source of frames, as described before the first frame.
 
     Args:
-        name: Its name, with its version.
-        vocabulary: The name of its frames' vocabulary; empty if unknown.
-        provides: The signals that every frame carries; empty if unknown.
-        period_s: The time between two frames; 0 if unknown.
-        embedded: Whether the source's clock is simulated; deadlines then use this clock
-            too.
-        fixed: Whether the source replays a recording, so that no action has an effect.
+        name: The name and version of the source.
+        vocabulary: The name of the frames' vocabulary; empty if unknown.
+        provides: The signals that every frame contains; empty if unknown.
+        period_s: The time between two frames, in s; 0 if unknown.
+        embedded: Whether the source's clock is simulated; if so, deadlines are measured
+            with it.
+        fixed: Whether the source replays a recording, so that actions have no effect.
     """
 
     name: str

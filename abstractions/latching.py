@@ -1,9 +1,9 @@
-"""Latching: a monitor slower than the frames misses nothing between its ticks.
+"""Latching, so that a monitor slower than the frames misses no event between ticks.
 
-Frames are grouped into ticks of the monitor's period. For each predicate, a tick
-records whether the predicate held in any frame of the tick, in all of them, or in the
-last. A predicate with a lag refers to an earlier tick: the latest tick that is at least
-that old, or else the first.
+Frames are grouped into ticks, one for each period of the monitor. For each predicate, a
+tick records whether the predicate held in any frame of the tick, in all frames, or in
+the last frame. A predicate with a lag is evaluated at the latest tick that is at least
+as old as the lag, or else at the first tick.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from forewarn.abstractions.abstraction import Latch
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
 
 Starts = NDArray[np.int64] | tuple[int, ...]
-"""The starts of runs that are stored in sequence; the first starts at 0."""
+"""The index of the first frame of each run, if an array contains several runs."""
 
 _NOTHING = 0, -1
-"""The predicates that held at any frame and at all frames, before the first frame."""
+"""Initial value: the predicates that held in any frame and in all frames so far."""
 
 _SLACK = 1e-6
-"""A frame that is early by less than this fraction of a period counts for the tick,
+"""A frame may be early by this fraction of a period and still complete the tick,
 because clocks round.
 """
 
 
 class Latcher:
-    """Groups the states of frames into ticks, one frame at a time.
+    """Combines the states of frames to the states of ticks, one frame at a time.
 
     Args:
-        period_s: The time between two ticks.
-        latches: How each predicate is latched, in the order of the bits.
-        lags_s: Each predicate's lag; empty if no predicate has a lag.
+        period_s: The time between two ticks, in s.
+        latches: The latch of each predicate, in the order of the bits.
+        lags_s: The lag of each predicate, in s; empty if no predicate has a lag.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Latcher:
         self.reset()
 
     def reset(self) -> None:
-        """Discards the frames of the current, incomplete tick."""
+        """Begins a new run: discards all frames so far."""
         self._origin: float | None = None
         self._time = -math.inf
         self._tick = 0
@@ -63,13 +63,13 @@ class Latcher:
             past.clear()
 
     def frame(self, time_s: float, bits: int) -> int | None:
-        """Adds a frame; returns the tick's state if the frame completes a tick.
+        """Adds a frame; returns the state of the tick if this frame completes one.
 
-        The first frame completes the first tick by itself. After each completed tick,
-        `missed` is the number of ticks that passed without a frame.
+        The first frame alone completes the first tick. After each completed tick,
+        `missed` is the number of ticks just before it that had no frame.
 
         Raises:
-            SignalFault: Time does not increase.
+            SignalFault: The time does not increase.
         """
         if not self._time < time_s < math.inf:
             raise SignalFault(f"time goes from {self._time} to {time_s} s")
@@ -84,7 +84,7 @@ class Latcher:
             return None
         tick = int(reached)
         self.missed = tick - due
-        # A tick of one frame holds what the frame does, however it is latched.
+        # For a tick of one frame, all latches give the same result.
         if self._seen is not _NOTHING:
             bits = self._held(bits)
             self._seen = _NOTHING
@@ -94,7 +94,7 @@ class Latcher:
         return bits
 
     def _looked_back(self, tick: int, held: int) -> int:
-        """Stores a tick's state, and returns the state with lags applied."""
+        """Stores the state of a tick, and returns the state with lags applied."""
         told = self._told(tick, held)
         for ticks, _, past in self._lagging:
             past.append((tick, held))
@@ -103,11 +103,11 @@ class Latcher:
         return told
 
     def peek(self, bits: int) -> int:
-        """The state of the next tick if a frame completed it now; changes nothing."""
+        """The state of the current tick if a frame with this state completed it now."""
         return self._told(self._tick, self._held(bits))
 
     def _told(self, tick: int, held: int) -> int:
-        """The state at a tick, with each predicate at its own lag."""
+        """The state at a tick, with lags applied."""
         told = held & self._now
         for ticks, mask, past in self._lagging:
             then = past[0][1] if past else held
@@ -126,7 +126,7 @@ class Latcher:
 
 
 def _lagging(lags_s: Sequence[float], period_s: float) -> dict[int, int]:
-    """The predicates with each lag, in ticks."""
+    """Maps each lag in ticks to the bit mask of its predicates."""
     found: dict[int, int] = {}
     for i, lag_s in enumerate(lags_s):
         if lag_s:
@@ -147,18 +147,18 @@ def tick_ends(
 ) -> NDArray[np.int64]:
     """The index of the frame that completes each tick.
 
-    A frame completes a tick when it is the first at or after the tick's time. Frames
-    after the last completed tick are not part of any tick. If frames are missing for
-    more than a period, the frame after the gap completes one tick, not several, so no
-    state is invented for the gap.
+    The first frame at or after the time of a tick completes the tick. Frames after the
+    last completed tick do not belong to any tick. If frames are missing for more than a
+    period, the next frame completes one tick, not several, so no states are invented
+    for the gap.
 
     Args:
-        times: The times of the frames in one run, or in several runs in sequence.
-        period_s: The time between two ticks.
-        starts: Where each run begins.
+        times: The times of the frames of one run or several consecutive runs.
+        period_s: The time between two ticks, in s.
+        starts: The index of the first frame of each run.
 
     Raises:
-        InvalidTrace: Times do not increase.
+        InvalidTrace: The times do not increase.
     """
     if times.size == 0:
         return np.empty(0, np.int64)
@@ -180,7 +180,7 @@ def tick_ends(
 def _reached(
     times: NDArray[np.float64], period_s: float, starts: Starts
 ) -> NDArray[np.int64]:
-    """For each time of a run, the number of the last tick that is due."""
+    """For each time, the number of the last tick that is due in the same run."""
     first = np.asarray(starts, np.int64)
     origin = np.repeat(times[first], np.diff(first, append=times.size))
     ticks = np.floor((times - origin) / period_s + _SLACK)
@@ -193,7 +193,7 @@ def latch(
     latches: Sequence[Latch],
     starts: Starts = (0,),
 ) -> NDArray[np.int64]:
-    """The state of each tick, computed from the states of frames, as in `Latcher`."""
+    """The state of each tick, computed from the states of all frames."""
     if ends.size == 0:
         return np.empty(0, np.int64)
     held = states.astype(np.int64)
@@ -215,15 +215,14 @@ def look_back(
     lags_s: Sequence[float],
     starts: Starts = (0,),
 ) -> NDArray[np.int64]:
-    """The states of ticks with each predicate at its own lag, as returned by `Latcher`.
+    """The states of ticks with lags applied, as `Latcher` returns them.
 
     Args:
-        ticks: The states of the ticks, with every predicate evaluated at the tick
-            itself.
-        times: The time at which each tick was completed, for all ticks of each run.
-        period_s: The time between two ticks.
-        lags_s: Each predicate's lag.
-        starts: The first tick of each run.
+        ticks: The states of the ticks, without lags.
+        times: The time at which each tick was completed.
+        period_s: The time between two ticks, in s.
+        lags_s: The lag of each predicate, in s.
+        starts: The index of the first tick of each run.
     """
     lagging = _lagging(lags_s, period_s)
     if not lagging or not ticks.size:
@@ -231,7 +230,7 @@ def look_back(
     numbers = _reached(times, period_s, starts)
     first = np.asarray(starts, np.int64)
     run = np.repeat(np.arange(first.size), np.diff(first, append=ticks.size))
-    # The runs lie so far apart that nobody looks back from one into another.
+    # Shift the runs so far apart that no lag reaches from one run into another.
     numbers += run * (int(numbers.max()) + max(lagging) + 1)
     told = ticks & ~sum(lagging.values())
     for lag, mask in lagging.items():

@@ -1,6 +1,6 @@
-"""Limits on input: fixed for untrusted input, the available memory for a user's own.
+"""Limits for input: fixed for untrusted files; by available memory for the user's own.
 
-docs/files.md lists the limits in a table.
+docs/files.md lists all limits.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ import resource
 from pathlib import Path
 
 STORM_BYTES = 700 << 20
-"""The memory that Storm may take while it builds a chain from PRISM language."""
+"""The memory limit for Storm when it builds a chain from a PRISM program."""
 
 STORM_SECONDS = 3
-"""The processor time that Storm may take while it builds a chain."""
+"""The limit on Storm's processor time when it builds a chain."""
 
 STORAGE_SECONDS = 20
-"""The time limit for one answer of object storage: a listing, or a megabyte of data."""
+"""The time limit for one response from object storage: a listing or 1 MiB of data."""
 
 
 def available_memory() -> int:
-    """The memory in bytes that this process may still use; None if the system does not
-    report it.
-    """
+    """The number of bytes that this process can still allocate; 8 GiB if unknown."""
     found = [8 << 30]
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")

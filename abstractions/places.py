@@ -1,10 +1,9 @@
-"""Locations of files: on a disk, or in object storage under an address like
-`s3://b/runs`.
+"""Paths of files on a disk, or in object storage under a URL such as `s3://b/runs`.
 
-No other module needs to distinguish paths from addresses. An address is a path:
-functions that open, list or join paths accept it unchanged. pyarrow's file systems
-access the storage, or fsspec's if pyarrow does not support it; credentials come from
-the environment, never from the address.
+An `Address` (a storage URL) is a `Path`, so functions that open, list or join paths
+accept it, and other modules need not tell them apart. The storage is accessed through
+pyarrow, or through fsspec if pyarrow does not support it. Credentials come from the
+environment, never from the URL.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ _T = TypeVar("_T")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 _PATIENCE = {"gs": "?retry_limit_seconds=15", "gcs": "?retry_limit_seconds=15"}
-"""Limits pyarrow's retries, which otherwise take a quarter of an hour."""
+"""Query parameters that limit pyarrow's retries, which otherwise take 15 minutes."""
 
 _FRESH_S = 60.0
-"""How long an object is assumed unchanged before its version is queried again."""
+"""How long the version of an object is cached."""
 
 _AHEAD = 1 << 20
 
 _SLOWEST = 1 << 17
-"""The lowest acceptable upload rate of a storage, in bytes per second."""
+"""The minimum upload rate, in bytes per second."""
 
 _SAID = re.compile(
     r"AWS Error (?P<aws>\w+)(?: \[[^]]*\])? during \w+ operation: (?P<why>[^;(]*)"
@@ -54,10 +53,10 @@ _SAID = re.compile(
 
 
 def place(text: str | Path) -> Path:
-    """A path on a disk, or an address.
+    """Parses a path on a disk or a storage URL.
 
     Raises:
-        InvalidInput: The address contains a password.
+        InvalidInput: The URL contains a password.
     """
     if isinstance(text, Path) or not _ADDRESS.match(text):
         return Path(text) if isinstance(text, str) else text
@@ -74,7 +73,7 @@ def place(text: str | Path) -> Path:
 
 
 class Address(PosixPath):
-    """An object in storage, or a name prefix."""
+    """The URL of an object in storage, or of a prefix of object names."""
 
     __slots__ = ()
 
@@ -83,14 +82,14 @@ class Address(PosixPath):
         return f"{scheme}//{'/'.join(rest)}"
 
     def __fspath__(self) -> str:
-        # What asks for this would look on the disk.
+        # A caller of this method would look for the file on the disk.
         problem = "a file of this kind cannot be read from or written to storage"
         raise InvalidInput(problem, source=str(self), mend="copy it to a disk")
 
     def input_file(self) -> pa.NativeFile:
         """Random access to the object's bytes, for pyarrow."""
         if len(self.parts) < 3:
-            self.stat()  # says whether it is there: of a bucket nobody else does
+            self.stat()  # a missing bucket is an error
         with self._asked() as (system, name):
             return _in_time(lambda: system.open_input_file(name))
 
@@ -105,12 +104,12 @@ class Address(PosixPath):
             out = _in_time(lambda: system.open_output_stream(name, compression=None))
             while part := raw.read(_AHEAD):
                 _in_time(partial(out.write, part))
-            # It may still send all of it.
+            # Closing may still have to send the whole file.
             _in_time(out.close, STORAGE_SECONDS + raw.tell() / _SLOWEST)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         if len(self.parts) < 2:
-            # Above all buckets, which nobody can list.
+            # The parent of all buckets, which cannot be listed.
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         with self._asked() as (system, name):
             info = _in_time(lambda: system.get_file_info(name))
@@ -136,7 +135,7 @@ class Address(PosixPath):
         return self.exists() and stat.S_ISREG(self.stat().st_mode)
 
     def listed(self) -> list[tuple[Address, bool]]:
-        """The direct children of the prefix, and whether each is an object."""
+        """The direct children of the prefix, each with whether it is an object."""
         from pyarrow.fs import FileSelector
 
         with self._asked() as (system, name):
@@ -156,10 +155,10 @@ class Address(PosixPath):
                 _in_time(lambda: system.delete_file(name))
 
     def mkdir(self, *_: Any, **__: Any) -> None:
-        """Storage has no folders except those implied by names."""
+        """Does nothing: folders exist in storage only as prefixes of names."""
 
     def rmdir(self) -> None:
-        """Does nothing, because storage has no folders to remove."""
+        """Does nothing: there are no folders to remove in storage."""
 
     def absolute(self) -> Address:
         return self
@@ -169,8 +168,8 @@ class Address(PosixPath):
 
     @contextmanager
     def _asked(self) -> Iterator[tuple[Any, str]]:
-        """The file system and the path within it; storage errors become one-line
-        messages.
+        """Yields the file system and the path in it; converts storage errors to
+        `OSError`.
         """
         scheme, *rest = self.parts
         try:
@@ -190,17 +189,17 @@ class Address(PosixPath):
 
 
 left_running: list[str] = []
-"""Libraries whose threads cannot be ended, and that crash if Python ends before them.
+"""Libraries with threads that cannot be stopped and that crash if Python exits first.
 
-The command line then leaves the process without the interpreter's own clean-up.
+If there are any, the command line exits without the interpreter's clean-up.
 """
 
 
 def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
-    """The storage's answer, if it arrives in time.
+    """Calls the storage; raises `TimeoutError` if the response is too late.
 
-    A server may never stop listing, or send one byte a second. The call itself cannot
-    be cancelled, so it continues in a thread that ends with the process.
+    A server may return an endless listing, or one byte per second. The call cannot be
+    cancelled, so it continues in a daemon thread.
     """
     answers: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
 
@@ -228,7 +227,7 @@ def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
 
 
 class _Told(io.RawIOBase):
-    """The bytes of an object; errors while reading name the object."""
+    """A readable file for an object; read errors name the object."""
 
     def __init__(self, file: pa.NativeFile, address: Address) -> None:
         self._file, self._address = file, address
@@ -241,7 +240,8 @@ class _Told(io.RawIOBase):
 
     def readinto(self, into: Any) -> int:
         try:
-            # Not into their memory: a late answer would come when it is gone.
+            # Do not read directly into the buffer: a late response would write to freed
+            # memory.
             found = _in_time(lambda: self._file.read(len(into)))
         except Exception as error:
             raise self._address._told(error) from error
@@ -261,7 +261,7 @@ class _Told(io.RawIOBase):
 
 @lru_cache
 def _system(scheme: str, authority: str) -> tuple[Any, str]:
-    """The file system of an address, and the prefix of names in it."""
+    """The pyarrow file system of a storage URL, and the prefix of names in it."""
     try:
         import pyarrow as pa
         from pyarrow import fs
@@ -289,7 +289,7 @@ def _system(scheme: str, authority: str) -> tuple[Any, str]:
 
 
 def storage_said(error: BaseException) -> str:
-    """The storage's error in a few words; empty if the error comes from elsewhere."""
+    """A short form of an error from the storage; empty for other errors."""
     found = _SAID.search(str(error))
     if found is None:
         return ""
@@ -299,8 +299,8 @@ def storage_said(error: BaseException) -> str:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files in a folder, by name, without hidden files; empty if the folder does
-    not exist.
+    """The files in a folder, sorted by name, without hidden files; empty if the folder
+    does not exist.
     """
     if isinstance(folder, Address):
         found: list[Path] = [each for each, is_object in folder.listed() if is_object]
@@ -310,7 +310,9 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def settle(file: Path, path: Path) -> None:
-    """Moves a temporary file to its final place; an existing file's mode is kept."""
+    """Moves a temporary file to its destination; keeps the mode of a file that it
+    replaces.
+    """
     if isinstance(path, Address):
         path.put(file)
         file.unlink()
@@ -320,14 +322,14 @@ def settle(file: Path, path: Path) -> None:
 
 
 def _new_mode() -> int:
-    """The mode of a new file under the user's umask."""
-    mask = os.umask(0o077)  # it can be asked for only by setting it
+    """The mode of a new file, according to the umask."""
+    mask = os.umask(0o077)  # the umask can be read only by setting it
     os.umask(mask)
     return 0o666 & ~mask
 
 
 def version(path: Path) -> tuple[int, int]:
-    """A fingerprint that changes when the file does."""
+    """The size and modification time of a file, to detect changes."""
     if isinstance(path, Address):
         return _version(path, int(time.monotonic() / _FRESH_S))
     facts = path.stat()
@@ -341,7 +343,9 @@ def _version(path: Address, now: int) -> tuple[int, int]:
 
 
 def opened(path: Path) -> Any:
-    """The input from which pyarrow reads a file: its path, or an object's bytes."""
+    """The input for pyarrow's readers: the path of a file, or a stream for an
+    object.
+    """
     if not isinstance(path, Address):
         return path
     import pyarrow as pa
@@ -350,7 +354,7 @@ def opened(path: Path) -> Any:
 
 
 def mapped(path: Path) -> pa.NativeFile:
-    """The bytes of a file, which are read only when they are used."""
+    """A memory-mapped file, or a stream for an object in storage."""
     import pyarrow as pa
 
     return opened(path) if isinstance(path, Address) else pa.memory_map(str(path))

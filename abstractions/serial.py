@@ -1,4 +1,4 @@
-"""Dataclasses to JSON and back, by their own fields."""
+"""Validates the content of files, and converts dataclasses to JSON and back."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from pydantic_core import CoreSchema, ErrorDetails
 from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
 
 MAX_ERRORS = 1_000
-"""More are not told apart: each takes a thousand times what it is about."""
+"""The maximum number of errors to describe, because a description takes a thousand
+times as much memory as the wrong item.
+"""
 
 
 def _end_at_the_first_error(schema: Any) -> None:
-    """A list of a million wrong items is one error, not a million."""
+    """Makes the validation of lists and mappings stop at the first wrong item."""
     if isinstance(schema, dict):
         if schema.get("type") in ("list", "tuple", "dict", "set"):
             schema["fail_fast"] = True
@@ -35,7 +37,9 @@ def _end_at_the_first_error(schema: Any) -> None:
 
 
 class Strict(BaseModel):
-    """The base of all file schemas: no unknown keys, no silent conversions."""
+    """The base class of file schemas: rejects unknown keys and does not convert
+    types.
+    """
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False
@@ -59,13 +63,12 @@ def validated(
     source: str,
     error: type[InvalidInput] = InvalidInput,
 ) -> _Model:
-    """The data as the model; raises the first error in it.
+    """Validates data against a schema; raises an error for the first problem.
 
     Args:
-        model: The schema.
-        data: What was read from the file.
-        source: The file's name, for the message.
-        error: The kind of error to raise.
+        data: The content of the file.
+        source: The name of the file, for error messages.
+        error: The class of error to raise.
     """
     if not isinstance(data, dict):
         kind = "nothing" if data is None else f"a {type(data).__name__}"
@@ -84,7 +87,7 @@ def validated(
             problem = f"the file has {failure.error_count()} errors"
             raise error(problem, source=source) from None
         first = failure.errors()[0]
-        # A misspelt key also makes the key it was meant to be a missing one.
+        # Report a misspelled key first, because it also causes a "missing" error.
         for candidate in failure.errors():
             if candidate["type"] == "extra_forbidden":
                 first = candidate
@@ -100,7 +103,7 @@ def _check_format(
     source: str,
     error: type[InvalidInput],
 ) -> None:
-    """Rejects a file of another format before checking its keys."""
+    """Rejects a file of a different format, before its keys are checked."""
     given, wanted = data.get("format"), _literal_at(model, ("format",))
     if not wanted or not isinstance(given, str) or "/" not in given:
         return
@@ -135,7 +138,7 @@ def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
 
 
 _QUANTITY = re.compile(r"(-?\d+\.?\d*)\s*(\S*)")
-"""A number with a unit, as people write it."""
+"""A number that may be followed by a unit."""
 
 _KINDS = {
     "list_type": "a list",
@@ -148,11 +151,11 @@ _KINDS = {
     "float_type": "a number",
     "bool_type": "true or false",
 }
-"""What is expected where pydantic names a Python type."""
+"""The expected value in plain words, for each type error of pydantic."""
 
 
 def _said(details: ErrorDetails) -> str:
-    """pydantic's message, with the value that was found."""
+    """The message of an error, with the value that was found."""
     given = details["input"]
     if isinstance(given, dict):
         found = "a mapping of keys"
@@ -170,7 +173,7 @@ def _said(details: ErrorDetails) -> str:
 
 
 def _written(kind: str, details: ErrorDetails) -> str:
-    """How to write what is expected."""
+    """A hint on how to write the expected value; empty if there is none."""
     given = details["input"]
     if kind in ("list_type", "tuple_type") and isinstance(given, str | int | float):
         return f"write [{given!r:.60}]"
@@ -191,7 +194,9 @@ def _written(kind: str, details: ErrorDetails) -> str:
 
 
 def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
-    """The first word allowed at that place of a file, if only words are allowed."""
+    """The first allowed value of a literal field at `path`; empty if it is no
+    literal.
+    """
     field = model.model_fields.get(str(path[-1])) if len(path) == 1 else None
     if field is None or get_origin(field.annotation) is not Literal:
         return ""
@@ -199,14 +204,14 @@ def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The keys that the schema allows at that place."""
+    """The keys that the schema allows at `path`."""
     here: Any = model
     for part in path:
         if _is_model(here):
             field = here.model_fields.get(str(part))
             here = field.annotation if field else None
         else:
-            # A key of dict[str, Model] or an index of list[Model].
+            # `part` is a key of dict[str, Model] or an index of list[Model].
             here = _last_argument(here)
     while here is not None and not _is_model(here):
         here = _last_argument(here)
@@ -229,11 +234,11 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def to_json(value: object, *, sparse: bool = False) -> Any:
-    """Return a dataclass as JSON: its fields, with tuples as lists.
+    """Returns the fields of a dataclass as JSON, with tuples as lists.
 
     Args:
-        value: A dataclass whose field types can be resolved at run time.
-        sparse: Leave out fields that have their default value.
+        value: A dataclass with field types that can be resolved at run time.
+        sparse: Omit fields that have their default value.
     """
     adapter = _adapter(type(value))
     return adapter.dump_python(value, mode="json", exclude_defaults=sparse)
@@ -245,13 +250,13 @@ def from_json(
     source: str = "",
     error: type[InvalidInput] = InvalidInput,
 ) -> _Value:
-    """Return the dataclass that `to_json` wrote.
+    """Returns the dataclass that `to_json` converted to JSON.
 
     Args:
-        kind: The dataclass.
-        content: What the JSON holds.
-        source: The file it came from, for the message.
-        error: The kind of error to raise.
+        kind: The class to return.
+        content: The parsed JSON.
+        source: The name of the file, for error messages.
+        error: The class of error to raise.
 
     Raises:
         InvalidInput: A field is missing or has the wrong type.

@@ -1,7 +1,7 @@
-"""Traces: a header that describes the source, and its frames.
+"""Traces: a header that describes the source, and the frames.
 
-`forewarn.abstractions.readers.read_trace` reads one from any format that we know;
-`write_trace` and `trace_writer` write `forewarn.trace/1`, which is JSON Lines.
+`forewarn.abstractions.readers.read_trace` reads all supported formats; `write_trace`
+and `trace_writer` write the format `forewarn.trace/1` (JSON Lines).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ FORMAT = "forewarn.trace/1"
 
 @dataclass(frozen=True, slots=True)
 class TraceHeader:
-    """Facts about the whole trace.
+    """Metadata of a trace.
 
     Args:
-        vocabulary: The name of the vocabulary, or the path of its file; None where
-            any names are used.
-        provides: The signals that the source can know; for object predicates their
-            full text or, for all instances at once, their name.
-        period_s: The time between frames, where there is one.
-        scenario: The scenario that was run.
-        seed: Its seed.
-        source: What recorded it.
+        vocabulary: The name of the vocabulary, or the path of its file; None if the
+            signals are not declared.
+        provides: The signals that the source can provide. Object predicates are listed
+            by their full text, or by their name alone for all instances.
+        period_s: The time between two frames, in s; None if it is not constant.
+        scenario: The scenario of the run.
+        seed: The seed of the run.
+        source: The program that recorded the trace.
         guarded: Whether a guard was allowed to intervene.
     """
 
@@ -55,16 +55,16 @@ class TraceHeader:
     guarded: bool = False
 
     def can_know(self, key: str) -> bool:
-        """Whether a frame may contain that signal."""
+        """Whether a frame may contain the signal."""
         return key in self.provides or key.partition("(")[0] in self.provides
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a trace may record in addition to a frame's signals.
+    """The information that a trace may contain about a frame, in addition to signals.
 
-    The proposal, what was executed and the tool's output are whatever JSON the source
-    wrote. A label of None means that the trace is not labelled.
+    `proposal`, `executed` and `tool_output` are any JSON from the source. `label` is
+    None if the trace is not labelled.
     """
 
     proposal: Any = None
@@ -76,9 +76,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A header and its frames; `notes` is keyed by the index of the frame.
+    """A header and frames; the keys of `notes` are indices of frames.
 
-    `vocabulary` is the one that the values were checked against.
+    The values of the signals conform to `vocabulary`, if it is given.
     """
 
     header: TraceHeader
@@ -90,20 +90,21 @@ class Trace:
         return len(self.frames)
 
     def times(self) -> NDArray[np.float64]:
-        """The seconds of every frame."""
+        """The times of the frames, in s."""
         return np.array([frame.time_s for frame in self.frames], dtype=np.float64)
 
     def columns(self, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
-        """The signals as arrays, one value a frame.
+        """The signals as arrays with one value per frame.
 
-        Numbers become float64 with NaN for `none`; truth values become bool, or
-        object with None where some are `none`; names become object.
+        Arrays of numbers are float64, with NaN for none. Arrays of Booleans are bool,
+        or object if there are None values. Arrays of names are object.
 
         Args:
-            names: The requested signals; by default all that every frame has.
+            names: The requested signals; by default all signals that every frame
+                contains.
 
         Raises:
-            InvalidTrace: A requested signal is absent from a frame.
+            InvalidTrace: A frame does not contain a requested signal.
         """
         if names is None:
             common = set(self.frames[0].values) if self.frames else set()
@@ -129,7 +130,7 @@ class Trace:
 
 
 def array_of(values: Sequence[Any], number: bool) -> NDArray[Any]:
-    """Values as a column; `number` gives the type if all of them are none."""
+    """Converts values to an array; `number` gives the type if all values are None."""
     kinds = set(map(type, values))
     if kinds <= {bool} and kinds:
         return np.array(values, dtype=bool)
@@ -143,7 +144,7 @@ def array_of(values: Sequence[Any], number: bool) -> NDArray[Any]:
 
 
 class TraceWriter:
-    """Writes the frames of one trace; made by `trace_writer`."""
+    """Writes the frames of a trace; use `trace_writer` to create one."""
 
     def __init__(
         self, out: TextIO, header: TraceHeader, vocabulary: Vocabulary | None = None
@@ -156,9 +157,9 @@ class TraceWriter:
         """Appends one frame.
 
         Raises:
-            InvalidTrace: The frame does not come after the last one, or carries a
-                signal that the header does not provide.
-            SignalFault: A value is not a finite number, a truth value or a name.
+            InvalidTrace: The frame is not later than the last one, or contains a signal
+                that the header does not list.
+            SignalFault: A value is not a finite number, a Boolean, a name or None.
         """
         check_order(self._last, frame)
         for key, value in frame.values.items():
@@ -193,17 +194,17 @@ class TraceWriter:
 def trace_writer(
     path: Path, header: TraceHeader, vocabulary: Vocabulary | None = None
 ) -> Iterator[TraceWriter]:
-    """Writes frame by frame; the file appears completely at the end or not at all.
+    """Writes a trace frame by frame; the file appears only when all is written.
 
-    A vocabulary that does not ship is written into the trace itself, so the trace can
-    be read anywhere: the given one, or the one at the path in the header.
+    A vocabulary that is not built in is embedded in the trace, so that the trace can be
+    read without the vocabulary file.
     """
     with atomic_text(path) as out:
         yield TraceWriter(out, header, vocabulary)
 
 
 def write_trace(path: Path, trace: Trace) -> None:
-    """Writes a whole trace; gzipped if the path ends in .gz."""
+    """Writes a whole trace; gzips the file if its name ends in .gz."""
     with trace_writer(path, trace.header, trace.vocabulary) as writer:
         for index, frame in enumerate(trace.frames):
             writer.write(frame, trace.notes.get(index))
@@ -211,7 +212,7 @@ def write_trace(path: Path, trace: Trace) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
-    """The part of a trace that learning needs: a few signals, by columns."""
+    """The part of a trace that is needed for learning: some signals, as arrays."""
 
     header: TraceHeader
     times_s: NDArray[np.float64]
@@ -220,7 +221,7 @@ class Kept:
 
     @classmethod
     def of(cls, trace: Trace, names: Iterable[str]) -> Kept:
-        """Keeps those of the signals that the trace may carry."""
+        """Keeps the named signals, except those that the trace cannot contain."""
         wanted = [name for name in names if trace.header.can_know(name)]
         signals = trace.columns(wanted)
         return cls(trace.header, trace.times(), signals, trace.vocabulary)
@@ -236,7 +237,7 @@ class Kept:
 
 
 def check_order(last: Frame | None, frame: Frame) -> None:
-    """Raises `InvalidTrace` unless the frame is later than the last one."""
+    """Raises `InvalidTrace` if the frame is not later than the last one."""
     if not math.isfinite(frame.time_s):
         raise InvalidTrace(f"the time is {frame.time_s}, not a finite number")
     if last is None:
@@ -255,14 +256,14 @@ def check_order(last: Frame | None, frame: Frame) -> None:
 
 
 def is_value(value: object) -> bool:
-    """Whether a frame may contain it: a finite number, truth value, name or none."""
+    """Whether the value is a finite number, a Boolean, a text or None."""
     if value is None or isinstance(value, bool | str):
         return True
     return isinstance(value, int | float) and value - value == 0
 
 
 def plain_values(key: str) -> Callable[[object], Value]:
-    """The check for values of a signal without a vocabulary."""
+    """Returns a function that checks the values of a signal that is not declared."""
 
     def check(value: object) -> Value:
         if not is_value(value):
@@ -275,7 +276,7 @@ def plain_values(key: str) -> Callable[[object], Value]:
 def header_keys(
     header: TraceHeader, vocabulary: Vocabulary | None = None
 ) -> dict[str, Any]:
-    """A header as written to a file."""
+    """The JSON object of a header in a file."""
     named = header.vocabulary
     if vocabulary is None and named is not None and Path(named).suffix in YAML:
         vocabulary = load_vocabulary(named)

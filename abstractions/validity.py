@@ -1,8 +1,9 @@
-"""Which abstract states and transitions are possible, derived from the predicates.
+"""Determines which abstract states can occur, from the predicates' meaning.
 
-Predicates that share signals form a group; its possible patterns are found by trying
-every cell of its signals (`expression.domain`). A state is valid when each of its
-groups is; combinations across groups are enumerated only when all states are requested.
+Predicates that share signals form a group. The possible patterns (combinations of truth
+values) of a group are found by testing every cell of its signals' domains
+(`expression.domain`). A state is valid if the pattern of each group is possible.
+Combinations across groups are enumerated only when all states are requested.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Predicates that share signals, with their bits and their possible patterns."""
+    """Predicates that share signals: their bits and the possible patterns of these
+    bits.
+    """
 
     members: tuple[int, ...]
     mask: int
@@ -42,12 +45,12 @@ class Validity:
 
     Args:
         predicates: The predicate of each bit.
-        constraints: Constraints that always hold, over the predicates' signals.
-        latched: Bits that are latched over several frames, so no two of them need refer
-            to the same moment: nothing is pruned between them.
-        past: Bits that refer to a past moment: nothing is pruned between them either,
-            and they determine nothing about the present.
-        vocabulary: Provides the signals' ranges, and which signals may be none.
+        constraints: Expressions that hold in every frame.
+        latched: Bits that are latched over several frames. They may refer to different
+            frames, so they do not restrict each other.
+        past: Bits of predicates with a lag. They restrict no other bits and determine
+            nothing about the present.
+        vocabulary: Declares the ranges of the signals, and which signals may be none.
     """
 
     predicates: tuple[Expression, ...]
@@ -58,13 +61,15 @@ class Validity:
 
     @cached_property
     def _bound(self) -> list[int]:
-        """The bits that refer to this moment."""
+        """The bits that refer to the current frame."""
         free = self.latched | self.past
         return [i for i in range(len(self.predicates)) if i not in free]
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The groups and their patterns."""
+        """The groups of predicates; each latched or lagged predicate is its
+        own group.
+        """
         bound = self._bound
         tied = [*(self.predicates[i] for i in bound), *self.constraints]
         known = leaves(tied, self.vocabulary)
@@ -98,7 +103,9 @@ class Validity:
         return math.prod(len(group.patterns) for group in self.groups)
 
     def states(self, limit: int) -> list[int]:
-        """All valid states in ascending order; raises an error above the limit."""
+        """All valid states in ascending order; raises `TooLarge` if there are more than
+        `limit`.
+        """
         if (size := self.count()) > limit:
             raise TooLarge(
                 f"{size} valid states exceed the limit of {limit}",
@@ -108,10 +115,10 @@ class Validity:
         return sorted(sum(parts) for parts in itertools.product(*patterns))
 
     def decide(self, expression: Expression) -> Callable[[int], bool]:
-        """The expression's truth as a function of the state alone.
+        """The truth of an expression as a function of the state alone.
 
         Raises:
-            InvalidAbstraction: Two frames of one state differ in it.
+            InvalidAbstraction: The state does not determine the expression's truth.
         """
         direct = {
             repr(node): i

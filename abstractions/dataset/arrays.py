@@ -1,4 +1,4 @@
-"""Columns as arrays, with checks of their values and sizes."""
+"""Converts Parquet columns to arrays and frames, and checks their values."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ def first_fault(
     vocabulary: Vocabulary | None,
     distinct: Mapping[str, Iterable[Value]] | None = None,
 ) -> tuple[int, SignalFault] | None:
-    """The first frame with an invalid value, and what is wrong with the value.
+    """The index of the first frame with an invalid value, and the error; None if all
+    values are valid.
 
     Args:
-        columns: The signals, as `Trace.columns` has them.
-        vocabulary: The vocabulary against which the signals are checked.
-        distinct: Samples that cover all values of some columns.
+        columns: The signals, as returned by `Trace.columns`.
+        vocabulary: The vocabulary that declares the signals.
+        distinct: For some columns, a list of their distinct values, for a faster check.
     """
     found: tuple[int, SignalFault] | None = None
     for name, column in columns.items():
@@ -61,7 +62,9 @@ def first_fault(
 def _suspects(
     name: str, column: NDArray[Any], vocabulary: Vocabulary | None
 ) -> Iterable[int]:
-    """The frames that may be invalid, in order."""
+    """The indices of the frames to check, in ascending order; all other values are
+    valid.
+    """
     if column.dtype.kind == "f":
         bad = np.isinf(column)
         signal = vocabulary.signals.get(name) if vocabulary else None
@@ -81,7 +84,7 @@ def _suspects(
     values = column.tolist()
     if len(set(map(type, values)) - {type(None)}) > 1:
         return range(len(values))
-    # Of one kind: what is equal is the same.
+    # All values have the same type, so it is enough to check each distinct value once.
     numbers = range(len(values))
     return dict(zip(reversed(values), reversed(numbers), strict=True)).values()
 
@@ -102,12 +105,12 @@ def _fault(check: _Check, value: object) -> SignalFault | None:
 def frames_of(
     rows: pa.Table, kinds: Mapping[str, Kind], source: str
 ) -> Iterator[tuple[Frame, Note | None]]:
-    """The frames as written, without any check.
+    """Yields the frames in rows of a dataset, with their notes, without any checks.
 
     Args:
-        rows: Some rows of a run, without columns that belong only to other runs.
-        kinds: What each column holds.
-        source: The file from which the rows were read.
+        rows: Rows of one run, without the columns that only other runs have.
+        kinds: The kind of each column.
+        source: The name of the file, for error messages.
     """
     signals: dict[str, list[Any]] = {}
     absent: dict[str, list[bool]] = {}
@@ -170,13 +173,13 @@ def _parsed(text: str, source: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """Columns of some rows.
+    """Rows of a dataset, as one array per column.
 
     Args:
         times_s: The time of each row.
-        signals: The signals.
-        there: For signals that are absent from some frames, a mask of the frames that
-            have them.
+        signals: The value of each signal in each row.
+        there: For signals that some frames lack, a mask of the frames that contain
+            them.
         clean: Whether every value is valid for its signal.
     """
 
@@ -214,11 +217,12 @@ class Arrays:
     def problem(
         self, starts: NDArray[np.int64], vocabulary: Vocabulary | None
     ) -> tuple[int, str] | None:
-        """The first row with an error, and the error.
+        """The index of the first row with an error, and the error; None if there is
+        none.
 
         Args:
-            starts: Where runs begin.
-            vocabulary: The vocabulary against which the values are checked.
+            starts: The index of the first row of each run.
+            vocabulary: The vocabulary that declares the signals.
         """
         times = self.times_s
         later = np.diff(times, prepend=-np.inf) > 0
@@ -240,13 +244,13 @@ class Arrays:
 
 
 def words_of(column: pa.ChunkedArray) -> list[str | None]:
-    """The words that a column may hold, including None if it occurs."""
+    """The distinct words of a dictionary column, including None if it occurs."""
     words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
     return [*words, None] if column.null_count else [*words]
 
 
 def numpy_of(column: pa.ChunkedArray, kind: Kind, source: str = "") -> NDArray[Any]:
-    """A column as `Trace.columns` has it: NaN or None for none."""
+    """Converts a column to the array that `Trace.columns` returns."""
     if kind == "word":
         parts = []
         for chunk in column.chunks:
@@ -273,7 +277,7 @@ def numpy_of(column: pa.ChunkedArray, kind: Kind, source: str = "") -> NDArray[A
 
 
 def unfolded_bytes(column: pa.ChunkedArray) -> int:
-    """The size of a column in which each row has its own word."""
+    """The size of a column in bytes after its dictionary is expanded."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,9 +1,9 @@
-"""How traces are stored in columns: names, types, and metadata of the runs.
+"""The storage format of traces in columns: names, types and metadata of runs.
 
-A row is a frame. Its columns are `run`, `sequence` and `time_s`, the signals under
-their own names, and the fields of a frame's note. None is null. If a signal is absent
-from some frames, a column `known.SIGNAL` marks the frames that have it. Facts about
-whole runs are stored as JSON in the file's metadata, under the name of the format.
+Each row is a frame. The columns are `run`, `sequence`, `time_s`, one column for each
+signal, and the fields of a frame's note. None is stored as null. If some frames lack a
+signal, the column `known.SIGNAL` marks the frames that contain it. The metadata of runs
+is stored as JSON in the metadata of the file, under the name of the format.
 """
 
 from __future__ import annotations
@@ -41,27 +41,31 @@ FORMAT = "forewarn.traces/1"
 SUFFIX = ".parquet"
 
 ROWS = 1 << 17
-"""The maximum number of rows in a row group, which contains whole runs if they fit."""
+"""The maximum number of rows in a row group; a run that fits is not split."""
 
 VALUES = 1 << 26
-"""The maximum number of values in a row group; with many signals, it has fewer rows."""
+"""The maximum number of values in a row group, which limits its rows if a run has many
+signals.
+"""
 
 NOTES = ("proposal", "executed", "tool_output", "interventions")
-"""The fields of a note besides its label; each is a column of JSON."""
+"""The fields of a note except its label; each is stored as a column of JSON."""
 
 LABEL = "label"
 UNLABELLED = "unlabelled"
-"""The label of a note that has none; a frame without a note has a null there."""
+"""The stored label of a note without a label; a frame without a note has null."""
 
 _OWN = frozenset(("run", "sequence", "time_s", LABEL, *NOTES))
 _SIGNAL, _KNOWN = "signal.", "known."
 
 Kind = Literal["nothing", "truth", "whole", "number", "word", "json"]
-"""The kind of a signal's values; `json` if the values have several kinds."""
+"""The kind of a column's values; `json` if they are not all of one kind."""
 
 
 def parquet() -> Any:
-    """pyarrow's Parquet module, if it is installed."""
+    """The module `pyarrow.parquet`; raises `MissingDependency` if it is not
+    installed.
+    """
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -70,31 +74,33 @@ def parquet() -> Any:
 
 
 def is_installed() -> bool:
-    """Whether this installation can store traces in columns."""
+    """Whether pyarrow is installed, which is needed to store traces in columns."""
     from importlib.util import find_spec
 
     return find_spec("pyarrow") is not None
 
 
 def column_of(signal: str) -> str:
-    """The name of a signal's column: its own, unless that is taken."""
+    """The name of a signal's column: the signal's name, prefixed if that name is
+    reserved.
+    """
     taken = signal in _OWN or signal.startswith((_SIGNAL, _KNOWN))
     return _SIGNAL + signal if taken else signal
 
 
 def known_of(signal: str) -> str:
-    """The name of the column that marks the frames in which a signal is present."""
+    """The name of the column that marks the frames that contain a signal."""
     return _KNOWN + signal
 
 
 def known_signal(column: str) -> str | None:
-    """The signal whose presence a column records; None for other columns."""
+    """The signal that a `known.SIGNAL` column is about; None for other columns."""
     known = column.startswith(_KNOWN)
     return column.removeprefix(_KNOWN) if known else None
 
 
 def signal_of(column: str) -> str | None:
-    """The signal that a column holds; None for Forewarn's own columns."""
+    """The signal stored in a column; None for columns that do not store a signal."""
     if column in _OWN or column.startswith(_KNOWN):
         return None
     return column.removeprefix(_SIGNAL)
@@ -102,7 +108,7 @@ def signal_of(column: str) -> str | None:
 
 @cache
 def type_of(kind: Kind) -> pa.DataType:
-    """The storage type of a kind."""
+    """The Arrow type in which a kind is stored."""
     import pyarrow as pa
 
     return {
@@ -115,14 +121,14 @@ def type_of(kind: Kind) -> pa.DataType:
     }[kind]
 
 
-# `pyarrow.array` and `to_numpy` import pandas wherever it is installed, which takes
-# longer than most commands: these do the same without it.
+# If pandas is installed, `pyarrow.array` and `to_numpy` import it, which takes longer
+# than most commands. The following functions avoid this import.
 
 
 def array_of(
     values: NDArray[Any], stored: pa.DataType, mask: NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Numbers or truth values as an array; the mask marks values of `none`."""
+    """Converts numbers or Booleans to an Arrow array; `mask` marks null values."""
     import pyarrow as pa
 
     truth = pa.types.is_boolean(stored)
@@ -132,7 +138,7 @@ def array_of(
 
 
 def texts_of(values: Sequence[str | None]) -> pa.Array:
-    """Texts as an array; some texts may be none."""
+    """Converts texts to an Arrow array; None becomes null."""
     import pyarrow as pa
 
     pieces = [b"" if value is None else value.encode() for value in values]
@@ -151,7 +157,9 @@ def _bits(truth: NDArray[np.bool_]) -> pa.Buffer:
 
 
 def values_of(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """The inverse of `array_of`: where the mask holds, the value is arbitrary."""
+    """The inverse of `array_of`: values and a mask of nulls; masked values are
+    arbitrary.
+    """
     import pyarrow as pa
 
     there, data = array.buffers()
@@ -177,7 +185,7 @@ def _truth(buffer: pa.Buffer, begin: int, count: int) -> NDArray[np.bool_]:
 
 @cache
 def kind_of(stored: pa.DataType) -> Kind:
-    """The kind that is stored this way."""
+    """The kind that an Arrow type stores; raises `InvalidTrace` if there is none."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(stored):
@@ -198,7 +206,7 @@ _TYPES: dict[str, Kind] = {"number": "number", "bool": "truth", "enum": "word"}
 
 
 def declared_kind(vocabulary: Vocabulary | None, signal: str) -> Kind | None:
-    """The kind of a signal, if its vocabulary declares it."""
+    """The kind of a signal; None if the vocabulary does not declare the signal."""
     if vocabulary is None or not vocabulary.knows(signal):
         return None
     declared = vocabulary.signals.get(signal)
@@ -206,7 +214,7 @@ def declared_kind(vocabulary: Vocabulary | None, signal: str) -> Kind | None:
 
 
 def common_kind(kinds: Iterable[Kind]) -> Kind:
-    """The kind that can hold the values of several kinds."""
+    """The most specific kind that can store values of all given kinds."""
     found = set(kinds) - {"nothing"}
     if not found:
         return "nothing"
@@ -217,7 +225,8 @@ def common_kind(kinds: Iterable[Kind]) -> Kind:
 
 @cache
 def _shipped_digest(name: str) -> str:
-    # All of it: of one that ships a file gives no more than the name.
+    # The digest covers the content, because files contain only the name of a built-in
+    # vocabulary.
     return _digest_of(embedded(load_vocabulary(name)))
 
 
@@ -228,13 +237,13 @@ def _digest_of(content: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """A file's metadata about one of its runs.
+    """The metadata of a run, as stored in a file.
 
     Args:
-        name: Its name, unique in the dataset.
+        name: The name of the run, unique in the dataset.
         frames: The number of rows.
-        header: The facts about the whole run.
-        digest: The SHA-256 of its content, independent of the file.
+        header: The trace header of the run.
+        digest: The SHA-256 digest of the run's content, independent of the file.
     """
 
     name: str
@@ -253,7 +262,7 @@ class _Header(Strict):
 
 
 class _Runs(Strict):
-    """Each has one value per run; there may be thousands of runs."""
+    """The metadata of all runs as columns with one value per run, to save space."""
 
     name: list[str]
     frames: list[NonNegativeInt]
@@ -272,18 +281,18 @@ class _Facts(Strict):
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """A file's metadata.
+    """The metadata of a file.
 
     Args:
         runs: The runs in the file, in the order of their rows.
-        vocabularies: The runs' own vocabularies by name, as their files describe them.
+        vocabularies: The content of the vocabularies that are not built in, by name.
     """
 
     runs: tuple[RunFacts, ...]
     vocabularies: Mapping[str, Any] = field(default_factory=dict)
 
     def dumped(self) -> bytes:
-        """The facts as stored in the file's metadata."""
+        """The metadata as JSON, for storage in a file."""
         headers: dict[str, int] = {}
         numbers = []
         for run in self.runs:
@@ -315,7 +324,7 @@ class PartFacts:
         return _digest_of(content)
 
     def vocabulary(self, name: str | None, path: Path) -> Vocabulary | None:
-        """The vocabulary of that name, as stored in the file at `path`."""
+        """The vocabulary with this name, as stored in the file at `path`."""
         if name is None:
             return None
         content = self.vocabularies.get(name)
@@ -325,10 +334,10 @@ class PartFacts:
 
     @classmethod
     def loaded(cls, metadata: bytes, source: str) -> PartFacts:
-        """Reads the facts from a file's metadata.
+        """Parses the metadata that `dumped` returned.
 
         Raises:
-            InvalidTrace: The metadata was not written by `dumped`.
+            InvalidTrace: The metadata is invalid.
         """
         content = parse_json(metadata.decode("utf-8", "replace"), source)
         file = validated(_Facts, content, source, InvalidTrace)

@@ -1,7 +1,7 @@
-"""The unpacked size of a Parquet file's column, computed from its pages.
+"""Computes the decompressed size of Parquet columns from their page headers.
 
-The sizes in a file's footer may be false, and pyarrow trusts the size that each page
-states. The sizes are therefore added up before any page is unpacked.
+The sizes in the footer of an untrusted file may be false. pyarrow allocates the size
+that each page header states, so these sizes are added up before decompression.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 _HEAD = 1 << 16
-"""The maximum length of a page header in bytes; only statistics of long words need
-more.
+"""The maximum length of a page header, in bytes. Only headers with statistics of very
+long words are longer.
 """
 
 _FIXED = {3: 1, 7: 8}
@@ -19,16 +19,16 @@ _STRUCT, _STOP = 12, 0
 
 
 def unpacked_bytes(file: Any, metadata: Any, group: int, columns: list[str]) -> int:
-    """The size in bytes of these columns of a row group, as their pages state it.
+    """The total decompressed size of columns in a row group, in bytes.
 
     Args:
         file: The open file.
-        metadata: The footer, as read by pyarrow.
-        group: The group's number.
-        columns: The columns' names.
+        metadata: The footer of the file, as read by pyarrow.
+        group: The index of the row group.
+        columns: The names of the columns.
 
     Raises:
-        ValueError: A page has no header.
+        ValueError: A page header is invalid.
     """
     rows, total = metadata.row_group(group), 0
     wanted = set(columns)
@@ -50,13 +50,13 @@ def unpacked_bytes(file: Any, metadata: Any, group: int, columns: list[str]) -> 
 
 
 class _Header:
-    """A page's header: a struct of Thrift's compact protocol."""
+    """Parses a page header: a struct in Thrift's compact protocol."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at = data, 0
 
     def sizes(self) -> tuple[int, int]:
-        """The page's uncompressed and compressed size, its second and third field."""
+        """The uncompressed and compressed sizes of the page (fields 2 and 3)."""
         fields = self._struct(0)
         unpacked, packed = fields.get(2, -1), fields.get(3, -1)
         if unpacked < 0 or packed < 0:
@@ -80,7 +80,7 @@ class _Header:
         raise ValueError("a number in a page's header is cut off")
 
     def _struct(self, depth: int) -> dict[int, int]:
-        """The integers in a struct, by field number."""
+        """Parses a struct; returns its integer fields by field number."""
         if depth > 8:
             raise ValueError("a page's header is nested too deeply")
         found: dict[int, int] = {}

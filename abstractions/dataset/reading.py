@@ -1,4 +1,4 @@
-"""Reading `forewarn.traces/1`: only the requested columns, a few runs at a time."""
+"""Reads the requested columns of `forewarn.traces/1` datasets, a few runs at a time."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 300_000
 MAX_BYTES = VALUES * np.float64().nbytes
-"""The size limit of a row group in bytes; the groups that we write are far smaller."""
+"""The maximum size of a row group, in bytes; files that we write stay far below it."""
 
 _COUNTED = "whole", "number"
-"""The kinds of a frame's number and time."""
+"""The kinds of the columns `sequence` and `time_s`."""
 
 HELD = 4
-"""The number of parts kept open, each with the rows that were read last."""
+"""The number of parts that are kept open; each caches the rows that were read last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Whole runs in sequence, as columns.
+    """Consecutive runs, as one array per column.
 
     Args:
-        runs: The facts about each run.
-        starts: The row at which each run begins.
-        times_s: The time of each row.
-        signals: The signals that the runs can provide, in the form of `Trace.columns`.
+        runs: The metadata of each run.
+        starts: The index of the first row of each run.
+        times_s: The time of each row, in s.
+        signals: The requested signals, as returned by `Trace.columns`.
     """
 
     runs: tuple[RunFacts, ...]
@@ -73,10 +73,7 @@ class Rows:
 
 
 class Part:
-    """A Parquet file of runs.
-
-    Args:
-        path: The file.
+    """A Parquet file with runs; one part of a dataset.
 
     Raises:
         InvalidTrace: The file is not a part of a dataset, or is incomplete.
@@ -121,7 +118,7 @@ class Part:
                 for each in self._file.schema_arrow
                 if each.name != "run"
             }
-            # What stands in many rows then comes once, and is seen for what it is.
+            # Dictionary encoding keeps repeated JSON texts small in memory.
             folded = [name for name, kind in self.kinds.items() if kind == "json"]
             source = opened(path)
             self._file = pq.ParquetFile(
@@ -146,11 +143,11 @@ class Part:
         return InvalidTrace(reason[0].lower() + reason[1:], source=str(self.path))
 
     def run(self, name: str) -> RunFacts:
-        """The facts about one run in the file."""
+        """The metadata of one run in the file."""
         return self.facts.runs[self._number[name]]
 
     def vocabulary(self, name: str | None) -> Vocabulary | None:
-        """The vocabulary of that name, as stored in this file."""
+        """The vocabulary with this name, as stored in this file."""
         return self.facts.vocabulary(name, self.path)
 
     # -- columns ------------------------------------------------------------------
@@ -161,22 +158,23 @@ class Part:
         signals: Sequence[str] | None,
         vocabulary: Vocabulary | None,
     ) -> Iterator[Rows]:
-        """The runs with these signals, one row group's runs at a time.
+        """Yields the requested runs, several at a time if they share a row group.
 
         Args:
-            names: The runs.
-            signals: The requested signals; by default all that the runs provide.
-            vocabulary: The vocabulary for checking values; by default the runs' own.
+            names: The names of the runs.
+            signals: The requested signals; by default all that a run provides.
+            vocabulary: The vocabulary that declares the signals; by default that of the
+                runs.
 
         Raises:
-            InvalidTrace: A value is invalid for its signal, a signal is absent from a
-                frame, or time does not increase.
+            InvalidTrace: A value is invalid, a requested signal is missing from a
+                frame, or the time does not increase.
         """
         for some in self._together(names):
             yield self._rows(some, signals, vocabulary)
 
     def _together(self, names: Iterable[str]) -> Iterator[list[int]]:
-        """The numbers of runs that can be read at once."""
+        """Yields groups of run indices that can be read at once."""
         some: list[int] = []
         for number in (self._number[name] for name in names):
             if some and not self._follows(some, number):
@@ -192,7 +190,7 @@ class Part:
         one, other = (self.facts.runs[i].header for i in (some[-1], number))
         if (one.provides, one.vocabulary) != (other.provides, other.vocabulary):
             return False
-        # The rows from the first on lie in one group if no other begins among them.
+        # The rows are in one row group if no other row group begins among them.
         first, last = self._first[some[0]], self._first[number + 1]
         return bisect_right(self._bounds, first) == bisect_left(self._bounds, last)
 
@@ -224,7 +222,9 @@ class Part:
         return Rows(runs, starts, rows.times_s, rows.signals)
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """The row groups that hold these rows, and the range of rows in each."""
+        """Yields each row group that contains some of these rows, with the range of the
+        rows.
+        """
         at = bisect_right(self._bounds, first) - 1
         while first < last:
             stop = min(last, self._bounds[at + 1])
@@ -234,7 +234,9 @@ class Part:
     def _arrays(
         self, number: int, signals: tuple[str, ...], vocabulary: Vocabulary | None
     ) -> Arrays:
-        """The columns of a row group; the last ones are cached for its other runs."""
+        """The signals in a row group; the last result is cached for other runs in the
+        group.
+        """
         key = number, signals
         last = self._last
         if last is None or last[0] != key or last[1] is not vocabulary:
@@ -265,7 +267,7 @@ class Part:
         return Arrays(numpy_of(table.column("time_s"), "number"), held, there, clean)
 
     def _table(self, number: int, columns: Sequence[str]) -> pa.Table:
-        """These columns of a group of rows."""
+        """Reads columns of a row group, after checking their decompressed size."""
         import pyarrow as pa
 
         rows = self._file.metadata.row_group(number).num_rows
@@ -288,7 +290,9 @@ class Part:
         return table
 
     def _unpacked(self, number: int, columns: Sequence[str]) -> int:
-        """The true size of these columns of a row group, whatever the footer says."""
+        """The decompressed size of columns in a row group, computed from
+        their pages.
+        """
         with mapped(self.path) as raw:
             return unpacked_bytes(raw, self._file.metadata, number, list(columns))
 
@@ -299,7 +303,9 @@ class Part:
     # -- whole runs ---------------------------------------------------------------
 
     def _tables(self, name: str) -> Iterator[pa.Table]:
-        """The rows of a run, group by group, without columns of other runs only."""
+        """Yields the rows of a run by row group, without the columns that only other
+        runs have.
+        """
         empty = True
         number = self._number[name]
         span = self._first[number], self._first[number + 1]
@@ -314,7 +320,7 @@ class Part:
             yield self._file.schema_arrow.empty_table().select(["sequence", "time_s"])
 
     def _has(self, rows: pa.Table, column: str) -> bool:
-        """Whether a column has any value in these rows of a run."""
+        """Whether a column is needed to represent these rows of a run."""
         import pyarrow.compute as pc
 
         signal, marked = signal_of(column), known_signal(column)
@@ -328,15 +334,15 @@ class Part:
         return own or rows.column(column).null_count < len(rows)
 
     def run_table(self, name: str) -> RunTable:
-        """A run as written, for copying it."""
+        """A run as it was written, for copying."""
         facts = self.run(name)
         chunks = tuple(self._own_words(rows) for rows in self._tables(name))
         spoken = self.vocabulary(facts.header.vocabulary)
         return RunTable(name, facts.header, chunks, facts.digest, spoken)
 
     def _own_words(self, rows: pa.Table) -> pa.Table:
-        """The same rows, whose dictionaries keep only words that occur, in order of
-        occurrence.
+        """The rows with new dictionaries, which contain only the words that occur, in
+        order of occurrence.
         """
         import pyarrow as pa
 
@@ -347,7 +353,7 @@ class Part:
         return rows
 
     def frames(self, name: str) -> Iterator[tuple[Frame, Note | None]]:
-        """The frames of a run as written, without any check."""
+        """Yields the frames of a run as they were written, without any checks."""
         for rows in self._tables(name):
             yield from frames_of(rows, self.kinds, str(self.path))
 
@@ -358,7 +364,7 @@ def _opened(path: Path, size: int, changed_ns: int) -> Part:
 
 
 def part_of(path: Path) -> Part:
-    """A file of a dataset; the file stays open until it changes on disk."""
+    """Opens a part of a dataset; the part is cached until the file changes."""
     try:
         size, changed_ns = version(path)
     except OSError as error:

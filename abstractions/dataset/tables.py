@@ -1,4 +1,4 @@
-"""The frames of a run as a table, with one typed column per signal."""
+"""Converts the frames of a run to tables with one typed column per signal."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ _NOTHING = (None,) * len(NOTES)
 _told = attrgetter(*NOTES)
 
 _WIDEST = 2**53
-"""Up to this limit, a float represents every whole number exactly."""
+"""The limit up to which a float represents every integer exactly."""
 
 _dumped = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True)
 class RunTable:
-    """A run as tables, with its metadata.
+    """A run as Arrow tables, with its metadata.
 
     Args:
-        name: Its name in the dataset.
-        header: The facts about the whole run.
-        chunks: Its rows, without the run's name, in pieces of `ROWS`.
-        digest: The SHA-256 of its content.
-        vocabulary: What its values mean.
+        name: The name of the run in the dataset.
+        header: The trace header of the run.
+        chunks: The rows in tables of up to `ROWS` rows, without the run's name.
+        digest: The SHA-256 digest of the content.
+        vocabulary: The vocabulary that declares the signals.
     """
 
     name: str
@@ -87,20 +87,20 @@ def run_table(
     vocabulary: Vocabulary | None = None,
     spool: Path | None = None,
 ) -> RunTable:
-    """A run as tables.
+    """Converts a run to tables.
 
     Args:
-        name: Its name in the dataset.
-        header: The facts about the whole run.
-        frames: Its frames, each with its notes.
-        vocabulary: Sets a signal's kind, even if all of its values are none.
-        spool: A folder for data that does not fit into a chunk; without it, all data
-            stays in memory.
+        name: The name of the run in the dataset.
+        header: The trace header of the run.
+        frames: The frames, each with its note.
+        vocabulary: The vocabulary that declares the signals; by default that of the
+            header.
+        spool: A folder to which full chunks are written; by default all stay in memory.
 
     Raises:
-        InvalidTrace: A frame does not come after the last one, or carries a signal
-            that the header does not provide.
-        SignalFault: A value is not a finite number, a truth value or a name.
+        InvalidTrace: A frame is not later than the last one, or contains a signal that
+            the header does not list.
+        SignalFault: A value is not a finite number, a Boolean, a name or None.
     """
     vocabulary = vocabulary or _spoken(header)
     if vocabulary is not None:
@@ -123,7 +123,7 @@ def run_table(
 
 
 def _spoken(header: TraceHeader) -> Vocabulary | None:
-    """The vocabulary to which a header refers, by name or by the path of its file."""
+    """The vocabulary that a header refers to, by name or by path; None if unknown."""
     named = header.vocabulary
     if named is None or (named not in SHIPPED and Path(named).suffix not in YAML):
         return None
@@ -131,7 +131,7 @@ def _spoken(header: TraceHeader) -> Vocabulary | None:
 
 
 def _on_disk(table: pa.Table, path: Path) -> pa.Table:
-    """The same table, on disk instead of in memory."""
+    """Writes a table to disk and returns it memory-mapped."""
     import pyarrow as pa
 
     with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as ipc:
@@ -144,7 +144,7 @@ def _chunk(
     header: TraceHeader,
     vocabulary: Vocabulary | None,
 ) -> tuple[pa.Table, bytes]:
-    """Some frames as a table, and its digest."""
+    """Converts frames to a table; also returns a digest of the content."""
     import pyarrow as pa
 
     digests: list[bytes] = []
@@ -177,7 +177,7 @@ def _chunk(
                 add(key, held, "json", None in held)
         labels = [None if n is None else n.label or UNLABELLED for _, n in noted]
         add(LABEL, labels, "word", None in labels)
-    # In which order the signals come makes no difference.
+    # Sort the digests, so that the order of the signals does not matter.
     table = pa.Table.from_arrays([*columns.values()], [*columns])
     return table, b"".join(sorted(digests))
 
@@ -188,7 +188,7 @@ def _heading(column: str, kind: Kind) -> bytes:
 
 
 def _check_order(last: Frame | None, frames: Sequence[Frame]) -> None:
-    """Raises `InvalidTrace` unless every frame comes after the one before it."""
+    """Raises `InvalidTrace` if a frame is not later than the one before."""
     before = [] if last is None else [last]
     sequence = [frame.sequence for frame in (*before, *frames)]
     times = np.array([frame.time_s for frame in (*before, *frames)], np.float64)
@@ -205,7 +205,9 @@ def _check_order(last: Frame | None, frames: Sequence[Frame]) -> None:
 def _by_signal(
     frames: Sequence[Frame],
 ) -> Iterator[tuple[str, Sequence[Any], Sequence[bool]]]:
-    """Each signal with its value in every frame, and a mask if some frames lack it."""
+    """Yields each signal, its value in every frame, and a mask of the frames that
+    contain the signal (empty if all do).
+    """
     if not frames:
         return
     names = list(frames[0].values)
@@ -230,7 +232,7 @@ def _kind(
     types: Set[type],
     vocabulary: Vocabulary | None,
 ) -> Kind:
-    """The kind that can hold all of these values unchanged."""
+    """The kind that stores all of these values without loss."""
     declared = declared_kind(vocabulary, signal)
     types = types - {NoneType}
     if not types:
@@ -245,13 +247,13 @@ def _kind(
     if types <= {int, float} and all(
         abs(v) <= _WIDEST for v in values if isinstance(v, int)
     ):
-        # Held as floats, such whole numbers stay what they are.
+        # These integers can be stored as floats without loss.
         return "whole" if types == {int} and declared != "number" else "number"
     return "json"
 
 
 def _refuse(signal: str, values: Sequence[Any]) -> None:
-    """Raises an error for the first value that is not allowed in a frame."""
+    """Raises `SignalFault` for the first value that is not allowed in a frame."""
     for value in values:
         if not is_value(value):
             raise SignalFault(f"{signal} cannot be written: {value!r:.60}")
@@ -264,13 +266,11 @@ class _NotFinite(Exception):
 def _array(
     values: Sequence[Any], kind: Kind, none: bool, heard: Callable[[Any], None]
 ) -> pa.Array:
-    """An array of values of one kind; `heard` receives the content as bytes.
+    """Converts values of one kind to an Arrow array.
 
     Args:
-        values: What it holds.
-        kind: The kind.
-        none: Whether some values are none.
-        heard: The function that receives the content.
+        none: Whether some values are None.
+        heard: A function that is called with the content, such as a digest's `update`.
     """
     import pyarrow as pa
 
@@ -284,7 +284,7 @@ def _array(
         heard(_dumped(texts).encode())
         return texts_of(texts)
     if kind == "word":
-        # In the order in which they come: the same values, the same bytes.
+        # Words are numbered in order of occurrence, so equal values give equal bytes.
         words = [word for word in dict.fromkeys(values) if word is not None]
         number = {None: -1, **{word: i for i, word in enumerate(words)}}
         codes = np.array([*map(number.__getitem__, values)], np.int32)
@@ -297,10 +297,11 @@ def _array(
         mask = np.array([value is None for value in values]) if none else None
         heard(numbers.tobytes() + (b"" if mask is None else mask.tobytes()))
         return array_of(numbers, pa.bool_(), mask)
-    # Whole or not: beside a run that has fractions they are stored alike.
+    # Hash all numbers as floats: a part stores integers as floats if another run has
+    # fractions.
     nones = values.count(None) if none else 0
     if none and nones == len(values):
-        numbers = np.full(len(values), np.nan)  # as it would come, but sooner
+        numbers = np.full(len(values), np.nan)  # same result as below, but faster
     else:
         numbers = np.array(values, np.float64)
     mask = ~np.isfinite(numbers)

@@ -1,7 +1,7 @@
-"""Writing `forewarn.traces/1`: tables of runs into parts, and parts into one.
+"""Writes `forewarn.traces/1` datasets: writes runs to parts, and joins parts.
 
-The bytes of a part depend on its runs alone, not on the order in which they were made,
-the number of processes, or interruptions.
+The bytes of a part depend only on its runs, not on the order in which the runs were
+recorded, the number of processes, or interruptions.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ if TYPE_CHECKING:
 
 
 _LEVEL = 9
-"""zstd's compression level; higher levels take much longer and save almost nothing."""
+"""The zstd compression level; higher levels take much longer and save almost nothing.
+"""
 
 _SHARE = 8
-"""Values that repeat this often on average are stored as a dictionary."""
+"""A column is dictionary-encoded if each value occurs at least this often on average.
+"""
 
 
 def write_part(path: Path, runs: Sequence[RunTable]) -> None:
-    """Writes these runs to a file in this order, completely or not at all."""
+    """Writes runs to a Parquet file, atomically and in this order."""
     pq = parquet()
     import pyarrow as pa
 
@@ -82,18 +84,18 @@ def write_part(path: Path, runs: Sequence[RunTable]) -> None:
             use_dictionary=_repeating(first),
             column_encoding={"sequence": "DELTA_BINARY_PACKED"},
             write_statistics=["run", "time_s"],
-            # What is said again is found within a page alone.
+            # Compression works within a page, so use large pages.
             max_rows_per_page=rows,
         ) as writer,
     ):
         for group in chain([first], groups):
             writer.write_table(group, row_group_size=rows)
-        # As metadata of the schema it would stand in the file twice.
+        # Metadata in the schema would be stored twice.
         writer.add_key_value_metadata({FORMAT: _facts(runs).dumped()})
 
 
 def _repeating(rows: pa.Table) -> list[str]:
-    """The columns whose values repeat often."""
+    """The columns to dictionary-encode, because their values repeat often."""
     import pyarrow.compute as pc
 
     def repeats(name: str) -> bool:
@@ -108,7 +110,9 @@ def _repeating(rows: pa.Table) -> list[str]:
 
 
 def _schema(runs: Sequence[RunTable]) -> pa.Schema:
-    """Every column that some run has, with a type that fits the values of all runs."""
+    """The union of the runs' columns, each with a type that fits the values of all
+    runs.
+    """
     import pyarrow as pa
 
     schemas = {chunk.schema: None for run in runs for chunk in run.chunks}
@@ -139,7 +143,7 @@ def _facts(runs: Sequence[RunTable]) -> PartFacts:
 def _groups(
     runs: Sequence[RunTable], most: int
 ) -> Iterator[list[tuple[str, pa.Table]]]:
-    """The chunks of each row group, each chunk with the name of its run."""
+    """Yields the chunks for each row group, each with the name of its run."""
     group: list[tuple[str, Any]] = []
     rows = 0
     for name, chunk in ((run.name, chunk) for run in runs for chunk in run.chunks):
@@ -153,7 +157,7 @@ def _groups(
 
 
 def _named(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of a run, with the run's name in a column."""
+    """Adds a column with the name of the run."""
     import pyarrow as pa
 
     zeros = array_of(np.zeros(len(rows), np.int32), pa.int32())
@@ -162,7 +166,7 @@ def _named(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _fitted(chunk: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of a run with all the columns of a part."""
+    """Converts rows of a run to the schema of the part."""
     import pyarrow as pa
 
     if chunk.schema == schema:
@@ -192,7 +196,7 @@ def _as(column: pa.ChunkedArray, kind: Kind) -> pa.ChunkedArray:
 
 
 def save_run(path: Path, run: RunTable) -> None:
-    """A run in its own file, fast to write and to map into memory."""
+    """Writes a run to its own Arrow file, which can be memory-mapped."""
     import pyarrow as pa
 
     schema = _schema([run]).with_metadata({FORMAT: _facts([run]).dumped()})
@@ -200,13 +204,13 @@ def save_run(path: Path, run: RunTable) -> None:
     with pa.ipc.new_file(whole, schema) as ipc:
         for chunk in run.chunks:
             ipc.write_table(_fitted(chunk, schema).unify_dictionaries())
-    # In one piece: of a column it writes several.
+    # Written in one call, because pyarrow would write each column in several pieces.
     with atomic_bytes(path) as out:
         out.write(whole.getvalue())
 
 
 def load_run(path: Path) -> RunTable:
-    """A run that `save_run` wrote; values are read from disk only when used."""
+    """Loads a run that `save_run` wrote; the file is memory-mapped."""
     import pyarrow as pa
 
     file = pa.ipc.open_file(mapped(path))
@@ -221,33 +225,31 @@ def load_run(path: Path) -> RunTable:
 
 
 PENDING = ".runs"
-"""The folder of runs that have not been joined into a part yet."""
+"""The folder for runs that have not been joined into a part yet."""
 
 TOGETHER = 256
-"""The number of consecutive seeds that share a part."""
+"""The number of consecutive seeds in each part."""
 
 
 def pend(folder: Path, run: RunTable) -> None:
-    """Stores a run, completely or not at all, until it is joined."""
+    """Stores a run atomically until it is joined into a part."""
     save_run(folder / PENDING / f"{run.name}.arrow", run)
 
 
 def pending(folder: Path) -> int:
-    """The number of runs not yet joined into a part; readers of the dataset ignore
-    them.
-    """
+    """The number of runs not yet joined into a part, which readers ignore."""
     if not folder.is_dir():
         return 0
     return sum(path.suffix == ".arrow" for path in files_below(folder / PENDING))
 
 
 def group_of(seed: int) -> int:
-    """The part of a campaign that a seed belongs to."""
+    """The number of the part that the run of this seed belongs to."""
     return seed // TOGETHER
 
 
 def join_all(folder: Path, stem: str) -> None:
-    """Joins all runs of a campaign that have not been joined into a part yet."""
+    """Joins all pending runs of a campaign into parts."""
     groups = {group_of(seed) for seed, _ in _seeds(folder / PENDING, stem)}
     for group in sorted(groups):
         join(folder, stem, group)
@@ -256,12 +258,12 @@ def join_all(folder: Path, stem: str) -> None:
 
 
 def join(folder: Path, stem: str, group: int) -> None:
-    """Joins the runs of a group of seeds, including those that are already in parts.
+    """Joins the runs of a group of seeds, pending or already in parts, into one part.
 
     Args:
-        folder: The dataset.
-        stem: The prefix of the runs' names, before the seed.
-        group: The number of the group of seeds.
+        folder: The folder of the dataset.
+        stem: The part of the runs' names before the seed.
+        group: The number of the group, as returned by `group_of`.
     """
     pending, parts = (
         [path for seed, path in _seeds(where, stem) if group_of(seed) == group]
@@ -283,7 +285,7 @@ def join(folder: Path, stem: str, group: int) -> None:
 
 
 def _seeds(folder: Path, stem: str) -> list[tuple[int, Path]]:
-    """The files of a campaign's runs, each with the seed of its first run."""
+    """The files with runs of a campaign, each with the seed of its first run."""
     found = folder.glob(f"{glob.escape(stem)}-*")
     return [
         (_seed(path.name, stem), path)

@@ -1,10 +1,10 @@
-"""Which truth values several expressions can have together.
+"""Computes which combinations of truth values several expressions can have.
 
-Each signal's values fall into finitely many cells between the constants it is compared
-with; one sample represents each cell. Trying every combination of samples gives exactly
-the combinations of truth values that can occur, without a solver. Any comparison other
-than of a signal with a constant is treated as independent, which can only admit more
-combinations.
+The constants that a signal is compared with divide its range into cells, and all values
+in a cell give the same truth values. Testing every combination of one sample per cell
+gives exactly the possible combinations of truth values, without a solver. A comparison
+that is not between a signal and a constant is treated as independent, which can only
+add combinations.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 MAX_COMBINATIONS = 500_000
-"""The maximum number of combinations of samples in one group of signals."""
+"""The maximum number of combinations of samples for a group of signals."""
 
 _WORD = 62
-"""The number of truth values that fit into one integer of an array."""
+"""The number of truth values that are packed into one int64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A signal, or an independent comparison, with samples of all its cells."""
+    """A signal or an independent comparison, with one sample for each cell."""
 
     key: str
     samples: tuple[Any, ...]
@@ -66,7 +66,9 @@ def _is_simple(node: Compare) -> bool:
 def leaves(
     expressions: Iterable[Expression], vocabulary: Vocabulary | None = None
 ) -> dict[str, Leaf]:
-    """Every signal that the expressions read, with samples for all constants."""
+    """The signals and independent comparisons in the expressions, with their
+    samples.
+    """
     bounds: dict[str, set[float]] = {}
     words: dict[str, set[str]] = {}
     truths: set[str] = set()
@@ -96,7 +98,7 @@ def leaves(
             mend="compare it with words only, or name its vocabulary",
         )
     for name in bounds.keys() & truths:
-        bounds[name].add(0.0)  # as a truth value, 0 alone is false
+        bounds[name].add(0.0)  # as a Boolean, only 0 is false
     found = {key: Leaf(key, (False, True)) for key in truths | free}
     for name in bounds.keys() | words.keys():
         samples = _samples(name, bounds.get(name, set()), words.get(name), vocabulary)
@@ -117,7 +119,7 @@ def _samples(
     if declared and declared.type == "bool":
         return (*samples, False, True)
     if words is not None:
-        # A word that no expression names stands for all other words.
+        # The empty word represents all words that no expression names.
         return (*samples, *sorted(words), "")
     low = -math.inf if declared is None or declared.low is None else declared.low
     high = math.inf if declared is None or declared.high is None else declared.high
@@ -130,7 +132,9 @@ def _samples(
 
 
 def _with_free(node: Expression) -> Expression:
-    """The atom as tested on samples; an independent comparison becomes a look-up."""
+    """Replaces an independent comparison with a Boolean signal; returns other atoms as
+    is.
+    """
     return (
         Name(repr(node)) if isinstance(node, Compare) and not _is_simple(node) else node
     )
@@ -142,14 +146,14 @@ def read_by(node: Expression) -> frozenset[str]:
 
 
 def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[int]:
-    """All possible combinations of truth values; bit i of each mask is expression i.
+    """All possible combinations of truth values, as masks: bit i is the truth of
+    `nodes[i]`.
 
     Args:
-        nodes: The expressions.
-        known: The leaves of these expressions, and possibly others.
+        known: The leaves of these expressions; other leaves are ignored.
 
     Raises:
-        TooLarge: The leaves have more combinations than the limit.
+        TooLarge: There are too many combinations of samples.
     """
     among = [known[key] for key in sorted(frozenset().union(*map(read_by, nodes)))]
     sizes = [len(leaf.samples) for leaf in among]
@@ -170,8 +174,8 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
 
 
 def _truths(node: Expression, among: Sequence[Leaf]) -> NDArray[np.bool_]:
-    """The truth values for all samples, with one axis per leaf (length 1 if the leaf is
-    not read).
+    """The truth values for all combinations of samples, with one axis per leaf; the
+    axis has length 1 if the expression does not read the leaf.
     """
     match node:
         case Not(operand=operand):
@@ -194,7 +198,9 @@ def _truths(node: Expression, among: Sequence[Leaf]) -> NDArray[np.bool_]:
 
 
 def components(reads: Sequence[frozenset[str]]) -> list[list[int]]:
-    """Groups of expressions that share signals, in the order of their first member."""
+    """The connected components of expressions that share signals, as lists of indices,
+    ordered by their first member.
+    """
     groups: list[tuple[set[str], list[int]]] = []
     for i, keys in enumerate(reads):
         merged_keys, merged = set(keys), [i]

@@ -1,7 +1,6 @@
-"""Parses text into expression trees by recursive descent, with one method per level of
-precedence.
+"""A recursive descent parser for expressions, with one method per level of precedence.
 
-The formula language of `monitors` extends this parser with temporal operators.
+The parser for formulas in `monitors` extends this parser with temporal operators.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ def parse_expression(
 
     Args:
         text: The expression, such as `speed > 30 km/h and traffic_light == red`.
-        vocabulary: Defines types and units. Without a vocabulary, any name is accepted:
-            as a number in a comparison, otherwise as a truth value.
-        definitions: Names that stand for expressions already parsed.
+        vocabulary: Declares types and units. Without a vocabulary, any name is
+            accepted, as a number in a comparison and as a Boolean elsewhere.
+        definitions: Parsed expressions that replace names in the text.
 
     Raises:
-        InvalidExpression: The message names the column and the expected syntax.
+        InvalidExpression: The text is not a valid expression.
     """
     return ExpressionParser(text, vocabulary, definitions).parse()
 
@@ -62,15 +61,15 @@ def parse_quantity(text: str, vocabulary: Vocabulary | None = None) -> Expressio
 
 
 def parse_score(text: str, vocabulary: Vocabulary | None = None) -> Expression:
-    """Parses a numeric expression without a unit, such as a score."""
+    """Parses a numeric expression without a unit."""
     return ExpressionParser(text, vocabulary).parse_quantity(plain=True)
 
 
 class ExpressionParser(TermParser):
-    """The parser of one text."""
+    """Parses one text."""
 
     def parse(self) -> Expression:
-        """The whole text as one truth-valued expression."""
+        """Parses the whole text as a Boolean expression."""
         node = self._truth(self._implies)
         if self._peek.kind != "end":
             problem = f"expected an operator before {self._peek}"
@@ -78,18 +77,18 @@ class ExpressionParser(TermParser):
         return node
 
     def parse_quantity(self, plain: bool = False) -> Expression:
-        """The whole text as one numeric expression; with `plain`, units are not
-        allowed.
+        """Parses the whole text as a numeric expression, without a unit if `plain` is
+        true.
         """
         node = self._plain_number() if plain else self._number()
         if self._peek.kind != "end":
             self._fail(f"expected an operator before {self._peek}", mend="add a +")
         return node
 
-    # -- truth-valued levels ----------------------------------------------------
+    # -- Boolean levels ----------------------------------------------------
 
     def _truth(self, level: Callable[[], Expression]) -> Expression:
-        """An expression parsed by `level`, which must have a truth value."""
+        """Parses an expression with `level`, and requires it to be Boolean."""
         token = self._peek
         self._deeper()
         node = level()
@@ -138,7 +137,7 @@ class ExpressionParser(TermParser):
         return node(tuple(parts))
 
     def _binary(self) -> Expression:
-        """Hook for temporal operators between two operands."""
+        """Parses an operand of `and`; overridden to parse binary temporal operators."""
         return self._unary()
 
     def _unary(self) -> Expression:
@@ -168,7 +167,9 @@ class ExpressionParser(TermParser):
         return node
 
     def _of_texts(self, start: Token, left: Expression) -> Expression:
-        """`left` with the `in`, `starts_with` or `matches` that follows it, if any."""
+        """Parses `in`, `starts_with` or `matches` after `left`; returns `left` if none
+        follows.
+        """
         ahead = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
         negated = self._peek.text == "not" and ahead.text == "in"
         if negated:
@@ -199,7 +200,7 @@ class ExpressionParser(TermParser):
         return Compare(operator.text, left, Text(text))  # type: ignore[arg-type]
 
     def _among(self, start: Token, left: Expression) -> Expression:
-        """The list after `in`; the expression holds if any member is equal."""
+        """Parses the list after `in` as a disjunction of equalities."""
         mend = f"write {left!r} in [a, b]"
         closing = {"[": "]", "(": ")", "{": "}"}
         opened = self._accept(*closing)
@@ -274,7 +275,7 @@ class ExpressionParser(TermParser):
     # -- curves ---------------------------------------------------------------------
 
     def _curve(self) -> Expression:
-        """The steps of a curve, after its opening parenthesis."""
+        """Parses a curve after its opening parenthesis."""
         start = self._peek
         self._deeper()
         operand = self._implies()

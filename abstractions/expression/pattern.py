@@ -1,8 +1,8 @@
-"""Regular expressions without backtracking: time is linear in the text.
+"""Regular expressions without backtracking, which match in linear time.
 
-A pattern becomes a nondeterministic automaton, which is made deterministic lazily, as
-texts need its states. Features that need more than an automaton, such as backreferences
-and lookahead, are rejected.
+A pattern is compiled to a nondeterministic automaton, which is determinized lazily
+while texts are matched. Features that finite automata do not support, such as
+backreferences and lookahead, are rejected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NoReturn
 from forewarn.abstractions.errors import InvalidExpression
 
 MAX_STATES = 2_000
-"""The maximum number of states; expanded, `(a{50}){50}` has 2,500 states."""
+"""The maximum number of states after expansion; `(a{50}){50}` would have 2,500."""
 
 MAX_DEPTH = 20
 _MAX_KNOWN = 20_000
@@ -29,17 +29,18 @@ _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
 _CLAIMS = {"^": "start", "$": "end", "\\b": "border", "\\B": "inside",
            "\\A": "start", "\\Z": "end"}  # fmt: skip
 _Piece = tuple[int, int]
-"""The entry state and the last state of a part of the automaton."""
+"""The first and last state of a part of the automaton."""
 
 
 class Pattern:
     """A compiled regular expression.
 
     Args:
-        text: The pattern in Python's notation; a leading `(?i)` ignores case.
+        text: The pattern in Python's syntax; a leading `(?i)` makes it
+            case-insensitive.
 
     Raises:
-        InvalidExpression: The text is not a regular expression, or needs backtracking.
+        InvalidExpression: The pattern is malformed or needs backtracking.
     """
 
     def __init__(self, text: str) -> None:
@@ -54,7 +55,7 @@ class Pattern:
         self._known: dict[tuple[frozenset[int], str, str], frozenset[int] | None] = {}
 
     def found_in(self, text: str) -> bool:
-        """Whether any part of the text matches."""
+        """Whether any part of the text matches the pattern."""
         states: frozenset[int] = frozenset()
         before = ""
         for after in (*(text.casefold() if self._fold else text), ""):
@@ -169,7 +170,9 @@ class Pattern:
         return self._linked((first, first), piece, (last, last))
 
     def _times(self) -> tuple[int, int | None]:
-        """The repetition of the preceding item."""
+        """Parses a quantifier; returns the minimum and maximum number of
+        repetitions.
+        """
         least, most = 1, 1
         simple: dict[str, tuple[int, int | None]]
         simple = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -191,7 +194,7 @@ class Pattern:
                 self._fail(f"{{{inside}}} is not a valid repetition", "write {2,5}")
         else:
             return least, most
-        if self._peek("?"):  # the shortest match is a match
+        if self._peek("?"):  # lazy quantifiers match the same texts
             self._take()
         if self._peek("*", "+", "{"):
             self._fail("a repetition is repeated", "put parentheses around it")
@@ -297,5 +300,5 @@ def _holds(claim: str, before: str, after: str) -> bool:
 
 @lru_cache(maxsize=256)
 def pattern(text: str) -> Pattern:
-    """The compiled pattern of a text; results are cached."""
+    """Compiles a pattern; results are cached."""
     return Pattern(text)

@@ -1,9 +1,9 @@
-"""Compiles expressions to closures over one frame's values: no eval, one call per node.
+"""Compiles expressions to closures that evaluate the values of one frame.
 
-A value of None means `none`: every comparison with it is false. A missing key raises
-KeyError and a number that is not finite raises SignalFault; the caller treats both as a
-fault of the frame. Nothing is short-circuited, so a fault is always reported, whatever
-the values of the other signals.
+None means `none`: every comparison with it is false. A missing key raises KeyError, and
+a number that is not finite raises SignalFault; callers handle both as a fault of the
+frame. Operators do not short-circuit, so a fault is reported regardless of the values
+of other signals.
 """
 
 from __future__ import annotations
@@ -56,34 +56,38 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max}
 
 
 def constant_in(node: Expression, other: Expression) -> float | None:
-    """The constant's value in the other operand's unit; None if not a constant."""
+    """The value of a constant in the unit of `other`; None if `node` is not a
+    constant.
+    """
     if not isinstance(node, Number):
         return None
     return converted(node, unit_of(other))
 
 
 def converted(number: Number, target: Unit | None) -> float:
-    """The number in that unit, computed exactly from its text and rounded once."""
+    """The number in the unit `target`, computed exactly and then rounded once."""
     return float(Fraction(repr(number.value)) * ratio(unit_of(number), target))
 
 
 def ratio(from_unit: Unit | None, to_unit: Unit | None) -> Fraction:
-    """The factor that converts a number from one unit to the other."""
+    """The factor that converts a number from `from_unit` to `to_unit`."""
     if from_unit is None or to_unit is None:
         return Fraction(1)
     return from_unit.factor / to_unit.factor
 
 
 def finite(value: float, name: str) -> float:
-    """The value, unless it is NaN or infinite."""
-    # inf - inf is nan, and nan is truthy: one subtraction catches both.
+    """Returns the value; raises `SignalFault` if it is NaN or infinite."""
+    # The difference is NaN, which is truthy, if the value is NaN or infinite.
     if value - value:
         raise SignalFault(f"{name} is {value}, not a finite number")
     return value
 
 
 def truth(value: object, name: str) -> bool:
-    """A Boolean signal's value; None is false, and a number is true unless it is 0."""
+    """The value of a Boolean signal: None is false, and a number is true if it is not
+    0.
+    """
     if value is None:
         return False
     try:
@@ -173,10 +177,10 @@ class Cut(NamedTuple):
     """A comparison of a signal with a constant.
 
     Args:
-        name: The signal.
+        name: The name of the signal.
         bound: The constant, in the signal's unit.
-        below: Whether the signal must be below the constant; otherwise it must be at
-            least the constant.
+        below: Whether the comparison is `signal < bound`; otherwise it is `signal >=
+            bound`.
     """
 
     name: str
@@ -185,20 +189,22 @@ class Cut(NamedTuple):
 
 
 def cut_by(node: Expression) -> Cut | None:
-    """The constant of a comparison with a number; None for any other comparison."""
+    """Converts an inequality between a signal and a constant; None for other
+    expressions.
+    """
     if not isinstance(node, Compare) or not isinstance(node.left, Name):
         return None
     bound = constant_in(node.right, node.left)
     if bound is None or node.operator in ("==", "!="):
         return None
     if node.operator in ("<=", ">"):
-        # No number lies between a float and the next: two kinds of test do for four.
+        # With the next float as the bound, `<=` becomes `<`, and `>` becomes `>=`.
         bound = math.nextafter(bound, math.inf)
     return Cut(node.left.name, bound, node.operator in ("<", "<="))
 
 
 def _cut(cut: Cut) -> Test:
-    """This is the most common test, so it is written out for speed."""
+    """Compiles the most common comparison; the code is repeated for speed."""
     name, bound, less = cut
 
     def below(values: Values) -> bool:
@@ -223,7 +229,7 @@ def _cut(cut: Cut) -> Test:
 
 
 def compile_quantity(node: Expression, target: Unit | None) -> Quantity:
-    """A closure that returns the number in the unit `target`, or None for `none`."""
+    """A closure that returns the number in the unit `target`, or None if it is none."""
     factor = float(ratio(unit_of(node), target))
     match node:
         case Number():
@@ -278,7 +284,7 @@ def _curve(node: Curve, target: Unit | None) -> Quantity:
 
 
 def bounds_of(node: Curve) -> list[float]:
-    """The ends of a curve's steps, in the unit of its operand."""
+    """The bounds of a curve's steps, in the unit of the operand."""
     own = unit_of(node.operand) or PLAIN
     return [converted(bound, own) for bound in node.bounds]
 

@@ -1,4 +1,4 @@
-"""Parses the terms of conditions: names, numbers with units, sums and calls."""
+"""Parses terms: names, numbers with units, sums, products and calls."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SYNONYMS = {"&": "and", "&&": "and", "|": "or", "||": "or", "!": "not",
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the text. `kind` is number, name, text, symbol or end."""
+    """A token; `kind` is `number`, `name`, `text`, `symbol` or `end`."""
 
     kind: str
     text: str
@@ -65,10 +65,11 @@ class Token:
 
 
 def tokens(source: str) -> list[Token]:
-    """All tokens of the text, with an `end` token last.
+    """Splits the text into tokens; the last one has the kind `end`.
 
     Raises:
-        InvalidExpression: A character does not begin any token.
+        InvalidExpression: The text is too long, a number is too large, or a character
+            does not begin a token.
     """
     if len(source) > MAX_LENGTH:
         raise InvalidExpression(
@@ -106,7 +107,7 @@ def tokens(source: str) -> list[Token]:
 
 
 class Cursor:
-    """Steps through the tokens of one text from left to right."""
+    """A position in the tokens of a text; the base class of parsers."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -145,24 +146,26 @@ _STEP_WORDS = {"below", "else"}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
 _WORD = re.compile(r"[\w/²^%°]+")
 NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Choice, Past)
-"""The nodes that are numbers in every vocabulary."""
+"""The nodes that are numbers regardless of the vocabulary."""
 
 MAX_SPAN_S = 60.0
-"""The longest time span over which past numbers are remembered."""
+"""The maximum time span of `ago`, `least` and `most`, in s."""
 
 MAX_COUNTED_S = 3_600.0
-"""The longest time span of a count."""
+"""The maximum time span of `count`, in s."""
 
 MAX_DEPTH = 40
 """The maximum nesting depth; each level takes about 16 Python frames."""
 
 
 class TermParser(Cursor, ABC):
-    """The part of a parse that reads the terms of comparisons."""
+    """The part of the parser that parses the terms of comparisons."""
 
     keywords: frozenset[str] = frozenset(_KEYWORDS)
-    operators: frozenset[str] = frozenset()  # words like units that may follow a number
-    remembers = True  # whether `ago`, `least` and `most` may be said
+    operators: frozenset[str] = (
+        frozenset()
+    )  # words that may follow a number and are not units
+    remembers = True  # whether `ago`, `least` and `most` are allowed
 
     def __init__(
         self,
@@ -177,15 +180,15 @@ class TermParser(Cursor, ABC):
 
     @abstractmethod
     def _implies(self) -> Expression:
-        """A condition or a number."""
+        """Parses a condition or a number."""
 
     @abstractmethod
     def _counted(self) -> Expression:
-        """The condition that is counted, in parentheses."""
+        """Parses the condition of a count, in parentheses."""
 
     @abstractmethod
     def _curve(self) -> Expression:
-        """The steps of a curve, after its opening parenthesis."""
+        """Parses a curve after its opening parenthesis."""
 
     def _deeper(self) -> None:
         self._depth += 1
@@ -419,7 +422,7 @@ class TermParser(Cursor, ABC):
         return Name(token.text, declared.unit or "")
 
     def _has(self, known: Iterable[str]) -> str:
-        """A hint for `mend` if no name is close: the first known names."""
+        """A hint for `mend` that lists the first known names."""
         some = list(itertools.islice(known, 7))
         more = ", …" if len(some) > 6 else ""
         return f"the vocabulary has {', '.join(some[:6]) or 'none'}{more}"

@@ -1,4 +1,4 @@
-"""The nodes of expressions. `repr` prints text that parses back to the same tree."""
+"""The nodes of expressions; the `repr` of a node parses back to an equal node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _RESERVED = frozenset(
 
 
 class Expression:
-    """Any node. `level` is the operator's precedence; `children` are the operands."""
+    """The base class of nodes; `level` is the precedence, `children` are the
+    operands.
+    """
 
     __slots__ = ()
     level: ClassVar[int] = 10
@@ -36,7 +38,7 @@ class Expression:
         return ()
 
     def walk(self) -> Iterator[Expression]:
-        """This node and all its descendants, parents first."""
+        """Yields this node and all its descendants, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -71,7 +73,7 @@ class Number(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Text(Expression):
-    """The name of an enum's value, as in `traffic_light == red`."""
+    """A text or the value of an enum, as in `traffic_light == red`."""
 
     value: str
 
@@ -82,7 +84,7 @@ class Text(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Name(Expression):
-    """A signal's value; `unit` is the unit in the vocabulary."""
+    """A signal; `unit` is its unit in the vocabulary."""
 
     name: str
     unit: str = ""
@@ -93,7 +95,7 @@ class Name(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ObjectPredicate(Expression):
-    """A fact about objects, as in `is_inside(Fork, Microwave)`; a Boolean signal."""
+    """A Boolean signal about objects, as in `is_inside(Fork, Microwave)`."""
 
     name: str
     arguments: tuple[str, ...]
@@ -104,7 +106,7 @@ class ObjectPredicate(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IsNone(Expression):
-    """`x is none`: the signal's subject is known to be absent."""
+    """`x is none`: the object that the signal describes is known to be absent."""
 
     operand: Name
     level: ClassVar[int] = 6
@@ -119,7 +121,7 @@ class IsNone(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Compare(Expression):
-    """A comparison of numbers, or of a signal with a text: an enum's value, a prefix, a
+    """A comparison of two numbers, or of a signal with a word, a prefix or a
     pattern.
     """
 
@@ -135,7 +137,7 @@ class Compare(Expression):
     def __repr__(self) -> str:
         right = within(self.right, 7)
         if self.operator in EQUALITIES and isinstance(self.right, Name):
-            right = f"({right})"  # bare, it may be read as a word
+            right = f"({right})"  # without parentheses, it could be parsed as a word
         if self.operator in OF_TEXT and isinstance(self.right, Text):
             right = f'"{self.right.value}"'
         return f"{within(self.left, 7)} {self.operator} {right}"
@@ -164,7 +166,7 @@ class Arithmetic(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Negative(Expression):
-    """A number's negative."""
+    """The negation of a number."""
 
     operand: Expression
     level: ClassVar[int] = 9
@@ -194,14 +196,13 @@ class Call(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Curve(Expression):
-    """A number that is a step function of another: `curve(speed, 0.1 below 30 km/h, 0.4
-    else)`.
+    """A step function of a number: `curve(speed, 0.1 below 30 km/h, 0.4 else)`.
 
     Args:
-        operand: The operand.
-        bounds: The ends of the steps in ascending order; `values` has one more item.
-        values: The value of each step, starting below the first end.
-        absent: The value if the operand is none; if None, the result is then none.
+        operand: The argument of the function.
+        bounds: The upper bounds of all steps but the last, in ascending order.
+        values: The value of each step; one more than `bounds`.
+        absent: The value if the operand is none; if not given, the result is none too.
     """
 
     operand: Expression
@@ -246,10 +247,10 @@ class Choice(Expression):
 class Past(Expression):
     """`ago(x, 0.5 s)`, `least(x, 1 s)`, `most(x, 1 s)`, `count[0, 60 s](failed)`.
 
-    Such an expression depends on more than one frame: the reader of an abstraction
-    remembers the necessary values, and adds the result to the frame under the
-    expression's text. `count` is the number of frames in which its condition held,
-    including the current one.
+    An expression over time depends on several frames. A `Reader` remembers the
+    necessary values, and adds the result to the frame under the expression's text.
+    `count` is the number of frames in the span, including the current one, in which the
+    condition held.
     """
 
     function: Literal["ago", "least", "most", "count"]
@@ -337,7 +338,9 @@ def signals_of(expression: Expression) -> tuple[str, ...]:
 
 
 def atoms(node: Expression) -> Iterator[Expression]:
-    """The comparisons of which an expression is composed."""
+    """Yields the atoms of an expression: operands of Boolean operators that are not
+    Boolean operators themselves.
+    """
     if isinstance(node, Not | And | Or | Implies):
         for child in node.children:
             yield from atoms(child)
@@ -346,9 +349,7 @@ def atoms(node: Expression) -> Iterator[Expression]:
 
 
 def unit_of(node: Expression) -> Unit | None:
-    """The unit of a number; None for a number that adopts the unit of the other
-    operand.
-    """
+    """The unit of a number; None if it adopts the unit of the other operand."""
     match node:
         case Number(unit=name):
             return named_unit(name) if name else None
@@ -376,7 +377,7 @@ def _product(left: Expression, right: Expression, sign: int) -> Unit | None:
 
 
 def summands(node: Expression) -> Iterator[Expression]:
-    """The terms of a sum."""
+    """Yields the terms of a sum."""
     if isinstance(node, Arithmetic) and node.operator == "+":
         yield from summands(node.left)
         yield from summands(node.right)
@@ -388,7 +389,7 @@ def common_unit(node: Expression) -> Unit | None:
     """The unit to which the operands of a comparison, sum or call are converted.
 
     Raises:
-        InvalidExpression: The operands have different kinds.
+        InvalidExpression: The units of the operands have different dimensions.
     """
     if isinstance(node, Arithmetic) and node.operator in "*/":
         return unit_of(node)

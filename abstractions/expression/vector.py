@@ -1,8 +1,9 @@
-"""Expressions over whole columns in numpy, with the same meaning as in `scalar`.
+"""Evaluates expressions on whole numpy columns, with the same semantics as `scalar`.
 
-A column of numbers is float64 with NaN for `none`; a column of enum values is an
-object array with None for `none`; a Boolean column is bool, or numbers like 0 and 1.
-An infinite number and a division by zero raise SignalFault, as in `scalar`.
+A column of numbers is a float64 array with NaN for `none`. A column of enum values is
+an object array with None for `none`. A Boolean column is a bool array, or a float64
+array with 0 for false. Infinite numbers and divisions by zero raise SignalFault, as in
+`scalar`.
 """
 
 from __future__ import annotations
@@ -57,17 +58,19 @@ _FOLDS = {"min": np.minimum, "max": np.maximum}
 
 
 def evaluate(node: Expression, columns: Columns) -> Booleans:
-    """The rows in which the expression holds; raises KeyError for a missing column."""
+    """A mask of the rows in which the expression holds; raises KeyError if a column is
+    missing.
+    """
     return compile_columns(node)(columns)
 
 
 def quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
-    """The numbers in the unit `target`; NaN for none."""
+    """The values of a numeric expression in the unit `target`, with NaN for none."""
     return compile_numbers(node, target)(columns)
 
 
 def compile_columns(node: Expression) -> Test:
-    """A closure that returns the rows in which the expression holds."""
+    """A closure that returns a mask of the rows in which the expression holds."""
     match node:
         case Constant(value=value):
             held = np.asarray(value)
@@ -167,14 +170,14 @@ def _bounded(compare: Callable[..., Any], name: str, at: float, differs: bool) -
     def compared(columns: Columns) -> Booleans:
         column = _numbers(columns[name], name)
         held = np.asarray(compare(column, at))
-        # NaN stands for none, and `nan != x` is the one comparison that holds.
+        # NaN means none; of all comparisons with NaN, only `!=` would hold.
         return held & (column == column) if differs else held
 
     return compared
 
 
 def compile_numbers(node: Expression, target: Unit | None) -> Numbers:
-    """A closure that returns the numbers in the unit `target`; NaN for `none`."""
+    """A closure that returns the numbers in the unit `target`, with NaN for none."""
     factor = float(ratio(unit_of(node), target))
     match node:
         case Number():
@@ -236,7 +239,7 @@ def _computed(
     def computed(columns: Columns) -> Any:
         operands = [part(columns) for part in parts]
         result = compute(*operands) * factor
-        # A fault where the result is not finite though no operand is none.
+        # The result may be NaN only if an operand is NaN (none).
         bad = ~np.isfinite(result)
         if bad.any() and (bad & ~np.isnan(sum(operands))).any():
             raise SignalFault("a division by zero, or a result that is not finite")

@@ -1,4 +1,4 @@
-"""Readers of recorded traces, chosen by the file's content, not by its name."""
+"""Reads recorded traces; the format is detected from the content, not from the name."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def read_trace(
     period_s: float | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> Trace:
-    """A whole trace: `forewarn.trace/1`, CSV, or LawBreaker's JSON.
+    """Reads a whole trace in the format `forewarn.trace/1`, CSV or LawBreaker's JSON.
 
     Args:
-        path: The file, gzipped or not, or its address in storage.
-        vocabulary: The vocabulary that the names are checked against. Without it a
-            trace's header names the vocabulary, and a CSV is matched against the
-            shipped vocabularies.
-        period_s: The time between rows of a CSV that has no `time_s` column.
-        rename: For a CSV: column names to signal names.
+        path: The path or storage URL of the file, which may be gzipped.
+        vocabulary: The vocabulary that declares the signals. By default, the header of
+            a trace names the vocabulary, and a CSV is matched against the built-in
+            ones.
+        period_s: The time between the rows of a CSV without a `time_s` column, in s.
+        rename: Maps column names to signal names, for a CSV only.
 
     Raises:
-        InvalidTrace: The message gives the line and the problem.
+        InvalidTrace: The file is not a valid trace.
     """
     path = place(path)
     head = first_line(path)
@@ -47,13 +47,13 @@ def read_trace(
 
 
 def is_json_lines(path: Path) -> bool:
-    """Whether a file is `forewarn.trace/1`, by its first line."""
+    """Whether the first line shows that a file has the format `forewarn.trace/1`."""
     head = first_line(path)
     return head.lstrip().startswith("{") and not _is_whole_json(head)
 
 
 def _is_whole_json(head: str) -> bool:
-    """Whether the file is a single JSON value instead of one per line."""
+    """Whether the first line shows that a file contains a single JSON value."""
     if '"forewarn.' in head:
         return False
     try:

@@ -1,15 +1,17 @@
-"""Logs of agents that call tools: OpenAI messages, OpenTelemetry, MCP transcripts.
+"""Reads logs of agents that call tools: OpenAI messages, OpenTelemetry spans and MCP
+transcripts.
 
-Each becomes runs of calls: a tool, its arguments, its result, and whether it failed. A
-call counts as failed unless its result is there and reports no error. What cannot be
-read is left out and reported with its place.
+A log is converted to runs of tool calls. A call consists of the tool, the arguments,
+the result, and whether the call failed. A call counts as failed if its result is
+missing or reports an error. Entries that cannot be read are skipped and listed with
+their place.
 
-- OpenAI: a conversation a line, or a file of one: a list of messages, or an object with
-  `messages` (Chat Completions) or `input` and `output` (Responses). Other keys of the
-  object, or of its `metadata`, are facts about the run.
-- OpenTelemetry's GenAI conventions: spans `execute_tool`, as OTLP's JSON or as the
-  console exporter prints them; a trace, or a conversation, is a run.
-- MCP: JSON-RPC messages, one a line; `initialize` begins a run.
+- OpenAI: one conversation per line or per file. A conversation is a list of messages,
+  or an object with `messages` (Chat Completions) or `input` and `output` (Responses).
+  Other keys of the object, or of its `metadata`, become facts about the run.
+- OpenTelemetry with GenAI conventions: `execute_tool` spans in OTLP JSON or in the
+  output of the console exporter. Each conversation or trace is a run.
+- MCP: one JSON-RPC message per line. `initialize` begins a run.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ from forewarn.abstractions.files import lines, parse_json, read_text
 
 MAX_RUNS = 100_000
 MAX_CALLS = 10_000
-"""What a file may hold, and a run."""
+"""The maximum number of runs in a file, and of calls in a run."""
 
 MAX_RESULT = 65_536
-"""So much of a result is looked at, in characters."""
+"""The length to which results are truncated, in characters."""
 
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
 _TOOL = "gen_ai.tool.name"
@@ -37,13 +39,13 @@ _TOOL = "gen_ai.tool.name"
 
 @dataclass(slots=True)
 class ToolCall:
-    """A call of a tool.
+    """A tool call.
 
     Args:
-        tool: The tool's name.
-        arguments: Its arguments.
-        result: The result; None if there was none.
-        failed: Whether the result was an error or is missing.
+        tool: The name of the tool.
+        arguments: The arguments by name.
+        result: The result; None if it is missing.
+        failed: Whether the result is missing or reports an error.
     """
 
     tool: str
@@ -52,7 +54,7 @@ class ToolCall:
     failed: bool = True
 
     def returned(self, result: Any, failed: bool = False) -> None:
-        """Records the result."""
+        """Records the result, and whether it reports an error."""
         self.result = _shortened(result)
         self.failed = failed or _reports_error(self.result)
 
@@ -62,10 +64,10 @@ class CallRun:
     """The calls of one conversation.
 
     Args:
-        name: Where it stands.
-        calls: Its calls, in the order in which they were made.
-        facts: Facts from the log, such as the model and the task.
-        request: The agent's task, if it is known.
+        name: The name of the log, and the run's line, number or id in it.
+        calls: The calls in chronological order.
+        facts: Facts about the run from the log, such as the name of the model.
+        request: The user's messages, if the log contains them.
     """
 
     name: str
@@ -75,7 +77,7 @@ class CallRun:
 
     @property
     def digest(self) -> str:
-        """A digest of its calls and facts."""
+        """The SHA-256 digest of the calls, the facts and the request."""
         content = [
             [[c.tool, c.arguments, c.result, c.failed] for c in self.calls],
             dict(self.facts),
@@ -87,11 +89,11 @@ class CallRun:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Something in a log that could not be read.
+    """An entry of a log that could not be read.
 
     Args:
-        source: The file.
-        place: Where in it.
+        source: The path of the log.
+        place: The place in the log, such as a line.
         why: What is wrong.
     """
 
@@ -105,19 +107,14 @@ class Unread:
 
 @dataclass(slots=True)
 class CallLog:
-    """The content of a log.
-
-    Args:
-        runs: The runs.
-        unread: The entries that could not be read.
-    """
+    """The runs in a log, and the entries that could not be read."""
 
     runs: list[CallRun] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
 
 
 def is_call_log(path: Path) -> bool:
-    """Whether a file is such a log, judged by its beginning."""
+    """Whether the beginning of a file shows that it is a log of tool calls."""
     if not path.name.endswith(_ENDINGS) or not path.is_file():
         return False
     try:
@@ -128,11 +125,11 @@ def is_call_log(path: Path) -> bool:
 
 
 def read_calls(path: Path) -> CallLog:
-    """The runs of a log.
+    """Reads a log of tool calls.
 
     Raises:
-        TooLarge: It exceeds a limit.
-        InvalidTrace: No part of it can be read.
+        TooLarge: The log exceeds a size limit.
+        InvalidTrace: The log contains no readable tool calls.
     """
     log, name = CallLog(), path.name.split(".")[0]
     spans: list[dict[str, Any]] = []
@@ -155,7 +152,7 @@ def read_calls(path: Path) -> CallLog:
             if len(log.runs) > MAX_RUNS:
                 raise TooLarge(f"more than {MAX_RUNS} runs", source=str(path))
     except InvalidTrace as error:
-        # What was whole before the damage counts.
+        # Keep the runs before the damaged part.
         log.unread.append(Unread(str(path), error.place or "the end", error.problem))
     log.runs += transcript.runs()
     log.runs += _traces(spans, name, log, str(path))
@@ -167,7 +164,9 @@ def read_calls(path: Path) -> CallLog:
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file with their lines: one per line, or a single one."""
+    """Yields the JSON values of a file with their line numbers: one value per line, or
+    a single value.
+    """
     numbered = ((n, text) for n, text in lines(path) if text.strip())
     number, first = next(numbered, (1, ""))
     try:
@@ -190,7 +189,7 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _kind(value: Any) -> str | None:
-    """What a value is."""
+    """The log format that a JSON value belongs to; None if unknown."""
     if isinstance(value, list):
         return "messages" if value and all(map(_is_message, value)) else None
     if not isinstance(value, dict):
@@ -220,7 +219,7 @@ def _shortened(result: Any) -> Any:
 
 
 def _reports_error(result: Any) -> bool:
-    """Whether a result says of itself that the call failed."""
+    """Whether the content of a result shows that the call failed."""
     if isinstance(result, str):
         text = result.lstrip()
         if text[:1] == "{":
@@ -237,7 +236,7 @@ def _reports_error(result: Any) -> bool:
 
 
 def arguments_of(value: Any) -> dict[str, Any]:
-    """The arguments of a call, written as an object or as its text."""
+    """The arguments of a call, from a JSON object or its text."""
     if isinstance(value, str):
         try:
             value = parse_json(value or "{}", "arguments")
@@ -251,7 +250,7 @@ def arguments_of(value: Any) -> dict[str, Any]:
 
 
 def _facts(value: Mapping[str, Any]) -> dict[str, str]:
-    """The keys beside the messages, as text."""
+    """The simple values of an object and of its `metadata`, as texts."""
     found: dict[str, str] = {}
     for part in (value, value.get("metadata")):
         if isinstance(part, dict):
@@ -267,7 +266,7 @@ def _called(name: Any, arguments: Any) -> ToolCall:
 
 
 class _Calls:
-    """The calls of one run while it is read."""
+    """The calls of a run that is being read."""
 
     def __init__(self) -> None:
         self.calls: list[ToolCall] = []
@@ -277,10 +276,10 @@ class _Calls:
         if len(self.calls) >= MAX_CALLS:
             raise TooLarge(f"more than {MAX_CALLS} calls in a run")
         self.calls.append(call)
-        self._open[repr(key)] = call  # 1 and "1" are two ids
+        self._open[repr(key)] = call  # `repr`, because 1 and "1" are different ids
 
     def ended(self, key: Any, result: Any, failed: bool = False) -> None:
-        """Records a result; one that belongs to no call is ignored."""
+        """Records the result of a call; ignores the result of an unknown call."""
         call = self._open.pop(repr(key), None)
         if call is not None:
             call.returned(result, failed)
@@ -334,7 +333,7 @@ def _message(message: dict[str, Any], found: _Calls) -> None:
 
 
 def _text(content: Any) -> Any:
-    """The text of content that comes in parts."""
+    """Joins the texts of content that is a list of parts."""
     if not isinstance(content, list):
         return content
     parts = (each.get("text") for each in content if isinstance(each, dict))
@@ -345,7 +344,7 @@ def _text(content: Any) -> Any:
 
 
 def _spans(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """The spans of one exported value, each with its attributes as a mapping."""
+    """The spans in one exported value, in a uniform format."""
     found: list[dict[str, Any]] = []
     if "attributes" in value:
         context = value.get("context")
@@ -381,7 +380,7 @@ def _list(value: Any, *names: str) -> Iterable[dict[str, Any]]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """Attributes as OTLP lists them, or as a mapping."""
+    """Converts OTLP's list of attributes to a mapping; returns a mapping unchanged."""
     if isinstance(value, dict):
         return value
     found: dict[str, Any] = {}
@@ -394,8 +393,8 @@ def _attributes(value: Any) -> dict[str, Any]:
 def _traces(
     spans: list[dict[str, Any]], name: str, log: CallLog, source: str
 ) -> Iterator[CallRun]:
-    """One run for each conversation or, if conversations are not identified, for each
-    trace.
+    """Yields one run for each conversation, or for each trace without a conversation
+    id.
     """
     talks = {
         span["trace"]: span["attributes"]["gen_ai.conversation.id"]
@@ -433,14 +432,14 @@ _FACTS = {
     "gen_ai.agent.name": "agent",
     "gen_ai.provider.name": "provider",
 }
-"""What a span says of its run, and what that is called."""
+"""The attributes of spans that become facts about the run, and the facts' names."""
 
 
 # -- MCP -------------------------------------------------------------------------------
 
 
 class _Transcript:
-    """A session's messages in order."""
+    """Converts the JSON-RPC messages of MCP sessions to runs."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,8 +1,9 @@
-"""Logs of other people's: Parquet tables, MCAP files and ROS 2 bags, as rows of cells.
+"""Reads logs in foreign formats (Parquet tables, MCAP files and ROS 2 bags) as rows.
 
-A log of messages becomes a table: one row for each message with a wanted field, with
-the latest values of the others. A field is `/topic.field.field`, and the time is when
-its message was written, in seconds, as `time_s`.
+A log of messages is converted to a table. It has one row for each message with a
+requested field; a row contains the latest value of each field. Fields are written as
+`/topic.field.field`. The column `time_s` is the time at which the message was written,
+in seconds from the first message.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from forewarn.abstractions.files import (
 )
 
 Telling = tuple[int, str, Any]
-"""When a message was written, in nanoseconds, on which topic, and the message."""
+"""The time at which a message was written in ns, the topic, and the message."""
 
 MAX_CHUNK = 64 * 1024**2
-"""What a chunk of an MCAP file may hold once it is unpacked."""
+"""The maximum size of a decompressed chunk of an MCAP file, in bytes."""
 
 _METADATA = "metadata.yaml"
 
@@ -47,14 +48,14 @@ def is_bag(path: Path) -> bool:
 
 
 def messages(path: Path, topics: set[str]) -> Iterator[Telling]:
-    """The messages on these topics, in the order in which they were written."""
+    """Yields the messages on these topics in the order in which they were written."""
     if path.suffix == ".mcap" and (told := _json(path, topics)) is not None:
         return iter(told)
     return _bag(path, topics)
 
 
 def _json(path: Path, topics: set[str]) -> list[Telling] | None:
-    """The messages of an MCAP file with JSON messages; None for any other."""
+    """The JSON messages of an MCAP file; None if the messages are not JSON."""
     from mcap.records import Channel, Message
 
     channels: dict[int, Any] = {}
@@ -78,7 +79,7 @@ def _json(path: Path, topics: set[str]) -> list[Telling] | None:
 
 
 def _records(path: Path) -> Iterator[Any]:
-    """The content of an MCAP file, chunk by chunk."""
+    """Yields the records of an MCAP file, one chunk at a time."""
     try:
         from mcap.records import Chunk
         from mcap.stream_reader import StreamReader, breakup_chunk
@@ -99,7 +100,7 @@ def _records(path: Path) -> Iterator[Any]:
 
 
 def _unpacked(packing: str, data: bytes) -> bytes:
-    """A chunk's bytes, cut off just above the limit."""
+    """Decompresses a chunk, up to one byte more than the limit."""
     if packing == "zstd":
         from zstandard import ZstdDecompressor
 
@@ -145,7 +146,9 @@ def _bag(path: Path, topics: set[str]) -> Iterator[Telling]:
 
 
 def _look_into(bag: Path) -> None:
-    """Rejects bags that would expand without limit; rosbags trusts the stated sizes."""
+    """Rejects bags that could exceed the size limits, because rosbags trusts the sizes
+    that a bag states.
+    """
     if bag.is_dir():
         said = read_yaml(bag / _METADATA)
         facts = said.get("rosbag2_bagfile_information") if isinstance(said, dict) else 0
@@ -165,7 +168,7 @@ def _look_into(bag: Path) -> None:
 
 
 def _only_tables(path: Path) -> None:
-    """A view can claim to have endless rows."""
+    """Rejects databases with views or virtual tables, which could have endless rows."""
     with closing(
         sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     ) as db:
@@ -183,16 +186,18 @@ Row = list[str]
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether a path is such a log: a file by its suffix, a bag by its content."""
+    """Whether a path is a log in a foreign format: a file by suffix, a bag by
+    content.
+    """
     return path.suffix in FOREIGN or is_bag(path)
 
 
 def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
-    """The names, then the rows; an empty cell is an unknown value.
+    """Yields the column names, then the rows; an empty cell is an unknown value.
 
     Args:
-        path: The log.
-        wanted: The columns or fields.
+        path: The path of the log.
+        wanted: The requested fields; of a Parquet table, all columns are read.
     """
     with _of_others(path):
         if path.suffix == ".parquet":
@@ -202,14 +207,16 @@ def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
 
 
 def told_messages(path: Path, topics: set[str]) -> Iterator[Telling]:
-    """The messages of an MCAP file or a ROS 2 bag, as `messages` gives them."""
+    """Yields the messages of an MCAP file or a ROS 2 bag; converts errors to
+    `InvalidTrace`.
+    """
     with _of_others(path):
         yield from messages(path, topics)
 
 
 @contextmanager
 def _of_others(path: Path) -> Iterator[None]:
-    """Adds the file's name to errors, and rejects a file that is too large."""
+    """Rejects a log that is too large, and converts errors of third-party readers."""
     size = sum(p.stat().st_size for p in ([path] if path.is_file() else path.iterdir()))
     _check(size, MAX_BYTES, "bytes", path)
     try:
@@ -217,7 +224,7 @@ def _of_others(path: Path) -> Iterator[None]:
     except ForewarnError:
         raise
     except Exception as error:
-        # Readers of others' raise all kinds of errors where a file is none of theirs.
+        # Third-party readers raise many kinds of errors for a file in a wrong format.
         what = FOREIGN.get(path.suffix, "bag")
         raise InvalidTrace(
             f"no {what}: {said(error):.200}", source=str(path)
@@ -259,7 +266,7 @@ def _table(path: Path) -> Iterator[Row]:
                 source=str(path),
                 mend="leave it out",
             )
-    # A text that stands in each row is unpacked once.
+    # Dictionary encoding keeps repeated texts small in memory.
     texts = [
         column.name
         for column in schema
@@ -274,7 +281,7 @@ def _table(path: Path) -> Iterator[Row]:
 
 
 def _words(column: Any) -> list[Any]:
-    """A column's values; each dictionary value is created once."""
+    """The values of a column; equal dictionary values share one Python object."""
     words = getattr(column, "dictionary", None)
     if words is None:
         found: list[Any] = column.to_pylist()
@@ -293,7 +300,7 @@ def _told(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
     now_ns, count = 0, 0
     for at_ns, topic, message in messages(path, topics):
         began_ns = at_ns if began_ns is None else began_ns
-        # What is written at one moment is one row, however many messages it takes.
+        # Messages with the same time are combined in one row.
         if row is not None and at_ns > now_ns:
             check_count(path, count := count + 1)
             yield row
@@ -308,13 +315,12 @@ def _told(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
 
 
 def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
-    """A field of a message, which is a dictionary or an object of its type.
+    """A field of a message, which is a dictionary or an object.
 
     Args:
-        message: The message.
         parts: The names of the nested fields, outermost first.
-        name: Their text, for people.
-        source: The file that the message is from.
+        name: The full name of the field, for error messages.
+        source: The name of the file, for error messages.
     """
     found = message
     for part in parts:
@@ -339,7 +345,7 @@ def field_of(message: Any, parts: Sequence[str], name: str, source: str) -> Any:
 
 
 def _cell(value: Any) -> str:
-    """As in a CSV."""
+    """Formats a value as in a CSV."""
     if value is None:
         return ""
     if isinstance(value, bool):

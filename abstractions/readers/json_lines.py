@@ -59,7 +59,9 @@ class _HeaderLine(Strict):
 
 
 def read_json_lines(path: Path, vocabulary: Vocabulary | None = None) -> Trace:
-    """A whole trace in memory; `stream_json_lines` reads one frame at a time."""
+    """Reads a whole trace into memory; `stream_json_lines` reads one frame at a
+    time.
+    """
     header, used, rest = stream_json_lines(path, vocabulary)
     frames: list[Frame] = []
     notes: dict[int, Note] = {}
@@ -76,7 +78,9 @@ Frames = Iterator[tuple[Frame, Note | None]]
 def stream_json_lines(
     path: Path, vocabulary: Vocabulary | None = None
 ) -> tuple[TraceHeader, Vocabulary | None, Frames]:
-    """The header, its vocabulary, and the frames one after the other."""
+    """Reads a trace; returns the header, the vocabulary and an iterator over the
+    frames.
+    """
     numbered = ((n, text) for n, text in lines(path) if text.strip())
     number, text = next(numbered, (1, ""))
     place = f"line {number}"
@@ -163,7 +167,7 @@ def _parsed(text: str, path: Path, place: str) -> Any:
 
 
 def _is_cut(error: InvalidInput, text: str) -> bool:
-    """Whether the text is the beginning of incomplete JSON."""
+    """Whether the error means that the JSON text is truncated."""
     cause = error.__cause__
     if not isinstance(cause, json.JSONDecodeError):
         return False
@@ -171,9 +175,9 @@ def _is_cut(error: InvalidInput, text: str) -> bool:
 
 
 class _Names(dict[str, tuple[str, Callable[[object], Value]]]):
-    """For each key of the frames, the signal and the function that checks its values.
+    """Maps each key of the frames to its signal and a function that checks values.
 
-    A key is checked when it first appears, not in every frame.
+    A key is looked up when it first appears, not in every frame.
     """
 
     def __init__(self, header: TraceHeader, vocabulary: Vocabulary | None) -> None:
@@ -190,7 +194,7 @@ class _Names(dict[str, tuple[str, Callable[[object], Value]]]):
         return name, check
 
     def read(self, signals: Mapping[str, object]) -> dict[str, Value]:
-        """A frame's values; `SignalFault` names an invalid one."""
+        """Checks the values of a frame; raises `SignalFault` if one is invalid."""
         values = {}
         for key, value in signals.items():
             name, check = self[key]
@@ -242,7 +246,7 @@ def _note(data: Mapping[str, Any]) -> Note:
 
 
 MAX_HELD = 100_000_000
-"""No more values are held of one trace."""
+"""The maximum number of values that the fast reader holds in memory."""
 
 _OWN = frozenset(("sequence", "time_s", "signals"))
 _NOTED = frozenset(("proposal", "executed", "tool_output", "interventions", "label"))
@@ -251,7 +255,7 @@ _LARGEST = 2**53
 
 
 class _Odd(Exception):
-    """A line differs in form from the first."""
+    """The fast reader cannot read the file; it must be read frame by frame."""
 
 
 def keep_json_lines(
@@ -259,11 +263,11 @@ def keep_json_lines(
     names: Iterable[str] | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> Kept:
-    """These signals of a trace as columns; by default all that it provides.
+    """Reads signals of a trace as arrays; by default all that the trace provides.
 
     Raises:
-        InvalidTrace: The message gives the line and the problem. For signals that are
-            not requested, only the names are checked.
+        InvalidTrace: The file is not a valid trace. Of signals that are not requested,
+            only the names are checked.
     """
     header, used, rest = stream_json_lines(path, vocabulary)
     wanted = list(header.provides if names is None else names)
@@ -302,7 +306,7 @@ def _kept(
                 raise _Odd
             if type(data.get("interventions", [])) is not list:
                 raise _Odd
-        # Who says a key twice, or hides one in a text, has more colons than keys.
+        # A duplicate key, or a colon in a text, gives more colons than keys.
         if line.count(b":") != keys and line.count(b'":') != keys:
             raise _Odd
         try:
@@ -327,7 +331,7 @@ def _kept(
 
 
 def _records(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """The lines after the header, parsed."""
+    """Yields the lines after the header, and their parsed content."""
     try:
         from orjson import JSONDecodeError, loads
     except ImportError:
@@ -338,7 +342,7 @@ def _records(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
         stream = gzip.GzipFile(fileobj=raw) if packed else raw
         first, rest = True, b""
         while True:
-            # Many lines at once: a packed file gives them slowly one by one.
+            # Read large blocks, because reading a gzipped file line by line is slow.
             some = stream.read(_BLOCK)
             *lines, rest = (rest + some).split(b"\n")
             if not some:
@@ -381,7 +385,9 @@ def _keys(value: Any) -> int:
 
 
 def _times(moments: Sequence[tuple[int, float]]) -> np.ndarray[Any, np.dtype[Any]]:
-    """The times, if they and the sequence numbers are valid."""
+    """The times as an array; raises `_Odd` if a time or a sequence number is
+    invalid.
+    """
     sequence, times_s = zip(*moments, strict=True)
     if set(map(type, sequence)) != {int} or not set(map(type, times_s)) <= {int, float}:
         raise _Odd

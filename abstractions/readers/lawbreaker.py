@@ -1,10 +1,11 @@
 """Reads the JSON traces that LawBreaker records from Apollo.
 
-Signals that its own preprocessing invents (speed limits, street lights, visibility,
-arrow lights) are not provided here, so laws over them do not apply. Two of its choices
-are kept, because its results depend on them: `timestamp` counts localization messages,
-ten to a second, and the ego's speed is the chassis', although in its published example
-the positions suggest 12.5 messages a second and the chassis speed sometimes freezes.
+LawBreaker's preprocessing makes up some signals (speed limits, street lights,
+visibility and arrow lights). They are not provided, so laws over them do not apply. Two
+choices of LawBreaker are kept, because its results depend on them: `timestamp` counts
+localization messages at ten per second, and the ego's speed is that of the chassis. In
+LawBreaker's published example, however, the positions suggest 12.5 messages per second,
+and the chassis speed sometimes freezes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _OTHERS = (
 
 
 def read_lawbreaker(path: Path) -> Trace:
-    """A whole recording, as a trace in the driving vocabulary."""
+    """Reads a whole recording as a trace in the driving vocabulary."""
     data = _read(path)
     steps = data.get("trace") if isinstance(data, dict) else None
     if not isinstance(steps, list):
@@ -62,8 +63,8 @@ def read_lawbreaker(path: Path) -> Trace:
 
 
 def _read(path: Path) -> Any:
-    # Its recordings hold NaN in fields that no signal reads; where one does, the
-    # vocabulary refuses it.
+    # Recordings contain NaN in fields that no signal uses. In a field that a signal
+    # uses, the vocabulary rejects NaN.
     try:
         text = read_text(path)
         check_items(text, str(path))
@@ -82,7 +83,7 @@ def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[F
     index = -1
     try:
         scene = _scene(data)
-        # Some of its simulators know no acceleration and record zeros.
+        # Some simulators do not provide the acceleration, and record zeros.
         accelerates = any(map(_acceleration, steps))
         for index, step in enumerate(steps):
             row = {**scene, **_row(step)}
@@ -117,7 +118,7 @@ def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[F
 
 
 def _scene(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts about the whole recording."""
+    """The signals that are constant in the whole recording."""
     row = {
         k: data["weather"][k] for k in ("rain", "fog", "snow") if k in data["weather"]
     }
@@ -125,7 +126,7 @@ def _scene(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(step: Mapping[str, Any]) -> dict[str, Any]:
-    """One step in our names and, where values need converting, LawBreaker's."""
+    """The values of one step, under our names or aliases of LawBreaker's vocabulary."""
     ego, chassis, truth = step["ego"], step["ego"]["Chasis"], step["truth"]
     row: dict[str, Any] = {name: ego[name] for name in _FROM_EGO}
     row |= {name: chassis[name] for name in _FROM_CHASSIS}
@@ -175,7 +176,7 @@ def _other(
 
 
 def _acceleration(step: Mapping[str, Any]) -> float:
-    """The acceleration along the heading, without gravity."""
+    """The acceleration along the heading in m/s², without gravity."""
     pose = step["ego"]["pose"]
     vector, heading = pose["linearAcceleration"], pose["heading"]
     return float(vector["x"] * math.cos(heading) + vector["y"] * math.sin(heading))

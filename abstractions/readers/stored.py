@@ -1,4 +1,4 @@
-"""Stored runs: one file each, or many in the parts of a dataset."""
+"""Reads stored runs, from one file per run or from a dataset of many runs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ from forewarn.abstractions.vocabularies.vocabulary import YAML, Vocabulary
 
 @dataclass(frozen=True, slots=True, order=True)
 class Stored:
-    """One run on file.
+    """A run stored in a file.
 
     Args:
-        path: Its file, or the part of a dataset that contains it.
-        run: Its name in the dataset; empty if it is the only run in its file.
+        path: The file of the run, or the part of a dataset that contains the run.
+        run: The name of the run in the dataset; empty if the file contains only this
+            run.
     """
 
     path: Path
@@ -41,12 +42,12 @@ class Stored:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the run in the dataset, or of the file."""
         return self.run or self.path.name
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its file as stored, or of a run's content."""
+        """The SHA-256 digest of the file or, in a dataset, of the run's content."""
         if self.run:
             return part_of(self.path).run(self.run).digest
         with self.path.open("rb") as raw:
@@ -55,7 +56,7 @@ class Stored:
     def trace(
         self, vocabulary: Vocabulary | None = None, period_s: float | None = None
     ) -> Trace:
-        """All of it."""
+        """Reads the whole run."""
         if not self.run:
             return read_trace(self.path, vocabulary, period_s)
         part = part_of(self.path)
@@ -68,7 +69,9 @@ class Stored:
     def stream(
         self,
     ) -> tuple[TraceHeader, Vocabulary | None, Iterator[tuple[Frame, Note | None]]]:
-        """The header, its vocabulary, and the frames one after the other."""
+        """Reads the run; returns the header, the vocabulary and an iterator over the
+        frames.
+        """
         if self.run:
             part = part_of(self.path)
             header = part.run(self.run).header
@@ -86,22 +89,22 @@ class Stored:
         vocabulary: Vocabulary | None = None,
         period_s: float | None = None,
     ) -> Kept:
-        """These signals as columns; by default all that it provides."""
+        """Reads signals of the run as arrays; by default all that the run provides."""
         (batch,) = batches([self], names, vocabulary, period_s)
         return next(batch.apart())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Several runs that were read together, as columns.
+    """Several runs that were read together, as one array per signal.
 
     Args:
-        runs: What they are.
-        headers: What holds for each.
-        starts: The frame at which each begins.
-        times_s: The time of each frame.
+        runs: The stored runs.
+        headers: The header of each run.
+        starts: The index of the first frame of each run.
+        times_s: The time of each frame, in s.
         signals: The requested signals that the runs can provide.
-        vocabulary: The vocabulary that their values were checked against.
+        vocabulary: The vocabulary of the runs, if it is known.
     """
 
     runs: tuple[Stored, ...]
@@ -113,7 +116,7 @@ class Batch:
 
     @classmethod
     def of(cls, run: Stored, kept: Kept) -> Batch:
-        """One run alone."""
+        """A batch with a single run."""
         starts = np.zeros(1, np.int64)
         return cls(
             (run,), (kept.header,), starts, kept.times_s, kept.signals, kept.vocabulary
@@ -121,7 +124,7 @@ class Batch:
 
     @classmethod
     def joined(cls, runs: Sequence[Kept], names: Iterable[str]) -> Batch:
-        """The data of these signals in runs of one source, wherever they were read."""
+        """Joins runs that provide the same signals; keeps the named signals."""
         first, lengths = runs[0], [len(run) for run in runs]
         return cls(
             (Stored(Path()),) * len(runs),
@@ -145,7 +148,7 @@ class Batch:
         return np.diff(self.starts, append=len(self))
 
     def apart(self) -> Iterator[Kept]:
-        """Each run by itself."""
+        """Yields each run separately."""
         ends = (self.starts + self.lengths).tolist()
         for header, start, end in zip(
             self.headers, self.starts.tolist(), ends, strict=True
@@ -160,13 +163,14 @@ def batches(
     vocabulary: Vocabulary | None = None,
     period_s: float | None = None,
 ) -> Iterator[Batch]:
-    """The runs in order, in groups that share a piece of a file.
+    """Yields the runs in order; runs from the same row group of a dataset share a
+    batch.
 
     Args:
-        runs: What is read.
+        runs: The runs to read.
         names: The requested signals; by default all that a run provides.
-        vocabulary: Overrides the one that a run names.
-        period_s: The time between the rows of a table without times.
+        vocabulary: Overrides the vocabulary that a run names.
+        period_s: The time between the rows of a CSV without a `time_s` column, in s.
     """
     wanted = None if names is None else tuple(names)
     for (path, in_part), some in groupby(runs, key=lambda r: (r.path, bool(r.run))):
@@ -197,9 +201,9 @@ def _kept(
 
 
 def files_in(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder by name.
+    """The file itself, or the files in a folder, sorted by name.
 
-    No run is YAML: YAML files beside runs are vocabularies, scenarios or policies.
+    Skips YAML files, which are vocabularies, scenarios or policies.
     """
     if not path.is_dir():
         return [path]
@@ -214,7 +218,9 @@ def files_in(path: Path) -> list[Path]:
 
 
 def stored_runs(paths: Iterable[Path]) -> list[Stored]:
-    """The runs in these files; one that is in two parts of a folder is read once."""
+    """The runs in these files; a run that is in two parts of a dataset is listed
+    once.
+    """
     found: dict[tuple[Path, str], Stored] = {}
     for path in paths:
         if path.suffix != SUFFIX:
@@ -228,15 +234,15 @@ def stored_runs(paths: Iterable[Path]) -> list[Stored]:
 def read_traces(
     path: Path | str, vocabulary: Vocabulary | None = None
 ) -> Iterator[Trace]:
-    """All runs of a file or a folder, one after the other, in any format.
+    """Yields all runs in a file or a folder, in any supported format.
 
     Args:
-        path: What `forewarn collect` wrote, or other traces; an address in storage, if
-            it begins like `s3://`.
+        path: A file or folder of traces, such as the output of `forewarn collect`, or
+            its storage URL.
         vocabulary: The vocabulary for runs that do not name their own.
 
     Raises:
-        InvalidTrace: The message gives the place and the problem.
+        InvalidTrace: A file is not a valid trace.
     """
     for run in stored_runs(files_in(place(path))):
         yield run.trace(vocabulary)
@@ -244,19 +250,19 @@ def read_traces(
 
 ROWS = 1 << 20
 RUNS = 4096
-"""A part is full with so many frames, or so many runs."""
+"""The number of frames, and of runs, at which a part of a dataset is full."""
 
 _ENDINGS = (".gz", ".jsonl", ".json", ".csv")
 
 
 def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
-    """Writes a dataset of these runs, part by part.
+    """Writes runs to a dataset, one part at a time.
 
     Args:
         runs: Traces in any supported format.
-        folder: Where the parts go.
+        folder: The folder of the dataset.
 
-    Yields: For each run, the part that it belongs to.
+    Yields: For each run, the path of the part that will contain it.
     """
     seen: dict[str, Stored] = {}
     some: list[RunTable] = []
@@ -286,7 +292,9 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
 
 
 def name_of(run: Stored) -> str:
-    """A run's name in a dataset: its own, or else its file's."""
+    """The name of a run in a dataset: its name, or the name of its file without
+    endings.
+    """
     name = run.name
     if not run.run:
         for ending in _ENDINGS:
@@ -305,7 +313,7 @@ def _table(run: Stored, name: str, spool: Path) -> RunTable:
 
 
 def to_lines(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
-    """Writes a file of JSON Lines for each of these runs."""
+    """Writes each run to a gzipped JSON Lines file; yields the path of each file."""
     for run in runs:
         header, vocabulary, frames = run.stream()
         out = folder / f"{name_of(run)}.jsonl.gz"

@@ -1,9 +1,9 @@
-"""Reads CSV: a header row of names, then one row per frame.
+"""Reads CSV files: a header row with names, then one row per frame.
 
-Cells are numbers, `true` or `false`, or names; `none` is none, and an empty cell is
-absent. If most columns are names of a shipped vocabulary (ours, or LawBreaker's), that
-vocabulary types, converts and checks them; other columns are kept as they are.
-Otherwise all names are free.
+A cell is a number, a name, `true`, `false` or `none`; an empty cell means that the
+frame does not contain the signal. If a built-in vocabulary knows most of the columns,
+under our names or aliases such as LawBreaker's, it is used to convert and check these
+columns; other columns are kept unchanged. Otherwise any names are accepted.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def read_table(
     known_only: bool = False,
     foreign: Iterator[list[str]] | None = None,
 ) -> Trace:
-    """A whole CSV; with `vocabulary` every column must be one of its names.
+    """Reads a whole CSV; if `vocabulary` is given, it must know every column.
 
-    With `known_only` the other columns are ignored, whatever they contain. `foreign`
-    gives the rows of a log that is not a CSV.
+    If `known_only` is true, unknown columns are ignored instead. `foreign` provides the
+    rows of a log that is not a CSV.
     """
-    # csv.reader wants the line ends that quoted cells may span.
+    # csv.reader needs line endings, because quoted cells may span several lines.
     text_rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
     rows: Any = text_rows if foreign is None else _Numbered(foreign)
     try:
@@ -71,7 +71,7 @@ def read_table(
 
 
 class _Numbered:
-    """Rows with a line number, like those of the `csv` module."""
+    """An iterator over rows that counts them, like `csv.reader`."""
 
     def __init__(self, rows: Iterator[list[str]]) -> None:
         self._rows, self.line_num = rows, 0
@@ -116,7 +116,9 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
 
 
 def _matching(names: list[str]) -> Vocabulary | None:
-    """The shipped vocabulary that knows more than half of the names."""
+    """The built-in vocabulary that knows more than half of the names; None if none
+    does.
+    """
     signals = [name for name in names if name not in _ORDER]
     for shipped in SHIPPED:
         vocabulary = load_vocabulary(shipped)

@@ -1,1 +1,1 @@
-"""Vocabularies: signals with units, in YAML, and how they are read."""
+"""Vocabularies: declarations of signals with types and units, read from YAML files."""

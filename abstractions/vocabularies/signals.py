@@ -15,13 +15,13 @@ from forewarn.abstractions.frame import Value
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A factor to the base units, and the powers of the dimensions."""
+    """A unit: the factor to the base unit, and the powers of the dimensions."""
 
     factor: Fraction
     powers: tuple[tuple[str, int], ...] = ()
 
     def times(self, other: Unit, sign: int = 1) -> Unit:
-        """The product with `other`, or the quotient when `sign` is -1."""
+        """The product of this unit and `other`, or the quotient if `sign` is -1."""
         powers = dict(self.powers)
         for base, power in other.powers:
             powers[base] = powers.get(base, 0) + sign * power
@@ -57,21 +57,21 @@ UNITS: dict[str, Unit] = {
 
 
 def named_unit(name: str) -> Unit:
-    """The unit of that name; an unknown name is its own unit."""
+    """The unit with this name; an unknown name becomes a new base unit."""
     return UNITS.get(name) or Unit(Fraction(1), ((name, 1),))
 
 
 SignalType = Literal["number", "bool", "enum"]
 
 OBJECT = re.compile(r"[A-Za-z_]\w*(#\d+)?")
-"""An object: a type, an instance of it, or any other single word."""
+"""The name of an object: a type or any other word, or an instance such as `Mug#2`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One named, typed quantity.
+    """A signal: a named quantity with a type.
 
-    An enum without `values` is open: any name is a valid value.
+    If `values` is empty, any name is a valid value of an enum.
     """
 
     name: str
@@ -85,7 +85,9 @@ class Signal:
     doc: str = ""
 
     def check(self, value: object) -> Value:
-        """The value converted for this signal; raises `SignalFault` if it cannot."""
+        """Converts a value to the type of the signal; raises `SignalFault` if it is
+        invalid.
+        """
         if value is None:
             if self.may_be_none:
                 return None
@@ -149,11 +151,12 @@ class ObjectPredicate:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Another system's name for a signal, with the coding that system uses.
+    """The name of a signal in another system, and how to convert the values.
 
-    A number is first looked up in `none_codes`, then in `codes`, then multiplied by
-    `scale`. Codes of a Boolean signal are 0 and 1. `none_when` names other aliases:
-    where one of them has one of those codes, this value was a stand-in for `none`.
+    A number in `none_codes` means `none`. Other numbers are looked up in `codes` or,
+    without codes, multiplied by `scale`. The codes of a Boolean signal are 0 and 1 by
+    default. `none_when` maps other aliases to codes: if another alias has one of its
+    codes, this value means `none`.
     """
 
     name: str
@@ -174,7 +177,7 @@ class Alias:
         codes: Mapping[float, bool | str] | None = None,
         none_codes: Sequence[float] = (),
     ) -> Alias:
-        """Another name for a signal, whose numbers may come in another unit."""
+        """An alias for a signal, with values that may have a different unit."""
         scale = 1.0
         if unit is not None:
             given, own = named_unit(unit), named_unit(signal.unit or "")
@@ -189,7 +192,9 @@ class Alias:
         return cls(name, signal.name, unit, scale, codes or {}, tuple(none_codes))
 
     def convert(self, value: object) -> object:
-        """The foreign value in the signal's own unit and coding, not yet checked."""
+        """Converts a foreign value to the signal's unit and codes; does not check the
+        result.
+        """
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value
         if value in self.none_codes:

@@ -1,7 +1,7 @@
-"""Vocabularies: the signals that laws, traces and bridges of one domain share.
+"""Vocabularies: the signals that laws, traces and bridges of a domain share.
 
-A vocabulary is a YAML file in the form `forewarn.vocabulary/1`. Two ship with the
-package, `driving` and `household`; a user's own loads the same way.
+A vocabulary is a YAML file in the format `forewarn.vocabulary/1`. `driving` and
+`household` are built in; users can add their own.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _CALL = re.compile(r"(?P<name>[A-Za-z_]\w*)\((?P<arguments>[^()]*)\)")
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The signals, object predicates and aliases of one domain.
+    """The signals, object predicates and aliases of a domain.
 
-    `inputs` lists the inputs of each bridge whose age is a signal: an input
-    `chassis` gives the signal `chassis_age`, in seconds.
+    `inputs` lists, for each bridge, the inputs for which a signal gives their age: for
+    an input `chassis`, this is the signal `chassis_age`, in seconds.
     """
 
     name: str
@@ -68,11 +68,11 @@ class Vocabulary:
     doc: str = ""
 
     def names(self) -> list[str]:
-        """Every valid name, for suggestions."""
+        """All valid names, for suggestions."""
         return [*self.signals, *self.predicates, *self.aliases]
 
     def signal(self, name: str) -> Signal:
-        """The signal of that name; aliases are not followed."""
+        """The signal with this name; aliases are not resolved."""
         found = self.signals.get(name)
         if found is None:
             raise InvalidExpression(
@@ -82,22 +82,26 @@ class Vocabulary:
         return found
 
     def knows(self, key: str) -> bool:
-        """Whether a frame may carry that key: a signal or an object predicate."""
+        """Whether a frame may contain this key: a signal or an object predicate."""
         return key in self.signals or self._predicate(key) is not None
 
     def unknown(self, key: str) -> str:
-        """The error for a key that no frame may carry."""
+        """The error message for an unknown key."""
         hint = near_miss(key[:60], self.names())
         return f"no signal {key!r:.60} in the vocabulary {self.name}" + (
             f" ({hint})" if hint else ""
         )
 
     def check_value(self, key: str, value: object) -> Value:
-        """The value in the signal's type; `SignalFault` says what is wrong."""
+        """Converts a value to the signal's type; raises `SignalFault` if it
+        is invalid.
+        """
         return self.checker(key)(value)
 
     def checker(self, key: str) -> Callable[[object], Value]:
-        """What checks the values of one signal, as `check_value` does."""
+        """A function that checks and converts the values of one signal, like
+        `check_value`.
+        """
         signal = self.signals.get(key)
         if signal is not None:
             return signal.check
@@ -110,15 +114,17 @@ class Vocabulary:
         return unknown
 
     def canonical(self, key: str) -> str:
-        """An object predicate's text as a frame key; other names unchanged."""
+        """The normalized text of an object predicate; other names are returned
+        unchanged.
+        """
         return key if key in self.signals else self._predicate(key) or key
 
     def translate(self, row: Mapping[str, object]) -> dict[str, Value]:
-        """A row in our names or other systems' names, as checked signal values.
+        """Converts a row with our names or aliases to checked values of signals.
 
         Raises:
-            SignalFault: A value is invalid, a name is unknown, or two names give one
-                signal different values.
+            SignalFault: A value is invalid, a name is unknown, or two names give
+                different values for the same signal.
         """
         found: dict[str, Value] = {}
         for name, raw in row.items():
@@ -212,7 +218,7 @@ class _VocabularyFile(Strict):
 
 
 def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
-    """A vocabulary by the name it ships under, or from a YAML file."""
+    """Loads a built-in vocabulary by name, or a vocabulary from a YAML file."""
     if name_or_path in SHIPPED:
         return _shipped(str(name_or_path))
     path = Path(name_or_path)
@@ -226,12 +232,13 @@ def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
 
 
 def named_vocabulary(name: str, source: str, folder: Path | None = None) -> Vocabulary:
-    """The vocabulary that a file names: one that ships, or a YAML file in its folder.
+    """Loads the vocabulary that a file refers to.
 
     Args:
-        name: The file's content.
-        source: The file's name, for errors.
-        folder: The file's folder; None if the file must name a shipped vocabulary.
+        name: The name of a built-in vocabulary, or the path of a YAML file.
+        source: The file that refers to the vocabulary, for error messages.
+        folder: The folder that relative paths start from and must stay in; None if only
+            built-in vocabularies are allowed.
     """
     if name in SHIPPED:
         return _shipped(name)
@@ -256,7 +263,7 @@ def _shipped(name: str) -> Vocabulary:
 
 
 def vocabulary_from(data: object, source: str) -> Vocabulary:
-    """A vocabulary from the content of a YAML file."""
+    """Creates a vocabulary from the content of a YAML file."""
     try:
         return _built(validated(_VocabularyFile, data, source, InvalidVocabulary))
     except InvalidInput as error:
@@ -364,10 +371,10 @@ def _alias(
 
 
 def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
-    """The name of a shipped vocabulary, or the part of another that predicates need.
+    """The name of a built-in vocabulary, or the embedded content of any other.
 
-    The embedded part defines the names; aliases and inputs, which matter only when
-    traces are recorded, are left out.
+    The embedded content omits aliases and inputs, which are needed only to record
+    traces.
     """
     name = vocabulary.name
     if name in SHIPPED and load_vocabulary(name) == vocabulary:
@@ -376,7 +383,7 @@ def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
 
 
 def embedded(vocabulary: Vocabulary) -> dict[str, Any]:
-    """The part of a vocabulary that predicates need, in the form of its file."""
+    """The content of a vocabulary file, reduced to what predicates need."""
     content: dict[str, Any] = {
         "format": "forewarn.vocabulary/1",
         "name": vocabulary.name,

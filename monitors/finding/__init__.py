@@ -1,1 +1,1 @@
-"""Finding predicates: learning from runs which conditions predict a violation."""
+"""Finding predicates: learns from runs which conditions predict a violation."""

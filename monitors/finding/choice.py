@@ -1,8 +1,8 @@
-"""Choosing the abstraction that warns best: made by hand, a tree, or a score.
+"""Chooses the abstraction that warns best: hand-made, a tree, or bands of a score.
 
-Each candidate is judged by its warnings in held-out runs: how many violations have a
-warning in time, and how early, while few clean runs have an alarm. The skill of the
-risks is also reported. `choose_by_law` chooses for each law separately, because an
+Candidates are compared by their warnings in held-out runs, at low false-alarm rates:
+how many violations have a timely warning, and how early it comes. The skill of the
+risks is reported too. `choose_by_law` chooses for each law separately, because an
 abstraction that suits one law may be useless for another.
 """
 
@@ -34,30 +34,31 @@ from forewarn.monitors.trust.hindsight import Counting, Found, Recipe, out_of_fo
 
 LEAST = (50, 150)
 MOST_RUNS = 400
-"""The number of runs that suffices to compare candidates, unless there are few groups.
-The chosen candidate learns from all runs.
+"""The maximum number of runs that are used to compare candidates, unless the runs are
+grouped. The chosen candidate is learned from all runs.
 """
 _FIRST_LEAST = 150
 
 LOOKS_S = (1.0, 2.0)
-"""The horizons for which scores are fitted, besides the scenario's own: the best score
-for the last moment is not the best score for an early warning.
+"""The horizons for which scores are fitted, in addition to the scenario's horizon. The
+best score just before a violation is not the best score for an early warning.
 """
 
 ALLOWED = (0.02, 0.05, 0.10)
-"""The false-alarm rates over which warnings are averaged. The lower rates count because
-a threshold that guarantees the last one has a lower observed rate, especially with few
-clean runs.
+"""The false-alarm rates over which the value of warnings is averaged. A threshold that
+guarantees the highest rate has a lower observed rate, especially with few clean runs,
+so lower rates are included.
 """
 
 WORSE = 0.02
-"""A difference in value up to this counts as a tie, because it is within chance."""
+"""Candidates tie if their values differ by at most this, which may be due to chance."""
 
 SOONER_S = 0.2
-"""A difference in lead time up to this counts as a tie."""
+"""Candidates tie if their mean lead times differ by at most this, in s."""
 
 LOW = 0.3
-"""If the risk of a law never exceeds this before violations, they are hardly predicted.
+"""If the risk of a law before violations never exceeds this, the model hardly predicts
+them.
 """
 
 Origin = Literal["hand-made", "learned", "scored"]
@@ -66,15 +67,16 @@ Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How one method of finding predicates performed on held-out runs.
+    """The performance of a candidate on held-out runs.
 
     Args:
         kind: The kind of abstraction.
         name: The name of the candidate.
-        skill: The skill of its risks over the base rate, by law.
-        early_s: For each law that some runs keep, the lead time of each violation's
-            warning at each allowed false-alarm rate; NaN if there was no warning.
-        top: The highest risk before a violation.
+        skill: The skill of the risks compared with the base rate, by law.
+        early_s: For each law that some runs keep, the lead times in s: one row per
+            false-alarm rate in `ALLOWED`, one column per violation; NaN without a
+            warning.
+        top: The highest risk, by law.
     """
 
     kind: Origin
@@ -89,29 +91,29 @@ class Evidence:
 
     @property
     def warned(self) -> dict[str, float]:
-        """The fraction of violations with a warning in time, by law."""
+        """The fraction of violations with a timely warning, by law."""
         return {law: shared(each)[0] for law, each in self.early_s.items()}
 
     @property
     def ahead_s(self) -> dict[str, float]:
-        """The mean lead time."""
+        """The mean lead time of warnings in s, by law."""
         return {law: shared(each)[1] for law, each in self.early_s.items()}
 
     @property
     def worth(self) -> float:
-        """The value of the warnings, averaged over the laws: 1 if all come early
-        enough.
+        """The value of the warnings, averaged over laws: 1 if all violations have an
+        early warning, 0 if none has a warning.
         """
         return sum(
             float(worth_of(each).mean()) for each in self.early_s.values()
         ) / max(len(self.early_s), 1)
 
     def behind(self, other: Evidence) -> tuple[float, float]:
-        """By how much the warnings are worse than another candidate's, with the
-        standard error.
+        """How much less the warnings are worth than another candidate's, and the
+        standard error of the difference.
 
-        Both candidates were tried on the same violations, so only violations on which
-        they differ count.
+        Both candidates were evaluated on the same violations, so the difference is
+        computed for each violation.
         """
         pairs = [(other.early_s[law], each) for law, each in self.early_s.items()]
         less = [worth_of(its) - worth_of(mine) for its, mine in pairs]
@@ -139,12 +141,11 @@ def _mean(by_law: dict[str, float]) -> float:
 
 
 def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """The candidates in order, the best first.
+    """The candidates from best to worst.
 
-    Candidates tie if the difference is no more than chance. Among tied candidates,
-    earlier warnings win; with equal lead times the hand-made candidate wins, and
-    otherwise the one with the higher skill. If no run keeps a law, so that warnings
-    cannot be judged, the skill decides too.
+    Candidates tie if the difference in value may be due to chance. Ties are broken by
+    the mean lead time, then in favor of the hand-made candidate, then by skill. If no
+    run keeps a law, warnings cannot be evaluated, and the skill decides.
     """
     left = sorted(evidence, key=lambda each: -each.worth)
     ordered: list[Evidence] = []
@@ -169,12 +170,12 @@ def _as_good(one: Evidence, best: Evidence) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The chosen abstraction, with the evidence for the choice.
+    """A chosen abstraction, with the evidence for the choice.
 
     Args:
-        found: The abstraction that was found from all runs.
-        recipe: The method that finds the abstraction from some of the runs.
-        evidence: The evidence on all candidates, the best first.
+        found: The abstraction found with all runs.
+        recipe: The method that finds an abstraction for any subset of the runs.
+        evidence: The performance of all candidates, the best first.
         leaves: The leaves of the tree, if a tree was chosen.
         folds: The number of folds of the cross-validation.
     """
@@ -194,7 +195,7 @@ class Choice:
         return self.evidence[0].kind
 
     def as_dict(self) -> dict[str, Any]:
-        """The part that is stored in the model."""
+        """The facts about the choice that are stored in the model."""
         return {
             "chosen": self.evidence[0].kind,
             "folds": self.folds,
@@ -202,11 +203,11 @@ class Choice:
         }
 
     def text(self, said: str) -> str:
-        """The text of the abstraction's file."""
+        """The text of the abstraction file, which begins with `said` as a comment."""
         return tree_text(self.abstraction, self.leaves, said)
 
     def sentences(self) -> Iterator[str]:
-        """The candidates and their results by law, as sentences."""
+        """Yields the results of each candidate by law, as lines of text."""
         most = ", ".join(f"{each:g}" for each in ALLOWED)
         yield (
             "Skill of the risk in runs that were left out, law by law: 1 is perfect, 0"
@@ -230,7 +231,7 @@ class Choice:
                 yield f"    {law}: skill {value:.3f}{warned}"
 
     def warnings(self) -> Iterator[str]:
-        """Warnings about the chosen abstraction."""
+        """Yields warnings about the chosen abstraction."""
         best = self.evidence[0]
         for law, top in best.top.items():
             if top < LOW:
@@ -256,14 +257,14 @@ def choose(
     counting: Counting | None = None,
     progress: Progress = lambda items, *_: items,
 ) -> Choice:
-    """Tries all candidates and chooses the best.
+    """Evaluates all candidates and chooses the best.
 
     Args:
-        corpus: The runs.
-        hand: The abstraction that was made by hand, if there is one.
-        horizon_s: H.
-        counting: How the chains are learned.
-        progress: Shows progress.
+        corpus: The runs and laws.
+        hand: The hand-made abstraction, if there is one.
+        horizon_s: The prediction horizon in s.
+        counting: How chains are learned.
+        progress: Wraps an iterable to show progress.
     """
     judged = _Judged(corpus, horizon_s, counting or Counting())
     looks_s = [*(look_s for look_s in LOOKS_S if look_s < horizon_s), horizon_s]
@@ -330,7 +331,7 @@ class _Judged:
 def _candidates(
     corpus: Corpus, hand: Abstraction | None, horizon_s: float, judged: _Judged
 ) -> Iterator[tuple[Origin, str, Recipe]]:
-    """The candidates to try; later ones depend on how the first performed."""
+    """Yields the candidates except scores; the last ones depend on earlier results."""
     if hand is not None:
         by_hand = Found(hand)
         yield "hand-made", hand.name, lambda _: by_hand
@@ -354,19 +355,14 @@ def _scored(
 
 
 def given(hand: Abstraction) -> Choice:
-    """A hand-made abstraction, as a choice without other candidates."""
+    """The choice of a hand-made abstraction without any other candidates."""
     found = Found(hand)
     return Choice(found, lambda _: found, (Evidence("hand-made", hand.name, {}),))
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The laws and the abstraction of one model.
-
-    Args:
-        laws: The laws.
-        choice: The abstraction, and how it was chosen.
-    """
+    """The laws of a model, and the choice of its abstraction."""
 
     laws: tuple[Law, ...]
     choice: Choice
@@ -380,15 +376,16 @@ def choose_by_law(
     counting: Counting | None = None,
     progress: Progress = lambda items, *_: items,
 ) -> list[Chosen]:
-    """Chooses an abstraction for each law; laws with the same choice share a model.
+    """Chooses an abstraction for each law; laws with the same abstraction share a
+    model.
 
     Args:
-        corpus: The runs.
-        laws: The laws to choose for; the corpus holds the parts of laws separately.
-        hand: The abstraction that was made by hand, if there is one.
-        horizon_s: H.
-        counting: How the chains are learned.
-        progress: Shows progress.
+        corpus: The runs and laws.
+        laws: The laws; a law with parts is in the corpus as one law for each part.
+        hand: The hand-made abstraction, if there is one.
+        horizon_s: The prediction horizon in s.
+        counting: How chains are learned.
+        progress: Wraps an iterable to show progress.
     """
     found: list[Chosen] = []
     for own in _groups(corpus, laws):
@@ -411,7 +408,7 @@ def _parts(laws: Sequence[Law]) -> list[Law]:
 
 
 def _groups(corpus: Corpus, laws: Sequence[Law]) -> list[tuple[Law, ...]]:
-    """One group per law; a law that is broken too rarely to choose by joins the first
+    """One group per law; laws with too few violations for a choice join the first
     group.
     """
     broken = corpus.broken()
@@ -428,7 +425,7 @@ def _groups(corpus: Corpus, laws: Sequence[Law]) -> list[tuple[Law, ...]]:
 def _together(
     one: Sequence[Evidence], other: Sequence[Evidence]
 ) -> tuple[Evidence, ...]:
-    """The combined evidence on each candidate."""
+    """Combines the results of each candidate for different laws."""
     found = {each.name: each for each in one}
     for each in other:
         own = found.get(each.name)

@@ -1,9 +1,9 @@
-"""The data from which predicates are found: runs under laws, features, and score terms.
+"""The training data for predicates: runs with laws, features, and terms of scores.
 
-A `Family` names the signals that are relevant to a kind of law. A `Feature` is a number
-from one signal that a tree's split may compare. A `Term` may also look back in time, or
-combine two signals. The `Corpus` holds the runs, and determines for each moment whether
-a violation follows.
+A `Family` lists the signals that are relevant to a kind of law. A `Feature` is a number
+from one signal, for the splits of a tree. A `Term` of a score may also look back in
+time or combine two signals. The `Corpus` contains the runs, and labels each moment
+(tick of a run) with whether a violation follows.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FAR = 1e9
-"""Represents `none`; larger than every measured number."""
+"""Replaces `none` as a number; larger than any measured value."""
 
 FOLDS = 5
 """The number of folds in cross-validation."""
 
 MOST_WORDS = 8
-"""A signal with more words than these is a name, not a kind."""
+"""The maximum number of words of a signal that become features."""
 
 
 class _Family(Strict):
@@ -68,13 +68,14 @@ class _FamilyFile(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Signals that are relevant to a kind of law.
+    """The signals that are relevant to a kind of law.
 
     Args:
-        name: The family's name, shown to people.
+        name: A name to display.
         signals: The signals.
-        none_is_low: Signals whose `none` counts as a small value, not as a large one.
-        pairs: Terms that combine some of the signals.
+        none_is_low: Signals for which `none` is treated as a small value instead of a
+            large one.
+        pairs: The texts of terms that combine several signals.
     """
 
     name: str
@@ -90,7 +91,9 @@ def _shipped() -> _FamilyFile:
 
 
 def families_of(laws: Sequence[Law], vocabulary: Vocabulary | None) -> list[Family]:
-    """The families to which the laws belong; empty for other vocabularies."""
+    """The families that the laws belong to; empty if there are none for the
+    vocabulary.
+    """
     file = _shipped()
     if vocabulary is None or vocabulary.name != file.vocabulary:
         return []
@@ -109,7 +112,9 @@ def families_of(laws: Sequence[Law], vocabulary: Vocabulary | None) -> list[Fami
 
 
 def every_signal(runs: Sequence[Kept]) -> Family:
-    """The family of all signals that change within a run, if no family is defined."""
+    """A family of all signals that change within a run, for laws without a defined
+    family.
+    """
     signals = (name for name in runs[0].signals if varies(runs, name))
     return Family("every signal", tuple(signals))
 
@@ -117,7 +122,7 @@ def every_signal(runs: Sequence[Kept]) -> Family:
 def for_scores(
     known: Sequence[Family], runs: Sequence[Kept], vocabulary: Vocabulary | None
 ) -> Family:
-    """The family for a score: the signals of these families and of their pairs."""
+    """The family for a score: all signals of the given families, and all pairs."""
     file = _shipped()
     if vocabulary is None or vocabulary.name != file.vocabulary:
         return known[0]
@@ -141,14 +146,13 @@ def varies(runs: Sequence[Kept], name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A number that a split may compare, and how the comparison is written.
+    """A number from a signal that a tree can split on.
 
     Args:
-        signal: The signal.
-        word: The word with which the signal is compared; None for a number or truth
-            value.
-        truth: Whether the signal is a truth value.
-        low: Whether `none` counts as a small value.
+        signal: The name of the signal.
+        word: The word that the signal is compared with; None for a number or Boolean.
+        truth: Whether the signal is Boolean.
+        low: Whether `none` is treated as a small value.
         unit: The unit of the signal's numbers.
     """
 
@@ -159,7 +163,9 @@ class Feature:
     unit: str = ""
 
     def values(self, column: NDArray[Any]) -> Floats:
-        """A column as numbers; `none` is larger, or smaller, than all of them."""
+        """Converts a column to numbers; `none` becomes larger or smaller than all
+        numbers.
+        """
         if self.word is not None:
             return np.asarray(column == self.word, np.float64)
         if column.dtype == object:
@@ -173,8 +179,8 @@ class Feature:
         return np.where(np.isnan(numbers), absent, numbers)
 
     def above(self, bound: float) -> str:
-        """The condition that the feature is above a bound, or none if `none` counts as
-        large.
+        """The condition that the feature is above a bound; holds for `none` if `none`
+        is treated as large.
         """
         if self.word is not None:
             return f"{self.signal} == {self.word}"
@@ -195,7 +201,7 @@ class Feature:
         return f"{self.signal} <= {self._written(bound)}"
 
     def between(self, low: float, high: float) -> str:
-        """The condition that the feature is above one bound and not above another."""
+        """The condition that the feature is above `low` and not above `high`."""
         texts = self._written(low), self._written(high)
         return f"{self.signal} > {texts[0]} and {self.signal} <= {texts[1]}"
 
@@ -206,7 +212,7 @@ class Feature:
 def features(
     family: Family, runs: Sequence[Kept], vocabulary: Vocabulary | None
 ) -> list[Feature]:
-    """The features of a family, without signals that stay constant in every run."""
+    """The features of a family, except for signals that are constant in every run."""
     return [
         feature
         for name in family.signals
@@ -239,7 +245,7 @@ def _features_of(
 
 
 def table(found: Sequence[Feature], runs: Sequence[Kept]) -> Floats:
-    """One row per frame, one column per feature; all runs in sequence."""
+    """The values of features: one row per frame of all runs, one column per feature."""
     return np.column_stack(
         [
             np.concatenate([each.values(run.signals[each.signal]) for run in runs])
@@ -249,18 +255,18 @@ def table(found: Sequence[Feature], runs: Sequence[Kept]) -> Floats:
 
 
 SHORT_S, LONG_S = 0.5, 1.0
-"""The lengths of time over which terms look back."""
+"""The time spans over which terms look back, in s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A number or condition of which a score may contain a curve.
+    """A number or condition that a score may depend on through a curve.
 
     Args:
-        expression: The number or condition.
-        truth: Whether it is a condition.
-        unit: The unit in which its numbers are written.
-        factor: The factor that converts numbers to this unit.
+        expression: The expression of the number or condition.
+        truth: Whether the expression is a condition.
+        unit: The unit in which bounds are written.
+        factor: The factor that converts the number to this unit.
     """
 
     expression: Expression
@@ -270,7 +276,7 @@ class Term:
 
     @classmethod
     def of(cls, text: str, vocabulary: Vocabulary | None) -> Term:
-        """The term that a text describes."""
+        """Parses a numeric term."""
         node = parse_quantity(text, vocabulary)
         return cls(node, False, *_written(node))
 
@@ -281,7 +287,7 @@ def terms(
     vocabulary: Vocabulary | None,
     period_s: float,
 ) -> list[Term]:
-    """The terms that can be formed from the features of a family."""
+    """The terms for the features of a family, and the family's pairs."""
     terms: list[Term] = []
     for feature in found:
         if feature.word is not None or feature.truth:
@@ -309,7 +315,9 @@ def _while(span_s: float, period_s: float) -> str:
 
 
 def _written(node: Expression) -> tuple[str, float]:
-    """The unit in which cuts are written, and the factor from the term's own unit."""
+    """The unit in which bounds are written, and the factor from the expression's
+    unit.
+    """
     own = unit_of(node) or PLAIN
     named = [each.unit for each in node.walk() if isinstance(each, Name)]
     for name in (*named, *UNITS):
@@ -320,7 +328,9 @@ def _written(node: Expression) -> tuple[str, float]:
 
 
 def matrix(terms: Sequence[Term], runs: Sequence[Kept]) -> Floats:
-    """One row per frame, one column per term, NaN for none; all runs in sequence."""
+    """The values of terms: one row per frame of all runs, one column per term; NaN for
+    none.
+    """
     reader = ColumnReader(past_of([term.expression for term in terms]))
     names = sorted({name for term in terms for name in signals_of(term.expression)})
     numbers = [
@@ -342,19 +352,20 @@ def matrix(terms: Sequence[Term], runs: Sequence[Kept]) -> Floats:
 Ints = NDArray[np.int64]
 
 PENDING_WEIGHT = 0.1
-"""The weight of a moment with a pending obligation: a violation has many such moments,
-and its outcome depends on how the obligation arose.
+"""The weight of a moment with a pending obligation. There are many such moments before
+a violation, but the outcome depends mostly on how the obligation arose.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """The moments of all runs, one after the other, up to the first violation.
+    """The moments of all runs up to the first violation, one run after the other.
 
     Args:
-        run: The run of each moment.
-        row: The moment's row in the table of features.
-        doomed: Whether an obligation that is pending, or arises within H, goes unmet.
+        run: The index of the run of each moment.
+        row: The row of each moment in the tables of features and terms.
+        doomed: Whether a violation follows: an obligation that is pending, or arises
+            within the horizon, is not met.
         weight: The weight of each moment.
     """
 
@@ -364,13 +375,14 @@ class Moments:
     weight: Floats
 
     def of(self, runs: Iterable[int]) -> Moments:
-        """The moments of some runs only."""
+        """The moments of some of the runs."""
         return self._those(np.isin(self.run, np.array(list(runs))))
 
     def thinned(self, every: int) -> Moments:
-        """All doomed moments, and every n-th of the others with n times its weight.
+        """Keeps all doomed moments, and every n-th of the others with n times its
+        weight.
 
-        Consecutive moments are similar, and nearly all of them are harmless.
+        Consecutive moments are similar, and nearly all moments are harmless.
         """
         weight = np.where(self.doomed, self.weight, self.weight * every)
         kept = self.doomed.copy()
@@ -384,15 +396,15 @@ class Moments:
 
 
 class Corpus:
-    """Runs with the laws that they kept or broke.
+    """Runs, with the laws that they kept or broke.
 
     Args:
-        runs: The data kept from the runs.
-        laws: The laws, without laws in parts.
+        runs: The signals of each run.
+        laws: The laws; laws with parts must be replaced by their parts.
         vocabulary: The vocabulary of the signals.
-        period_s: The period of the model to learn.
-        groups: The group of each run, such as its driver; a group is never split
-            between training and test folds. By default each run is its own group.
+        period_s: The period of the model to learn, in s.
+        groups: The group of each run, such as its driver. Runs of a group are always in
+            the same fold. By default, each run is its own group.
     """
 
     def __init__(
@@ -415,22 +427,22 @@ class Corpus:
         )
 
     def under(self, laws: Sequence[Law]) -> Corpus:
-        """The same runs under some of the laws."""
+        """The same runs with other laws."""
         if list(laws) == list(self.laws):
             return self
         found = Corpus(
             self.runs, laws, self.vocabulary, self.period_s, self.groups
         )  # fmt: skip
-        # What the runs show is the same whatever it is to tell.
+        # Features and terms do not depend on the laws.
         found._tables, found._terms = self._tables, self._terms
         return found
 
     def folds(self, among: Iterable[int]) -> list[int]:
-        """The fold of each of these runs."""
+        """The fold of each of the given runs."""
         return dealt([self.groups[run] for run in among], FOLDS)
 
     def broken(self) -> dict[str, int]:
-        """The number of runs in which each law was broken."""
+        """The number of runs that broke each law."""
         return {law: sum(of_run) for law, of_run in self.broken_runs().items()}
 
     def broken_runs(self) -> dict[str, list[bool]]:
@@ -441,7 +453,7 @@ class Corpus:
         }
 
     def _law_predicates(self) -> list[Predicate]:
-        """The propositions that the laws' monitors read, without duplicates."""
+        """The propositions of the laws' monitors, without duplicates."""
         found: dict[str, Predicate] = {}
         each_frame = self.runs[0].header.period_s == self.period_s
         for law in self.laws:
@@ -453,12 +465,12 @@ class Corpus:
         return list(found.values())
 
     def families(self) -> list[Family]:
-        """The families that may be searched."""
+        """The families of the laws, or else a family of all signals."""
         known = families_of(self.laws, self.vocabulary)
         return known or [every_signal(self.runs)]
 
     def features(self, family: Family) -> tuple[list[Feature], Floats]:
-        """The features of a family, and their values at each frame of all runs."""
+        """The features of a family, and their values in all frames."""
         if family not in self._tables:
             found = features(family, self.runs, self.vocabulary)
             if not found:
@@ -470,9 +482,7 @@ class Corpus:
         return self._tables[family]
 
     def terms(self, family: Family) -> tuple[list[Term], Floats]:
-        """The terms that a score may add up, with their values at each frame of all
-        runs.
-        """
+        """The terms for a family, and their values in all frames."""
         if family not in self._terms:
             found, _ = self.features(family)
             offered = terms(found, family, self.vocabulary, self.period_s)
@@ -481,8 +491,8 @@ class Corpus:
 
     @cached_property
     def _paths(self) -> list[list[tuple[Ints, Bools, Broken | None]]]:
-        """For each run and law: the ticks before the violation, the pending
-        obligations, the times.
+        """For each run and law: the monitor's states up to the violation, whether an
+        obligation is pending in each, and the violation.
         """
         judges = [LawPaths(law, self.basis, self.period_s) for law in self.laws]
         found = []
@@ -499,7 +509,7 @@ class Corpus:
 
     @cached_property
     def harmless(self) -> bool:
-        """Whether an obligation is pending for a while in most clean runs."""
+        """Whether most clean runs have a pending obligation at some time."""
         owing = [
             any(pending.any() for _, pending, _ in of_run)
             for of_run in self._paths
@@ -508,7 +518,7 @@ class Corpus:
         return sum(owing) > len(owing) / 2
 
     def moments(self, horizon_s: float, of: Law | None = None) -> Moments:
-        """The moments that are relevant to one law, or to any law."""
+        """The moments of all runs, labelled for the law `of`, or for all laws."""
         among = [of is None or law is of for law in self.laws]
         runs, rows, doomed, weights = [], [], [], []
         light = 1.0 if self.harmless else PENDING_WEIGHT

@@ -1,9 +1,10 @@
-"""A score that predicts a violation; its bands become the states.
+"""Learns a hazard score that predicts violations; predicates divide the score into
+bands.
 
-The score adds up curves: step functions of single terms, and of pairs of terms that
-predict more together. scikit-learn's boosting finds the steps; only plain arithmetic is
-stored, which anyone can read and draw. A score is more accurate on the runs to which it
-was fitted, so the chain is learned from scores of held-out runs.
+The score is a sum of curves: step functions of single terms, and of pairs of terms that
+predict more together. scikit-learn's gradient boosting fits the steps. Only arithmetic
+expressions are stored, which people can read and plot. A score is more accurate on the
+runs that it was fitted to, so the chain is learned from scores of held-out runs.
 """
 
 from __future__ import annotations
@@ -41,29 +42,28 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SINGLES, PAIRED, PAIRS = 20, 6, 6
-"""The maximum number of terms with a curve, of terms tried in pairs, and of pairs kept.
-"""
+"""The maximum numbers of terms with a curve, of terms tried in pairs, and of pairs."""
 
 _FINE, _COARSE = 15, 5
-"""The maximum number of steps of a curve, and of a pair along each axis."""
+"""The maximum number of steps of a curve, and of each axis of a pair."""
 
 _FEWEST = 100
 """The minimum number of moments in a step."""
 
 _FLAT = 0.03
-"""Neighbouring steps that differ by less are merged."""
+"""Neighbouring steps with a smaller difference are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The division of a term into steps."""
+    """The division of a term's range into steps, by `bounds`."""
 
     term: Term
     number: int
     bounds: tuple[float, ...]
 
     def of(self, rows: Floats) -> Ints:
-        """The step of each row; the last step is for none."""
+        """The index of the step for each row; the last step is for none."""
         values = rows[:, self.number]
         step = np.searchsorted(self.bounds, values, side="right")
         return np.where(np.isnan(values), len(self.bounds) + 1, step)
@@ -74,7 +74,9 @@ class Steps:
         return len(self.bounds) + 2
 
     def text(self, values: Sequence[Expression]) -> Expression:
-        """The text of a curve with these values; equal neighbours are merged."""
+        """The expression of a curve with these values; equal neighbouring steps are
+        merged.
+        """
         if self.term.truth:
             return Choice(self.term.expression, values[-2], values[0])
         kept = [values[0]]
@@ -87,11 +89,11 @@ class Steps:
 
 
 Shape = tuple[tuple[Steps, ...], tuple[tuple[Steps, Steps], ...]]
-"""The terms and the pairs of terms that have a curve."""
+"""The terms, and the pairs of terms, that have a curve."""
 
 
 class Lesson:
-    """Moments with their outcomes, to fit scores to."""
+    """The training data for a score: moments with their outcomes."""
 
     def __init__(
         self, offered: Sequence[Term], rows: Floats, doomed: Any, weight: Floats
@@ -107,7 +109,7 @@ class Lesson:
         )  # fmt: skip
 
     def steps(self, number: int, most: int) -> Steps:
-        """Divides a term into steps with similar numbers of moments, counting all and
+        """Divides a term into steps at quantiles of all moments and of
         doomed moments.
         """
         term, values = self.offered[number], self.rows[:, number]
@@ -125,7 +127,7 @@ class Lesson:
         return Steps(term, number, rounded(cuts, span, float(everywhere.min())))
 
     def shape(self) -> Shape:
-        """The most predictive terms, alone and in pairs."""
+        """Selects the most predictive terms and pairs of terms."""
         each = [self.steps(number, _FINE) for number in range(len(self.offered))]
         every = tuple(steps for steps in each if steps.bounds)
         first = self.fitted((every, ()))
@@ -140,7 +142,7 @@ class Lesson:
         return tuple(kept), tuple(pairs[i] for i in best)
 
     def fitted(self, shape: Shape, among: Any = slice(None)) -> Fit:
-        """The curves that predict best."""
+        """Fits the curves of a shape."""
         try:
             from sklearn.ensemble import HistGradientBoostingClassifier
             from threadpoolctl import threadpool_limits
@@ -160,14 +162,14 @@ class Lesson:
             min_samples_leaf=_FEWEST, l2_regularization=10.0, early_stopping=False,
             interaction_cst=groups, max_bins=2 * _FINE, random_state=0,
         )  # fmt: skip
-        # Threads that wait for each other cost more than they save on a busy machine.
+        # On a busy machine, waiting for other threads costs more time than they save.
         with threadpool_limits(1):
             model.fit(table, doomed, sample_weight=self.weight[among])
             return _read(model, shape, len(columns))
 
 
 def rounded(cuts: Floats, span: float, lowest: float) -> tuple[float, ...]:
-    """Cuts rounded as a person would write them, no finer than the signal."""
+    """The cuts without duplicates, rounded to about 1/200 of the span."""
     resolution = 10.0 ** math.floor(math.log10(span / 200)) if span > 0 else 1.0
     digits = max(0, -round(math.log10(resolution)))
     kept = {round(round(float(cut) / resolution) * resolution, digits) for cut in cuts}
@@ -179,9 +181,9 @@ class Fit:
     """A sum of curves.
 
     Args:
-        base: The constant summand.
-        singles: The terms with the value of each step.
-        pairs: The pairs with the value of each cell.
+        base: The constant term of the sum.
+        singles: The terms, each with the value of every step.
+        pairs: The pairs of terms, each with the value of every cell.
     """
 
     base: float
@@ -189,7 +191,7 @@ class Fit:
     pairs: tuple[tuple[Steps, Steps, Floats], ...]
 
     def values(self, rows: Floats) -> Floats:
-        """The value of the sum at each row of terms."""
+        """The value of the sum for each row."""
         total = np.full(len(rows), self.base)
         for steps, added in self.singles:
             total += added[steps.of(rows)]
@@ -198,12 +200,12 @@ class Fit:
         return total
 
     def heaviest(self, rows: Floats, most: int) -> list[int]:
-        """The curves that contribute most to the sum."""
+        """The indices of the curves that contribute most to the sum."""
         weight = [added[steps.of(rows)].std() for steps, added in self.singles]
         return [int(i) for i in np.argsort(weight)[::-1][:most] if weight[i] > _FLAT]
 
     def heaviest_pairs(self, rows: Floats, most: int) -> list[int]:
-        """The pairs that contribute most to the sum."""
+        """The indices of the pairs that contribute most to the sum."""
         weight = [cells[a.of(rows), b.of(rows)].std() for a, b, cells in self.pairs]
         return [int(i) for i in np.argsort(weight)[::-1][:most] if weight[i] > _FLAT]
 
@@ -235,7 +237,9 @@ def _written(value: float) -> float:
 
 
 def _flattened(values: Floats) -> Floats:
-    """The values; steps that hardly differ from the previous one are merged into it."""
+    """The values, with each step that hardly differs from the previous one set to its
+    value.
+    """
     kept = values.copy()
     for i in range(1, len(kept) - 1):
         if abs(kept[i] - kept[i - 1]) < _FLAT:
@@ -244,8 +248,8 @@ def _flattened(values: Floats) -> Floats:
 
 
 def _read(model: Any, shape: Shape, width: int) -> Fit:
-    """The fitted model's contribution of each step, found by evaluating the steps one
-    by one.
+    """The contribution of each step to a fitted model, found by evaluating each step
+    alone.
     """
     singles, pairs = shape
     rows = [np.zeros((1, width))]
@@ -263,7 +267,7 @@ def _read(model: Any, shape: Shape, width: int) -> Fit:
     said = model.decision_function(np.concatenate(rows))
     base, parts = float(said[0]), np.split(said, np.cumsum([len(r) for r in rows]))
     curves = [part - base for part in parts[1 : 1 + len(singles)]]
-    # A person reads best what goes up and down from nothing.
+    # Center the curves around zero, which makes them easier to read.
     middles = [float(curve.mean()) for curve in curves]
     curves = [curve - middle for curve, middle in zip(curves, middles, strict=True)]
     maps = [
@@ -278,15 +282,14 @@ def _read(model: Any, shape: Shape, width: int) -> Fit:
 
 
 _ENOUGH = 30_000
-"""The number of moments that suffices for fitting; beyond it, harmless moments are
-thinned.
-"""
+"""The number of moments above which harmless moments are thinned before fitting."""
 
 _CUTS = 27
-"""The maximum number of cuts between the bands of a score."""
+"""The maximum number of cuts that divide a score into bands."""
 
 _MOST_ALARMED, _FEWEST_ALARMED = 0.8, 0.01
-"""The shares of clean runs that reach the lowest and the highest cut set by clean runs.
+"""The fractions of clean runs that reach the lowest and highest cuts among those chosen
+by quantiles of clean runs.
 """
 
 
@@ -301,12 +304,12 @@ def score_names(laws: Sequence[Law]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecipe:
-    """How a score is found, law by law.
+    """Finds an abstraction from hazard scores, one for each law.
 
     Args:
-        corpus: The runs.
-        family: The signals that the score may use.
-        horizon_s: How far ahead the score predicts.
+        corpus: The runs and laws.
+        family: The signals that scores may use.
+        horizon_s: The prediction horizon in s.
     """
 
     corpus: Corpus
@@ -315,7 +318,7 @@ class ScoreRecipe:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """A description to display."""
         return f"bands of a score on {self.family.name}, {self.horizon_s:g} s ahead"
 
     def __call__(self, runs: Sequence[int]) -> Found:
@@ -324,10 +327,9 @@ class ScoreRecipe:
         return Found(self._abstraction(scored, whole), self._apart(scored, runs))
 
     def left_out(self, runs: Sequence[int]) -> Recipe:
-        """The result from the runs outside a fold, for each fold.
+        """A recipe for cross-validation, which returns the abstraction for each fold.
 
-        The scores for each fold are already fitted without its runs, so nothing needs
-        to be fitted again to judge their bands in the fold.
+        The scores of each fold are fitted once, without its runs, and then reused.
         """
         apart = self._apart(self._scored(runs), runs)
 
@@ -340,7 +342,9 @@ class ScoreRecipe:
     def _apart(
         self, scored: Sequence[Scored], runs: Sequence[int]
     ) -> dict[int, Abstraction]:
-        """For each run, the score that was fitted without the runs of its fold."""
+        """For each run, the abstraction with scores fitted without the runs of its
+        fold.
+        """
         folds = zip(*(each.folds for each in scored), strict=True)
         without = [self._abstraction(scored, fits) for fits in folds]
         fold_of = zip(runs, self.corpus.folds(runs), strict=True)
@@ -349,7 +353,7 @@ class ScoreRecipe:
     def _abstraction(
         self, scored: Sequence[Scored], fits: Sequence[Fit]
     ) -> Abstraction:
-        """The abstraction made of these scores' bands."""
+        """The abstraction with the bands of the given scores."""
         corpus = self.corpus
         room = (MAX_PREDICATES - len(corpus.basis.predicates)) // len(scored)
         scores, predicates = [], list(corpus.basis.predicates)
@@ -392,7 +396,7 @@ class ScoreRecipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A law's score, fitted to all runs, and to all runs outside each fold."""
+    """The data for a law's score, with fits that leave out one fold each."""
 
     name: str
     lesson: Lesson
@@ -403,13 +407,14 @@ class Scored:
     doomed: NDArray[np.bool_]
 
     def cuts(self, room: int) -> list[float]:
-        """The cuts between bands: a few everywhere, the others where alarms are
-        decided.
+        """The cuts between bands: a few over the whole range, the others where
+        thresholds matter.
 
-        Half of the latter lie at scores that clean runs reach, more closely spaced
-        where fewer runs reach them; the other half lie at scores that violating runs
-        reach. If many clean runs reached the last band, or most violations were in one
-        band, no threshold would achieve a low false-alarm rate.
+        Half of the latter are quantiles of the highest scores of clean runs, denser at
+        high scores; the other half are quantiles of the highest scores of violating
+        runs. If many clean runs reached the last band, or most violations were in the
+        same band, no threshold would give a low false-alarm rate and still detect
+        violations.
         """
         begins = np.flatnonzero(np.diff(self.run, prepend=-1))
         tops = np.maximum.reduceat(self.outside, begins)

@@ -1,7 +1,8 @@
-"""Predicates from a small tree that predict a violation.
+"""Learns predicates from a small decision tree that predicts violations.
 
-A tree's states are its leaves, the leaf half a second ago, and what the laws' monitors
-read. scikit-learn grows the tree; only conditions that anyone can read are stored.
+A state consists of the current leaf, the leaf half a second ago, and the propositions
+of the laws. scikit-learn fits the tree; only the conditions of leaves are stored, which
+people can read.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MOST_LEAVES = 24
 LAG_S = 0.5
 DIGITS = 3
 SMALLEST = 1e-3
-"""Smaller magnitudes count as 0, because no signal is measured that precisely."""
+"""Thresholds with a smaller magnitude become 0, because no signal is that precise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,9 @@ class Leaf:
 
     Args:
         condition: The condition that defines the leaf.
-        moments: The number of training moments in the leaf.
-        doomed: The weighted fraction of these moments that preceded a violation.
+        moments: The number of training samples in the leaf.
+        doomed: The weighted fraction of these samples that were followed by a
+            violation.
     """
 
     condition: str
@@ -49,16 +51,16 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class TreeRecipe:
-    """How a tree is grown.
+    """Finds an abstraction from the leaves of a decision tree.
 
     Args:
-        corpus: The runs.
-        family: The signals on which the tree may split.
-        horizon_s: How far ahead the tree predicts.
-        least: Minimum number of moments in a leaf for 200 runs, scaled to the number of
-            runs.
-        leaves: Maximum number of leaves.
-        lag_s: The lag of the remembered leaf; 0 means that no leaf is remembered.
+        corpus: The runs and laws.
+        family: The signals that the tree may split on.
+        horizon_s: The prediction horizon in s.
+        least: The minimum number of samples in a leaf for 200 runs; for n runs, it is
+            multiplied by √(n / 200).
+        leaves: The maximum number of leaves.
+        lag_s: The age of the earlier leaf that is part of the state, in s; 0 for none.
     """
 
     corpus: Corpus
@@ -70,7 +72,7 @@ class TreeRecipe:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """A description to display."""
         return (
             f"tree of {self.leaves} leaves on {self.family.name}, {self.horizon_s:g} s"
             f" ahead, {self.least} moments a leaf"
@@ -80,7 +82,9 @@ class TreeRecipe:
         return Found(self.grown(runs)[0])
 
     def grown(self, runs: Sequence[int]) -> tuple[Abstraction, list[Leaf]]:
-        """The abstraction, and its leaves in the order of its predicates."""
+        """Fits a tree; returns the abstraction, and the leaves in the order of its
+        predicates.
+        """
         corpus = self.corpus
         found, values = corpus.features(self.family)
         moments = corpus.moments(self.horizon_s).of(runs)
@@ -91,7 +95,7 @@ class TreeRecipe:
             max(2, round(self.least * math.sqrt(len(runs) / 200.0))),
         )  # fmt: skip
         leaves = _leaves(tree, found)
-        # The one that holds most often goes without saying: it is where no other holds.
+        # The largest leaf needs no predicate: it holds if no other leaf does.
         leaves.remove(max(leaves, key=lambda leaf: leaf.moments))
         predicates = list(corpus.basis.predicates)
         known = {repr(predicate) for predicate in predicates}
@@ -114,7 +118,7 @@ class TreeRecipe:
 
     @property
     def _lag(self) -> float:
-        """The lag in whole periods, at least one."""
+        """The lag rounded to whole periods, at least one; 0 for none."""
         if not self.lag_s:
             return 0.0
         period_s = self.corpus.period_s
@@ -122,7 +126,7 @@ class TreeRecipe:
 
 
 def _rounded(values: Any) -> Any:
-    """The values, rounded to as many digits as a person would write."""
+    """The values rounded to `DIGITS` significant digits."""
     with np.errstate(divide="ignore"):
         size = np.floor(np.log10(np.abs(values)))
     scale = 10.0 ** (DIGITS - 1 - np.where(np.isfinite(size), size, 0.0))
@@ -130,7 +134,7 @@ def _rounded(values: Any) -> Any:
 
 
 def _grow(rows: Any, doomed: Any, weight: Any, leaves: int, least: int) -> Any:
-    """The tree's arrays, as scikit-learn keeps them."""
+    """Fits a tree; returns scikit-learn's `Tree` object."""
     try:
         from sklearn.tree import DecisionTreeClassifier
     except ImportError as error:
@@ -148,7 +152,7 @@ def _grow(rows: Any, doomed: Any, weight: Any, leaves: int, least: int) -> Any:
 
 
 def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
-    """The leaves with their conditions, from left to right."""
+    """The leaves of a tree with their conditions, from left to right."""
     bounds: dict[int, tuple[float, float]] = {}
     leaves: list[Leaf] = []
 
@@ -167,7 +171,7 @@ def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
             (tree.children_left[node], (before[0], min(before[1], cut))),
             (tree.children_right[node], (max(before[0], cut), before[1])),
         ):
-            # Of cuts closer to each other than they are written nothing lies between.
+            # Cuts may coincide after rounding; the leaf between them is then empty.
             if span[0] < span[1]:
                 bounds[feature] = span
                 descend(int(child))
@@ -178,7 +182,7 @@ def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
 
 
 def _condition(bounds: dict[int, tuple[float, float]], found: Sequence[Feature]) -> str:
-    """The condition that every feature lies within its bounds."""
+    """The condition that every feature is within its bounds."""
     parts = []
     for number in sorted(bounds):
         feature, (low, high) = found[number], bounds[number]
@@ -192,12 +196,12 @@ def _condition(bounds: dict[int, tuple[float, float]], found: Sequence[Feature])
 
 
 def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> str:
-    """The text of the abstraction's file, with a comment on each leaf.
+    """The text of the abstraction file, with a comment on each leaf.
 
     Args:
-        abstraction: The abstraction made of the tree.
-        leaves: Its leaves.
-        said: The text at the top.
+        abstraction: The abstraction found from the tree.
+        leaves: The leaves of the tree.
+        said: The comment at the top.
     """
     content = abstraction.as_dict()
     of_leaf = {
@@ -226,7 +230,7 @@ def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> st
 
 
 def _summands(node: Expression) -> list[str]:
-    """The parts of a sum, each with its sign."""
+    """The terms of a sum, each after the first with its sign."""
     parts: list[str] = []
     while isinstance(node, Arithmetic) and node.operator in "+-":
         parts.append(f"{node.operator} {within(node.right, 8)}")

@@ -1,1 +1,3 @@
-"""Learning from many guards: tallies, and merging tallies into one model."""
+"""Fleet learning: collects transition counts from guards and merges them into a
+model.
+"""

@@ -1,7 +1,7 @@
-"""Merges the tallies of many guards into one model, each tally exactly once.
+"""Merges the tallies of many guards into a model; adds each tally exactly once.
 
-Sums do not depend on their order: as long as no contributor is rejected, the same
-tallies give the same model, whether merged together or one by one.
+Counts are summed, so the order does not matter: if no contributor is rejected, the same
+tallies give the same model, whether they are merged together or one by one.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """Each contributor's count of each transition that any contributor saw.
+    """The transition counts of all contributors, as a sparse matrix.
 
     Args:
-        tallies: The contributors.
-        states: The names of all states.
-        before: The source state of each transition.
-        after: The target state of each transition.
-        who: The contributor of each count.
-        pair: The transition of each count.
-        times: The count itself.
+        tallies: The tally of each contributor.
+        states: The names of all states in any tally.
+        before: The index of the source state of each transition.
+        after: The index of the target state of each transition.
+        who: The index of the contributor of each count.
+        pair: The index of the transition of each count.
+        times: The counts.
     """
 
     tallies: tuple[FleetTally, ...]
@@ -67,7 +67,7 @@ class Stack:
 
     @classmethod
     def of(cls, tallies: Sequence[FleetTally]) -> Stack:
-        """The counts of several tallies of one subject."""
+        """Stacks tallies with the same subject."""
         number: defaultdict[str, int] = defaultdict(count().__next__)
         steps = []
         for each in tallies:
@@ -96,7 +96,7 @@ class Stack:
         return len(self.tallies)
 
     def total(self, chosen: Sequence[int]) -> Tally:
-        """The combined counts of some contributors."""
+        """The sum of the tallies of some contributors."""
         parts = [self.tallies[i] for i in chosen]
         there = set[str]().union(*(each.states for each in parts))
         tally = Tally(seen={name: {} for name in self.states if name in there})
@@ -105,7 +105,7 @@ class Stack:
                 for i, times in counts.tolist():
                     name = each.states[i]
                     into[name] = into.get(name, 0) + times
-        # Whole numbers below 2⁵³ stay whole as floating-point numbers.
+        # Integers below 2⁵³ are exact as floats.
         inside = np.isin(self.who, chosen)
         sums = np.bincount(self.pair[inside], self.times[inside], len(self.before))
         seen = np.flatnonzero(sums)
@@ -120,23 +120,23 @@ class Stack:
 Bools = NDArray[np.bool_]
 
 FALSE_REJECTION = 1e-6
-"""The default for the probability that a contributor is rejected wrongly."""
+"""The default for the maximum probability that any contributor is rejected wrongly."""
 
 _AT_ONCE = 100
-"""One in this many contributors is left out per round, the worst first; then the rest
-are compared again.
+"""At most one in this many contributors (or one contributor) is rejected in each round,
+the worst first. Then the others are compared again.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A contributor that the others reject.
+    """A contributor whose counts contradict those of the others.
 
     Args:
         index: The contributor's index.
-        state: The state whose transitions contradict the others most.
-        evidence: The evidence against the contributor relative to the limit; 1 or more
-            rejects it.
+        state: The state with the greatest contradiction.
+        evidence: The evidence against the contributor, as a multiple of the limit for
+            rejection.
     """
 
     index: int
@@ -147,13 +147,14 @@ class Rejected:
 def rejected(
     stack: Stack, delta: float = 0.05, rate: float = FALSE_REJECTION
 ) -> list[Rejected]:
-    """The contributors that the others reject, the worst first.
+    """The contributors whose counts contradict those of the others, the worst first.
 
     Args:
-        stack: The contributors' counts. The first tally is the model's own and is never
-            rejected.
-        delta: The error probability of the others' bounds.
-        rate: The maximum probability that a contributor is rejected wrongly.
+        stack: The counts of the contributors. The first tally is that of the model
+            itself, which is never rejected.
+        delta: The error probability of the bounds that the other contributors' counts
+            give.
+        rate: The maximum probability that any contributor is rejected wrongly.
     """
     totals = _sums(stack.pair, stack.times, len(stack.before))
     left = np.ones(stack.contributors, bool)
@@ -174,20 +175,22 @@ def rejected(
 def _worst(
     stack: Stack, totals: Floats, left: Bools, delta: float, rate: float
 ) -> list[Rejected]:
-    """The remaining contributors that the others reject, the worst first."""
+    """The remaining contributors whose counts contradict the others', the worst
+    first.
+    """
     states = len(stack.states)
     groups = stack.contributors * states
     state_of = np.tile(np.arange(states), stack.contributors)
     entries = left[stack.who]
     pair, times = stack.pair[entries], stack.times[entries]
-    # One contributor's transitions out of one state.
+    # A group contains one contributor's transitions from one state.
     group = stack.who[entries] * states + stack.before[pair]
     others = totals[pair] - times
     known = others > 0
     visits = _sums(stack.before, totals, states)[state_of]
     visits = visits - _sums(group, times, groups)
     outside = _sums(group[~known], times[~known], groups)
-    # The others' successors, and one place for all that they never saw.
+    # The successors that the others saw, plus one place for all unseen successors.
     places = _sums(stack.before, totals > 0, states)[state_of] + 1.0
     spread = 1.0 / (places - _sums(group[~known], None, groups))
     group, times, others = group[known], times[known], others[known]
@@ -200,7 +203,8 @@ def _worst(
     with np.errstate(divide="ignore"):
         most = np.where(visits > 0, -np.expm1(np.log(tail) / visits), 1.0)
     gained = stakes - outside * np.log(most)
-    # A frequency lies below its bound: who passes by it passes by the bound.
+    # A frequency is below its upper bound, so a group that stays below the limit with
+    # the frequency also does with the bound.
     odds = np.log(others / visits[group])
     limit = np.log(max(states, 1)) - np.log(rate)
     doubtful = (gained - _sums(group, times * odds, groups) > limit)[group]
@@ -216,12 +220,14 @@ def _worst(
 
 
 def _sums(index: Ints, values: Floats | Bools | None, length: int) -> Floats:
-    """The sum of the values for each index; without values, their number."""
+    """The sum of the values for each index, or the number of occurrences without
+    values.
+    """
     return np.bincount(index, values, length).astype(np.float64)
 
 
 def _urn(times: Floats, share: Floats) -> Floats:
-    """The logarithm of share (share + 1) … (share + times - 1)."""
+    """The logarithm of the rising factorial share (share + 1) … (share + times - 1)."""
     return np.asarray(gammaln(times + share) - gammaln(share))
 
 
@@ -233,14 +239,14 @@ Interval = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A risk whose new estimate lies outside its earlier bounds.
+    """A risk whose new estimate is outside its earlier confidence bounds.
 
     Args:
-        law: The law's name.
-        state: The state.
+        law: The name of the law.
+        state: The name of the model's state.
         monitor: The state of the law's monitor.
-        before: The risk with its interval.
-        after: The new risk with its interval.
+        before: The risk before the merge, with bounds.
+        after: The risk after the merge, with bounds.
     """
 
     law: str
@@ -251,16 +257,16 @@ class Moved:
 
     @property
     def by(self) -> float:
-        """How far."""
+        """The absolute difference between the risks."""
         return abs(self.after[1] - self.before[1])
 
 
 def moved(
     before: Model, after: Model, laws: Sequence[Law], horizon_s: float, delta: float
 ) -> list[Moved]:
-    """The risks that moved out of their intervals, largest change first.
+    """The risks that moved out of their confidence bounds, the largest change first.
 
-    For each law and state, the risk in the monitor state where it moved farthest.
+    For each law and state, only the monitor state with the largest change is listed.
     """
     found: list[Moved] = []
     abstraction = abstraction_of(before)
@@ -301,27 +307,28 @@ def _at(table: RiskTable, monitor: int, state: int) -> Interval:
 
 
 FLEET = "fleet"
-"""The key in a model's training facts for the number of transitions by contributor."""
+"""The key in a model's training facts for the number of transitions of each
+contributor.
+"""
 
 MAX_CONTRIBUTORS = 1_000_000
-"""The maximum number of contributors; with more ids, the model file would exceed its
-limits.
-"""
+"""The maximum number of contributors; with more, the model file would be too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The result of merging.
+    """The result of merging tallies into a model.
 
     Args:
         model: The model with all added tallies.
         added: The tallies that were added, by id.
-        known: The ids of tallies that the model already contained.
-        refused: The tallies that the others reject.
-        beyond: The number of transitions that contributors left out because there were
+        known: The ids of tallies that had been added before.
+        refused: The tallies whose counts contradict those of the others, with the
+            evidence.
+        beyond: The number of transitions that guards did not count because there were
             too many distinct ones.
-        stopped: Tallies whose guards stopped runs for the model's own laws, so that
-            they lack transitions after high risks.
+        stopped: The tallies that were not added because their guards stopped runs for
+            laws of this model, so that transitions after high risks are missing.
     """
 
     model: Model
@@ -333,7 +340,7 @@ class Merge:
 
     @property
     def censored(self) -> dict[str, int]:
-        """The number of added runs that an intervention cut short, by law."""
+        """The number of added runs that an intervention ended early, by law."""
         total = Counter[str]()
         for each in self.added:
             total.update(each.stopped_by)
@@ -341,12 +348,12 @@ class Merge:
 
     @property
     def after_stops(self) -> dict[str, Stopped]:
-        """The outcomes of stopped runs, by the risk band at which they were stopped."""
+        """The outcomes of stopped runs, by the risk band in which they were stopped."""
         return outcomes_of(each.after_stops for each in (*self.added, *self.stopped))
 
 
 def contributors(model: Model) -> dict[str, int]:
-    """The number of a model's transitions from each contributor, by id."""
+    """The number of transitions in a model from each contributor, by id."""
     ledger = model.training.get(FLEET, {})
     if not isinstance(ledger, dict) or set(map(type, ledger.values())) - {int}:
         raise InvalidModel(
@@ -363,18 +370,18 @@ def merge(
     accept: bool = False,
     source: str = "the model",
 ) -> Merge:
-    """A model with the tallies of other guards.
+    """Adds tallies to a model.
 
     Args:
-        model: A learned model.
-        tallies: The tallies with their files, for errors.
-        accept: Also add tallies that the others reject, and those of guards that
+        model: A model that was learned from traces.
+        tallies: The tallies, each with the name of its file for error messages.
+        accept: Also add tallies that contradict the others, and tallies of guards that
             stopped runs for a law of this model.
-        source: The model's file, for errors.
+        source: The name of the model's file, for error messages.
 
     Raises:
-        InvalidTally: A tally was counted with another model, or differs from the tally
-            already merged under its id.
+        InvalidTally: A tally was counted with a different model, or differs from a
+            tally with the same id.
     """
     subject = Subject.of(model, source)
     abstraction = needed_abstraction(model, source)
@@ -442,7 +449,7 @@ def _refuse_strange(tally: FleetTally, predicates: int, file: str) -> None:
 def _learned(
     model: Model, total: Tally, ledger: Mapping[str, int], source: str
 ) -> Model:
-    """The model learned from the sum, without facts that need whole runs."""
+    """Learns the model from the summed counts."""
     facts: dict[str, Any] = {
         **model.training,
         "traces": total.traces,

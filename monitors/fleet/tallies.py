@@ -1,9 +1,9 @@
-"""`forewarn.tally/1`: the transition counts of one guard, a few kilobytes without any
-frame.
+"""Tallies (`forewarn.tally/1`): the transition counts of a guard.
 
-A tally contains the digest of its abstraction, its period, and the laws of the guard's
-model. The id of a tally is unique, so that a tally is never counted twice. A guard with
-several models writes a file with several tallies: `forewarn.tallies/1`.
+A tally takes a few kilobytes and contains no frames. It identifies the abstraction and
+the laws of the guard's model by digests, and contains the period. Its id is unique, so
+that it is never added twice. A guard with several models writes one file with several
+tallies (`forewarn.tallies/1`).
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ FORMAT = "forewarn.tally/1"
 SEVERAL = "forewarn.tallies/1"
 
 MOST_LAWS, MOST_CHARACTERS = 1_000, 10_000
-"""The maximum number of laws in a tally, and the maximum length of a law's name."""
+"""The maximum number of laws in a tally, and the maximum length of a name."""
 
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Ints = NDArray[np.int64]
 
 
 class InvalidTally(InvalidInput):
-    """A file without a tally, or with a tally of another subject."""
+    """A tally is malformed, or does not match the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a tally: tallies of different subjects cannot be merged.
+    """Identifies what a tally counts; tallies with different subjects cannot be merged.
 
     Args:
-        abstraction: The digest of the abstraction.
-        period_s: The time between two states.
-        laws: A digest of the laws' texts.
+        abstraction: The fingerprint of the abstraction.
+        period_s: The time between two states, in s.
+        laws: The digest of the texts of the laws.
     """
 
     abstraction: str
@@ -61,7 +61,7 @@ class Subject:
 
     @classmethod
     def of(cls, model: Model, source: str = "the model") -> Subject:
-        """The subject of a guard's model."""
+        """The subject of tallies that are counted with this model."""
         if model.abstraction is None or model.counts is None:
             raise InvalidModel(
                 "tallies cannot be added to this model: it has no transition "
@@ -79,7 +79,9 @@ class Subject:
         return cls(abstraction.fingerprint(), period_s, laws)
 
     def refuse_other(self, other: Subject, source: str) -> None:
-        """Raises an error if another subject differs; `source` is the other's file."""
+        """Raises `InvalidTally` if `other`, from the file `source`, is a different
+        subject.
+        """
         names = {"abstraction": "abstraction", "period_s": "period", "laws": "laws"}
         differs = [
             said
@@ -98,7 +100,7 @@ class Subject:
 _Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 Stopped = tuple[int, int]
-"""The number of stopped runs, and the number of these that broke a law afterwards."""
+"""The number of stopped runs, and how many of them broke a law afterwards."""
 
 
 def _part_of_all(stopped: Stopped) -> Stopped:
@@ -108,7 +110,7 @@ def _part_of_all(stopped: Stopped) -> Stopped:
 
 
 def outcomes_of(several: Iterable[Mapping[str, Stopped]]) -> dict[str, Stopped]:
-    """The outcomes after stops, summed by band."""
+    """The sum of outcomes after stops, by risk band."""
     found: dict[str, Stopped] = {}
     for each in several:
         for band, (runs, broke) in each.items():
@@ -125,16 +127,16 @@ class _File(Strict):
     laws: _Digest
     beyond: int = Field(default=0, ge=0, le=MAX_COUNT)
     states: list[Annotated[str, Field(pattern="^[01]{1,62}$")]]
-    # Of each state, one after the other: to which state, and how often.
+    # For each state, pairs of a successor's number and a count.
     steps: list[list[int]]
     starts: list[int]
     ends: list[int]
-    # How many traces an intervention cut off, by the law that called for it.
+    # The number of runs that an intervention ended early, by law.
     stopped_by: dict[
         Annotated[str, Field(max_length=MOST_CHARACTERS)],
         Annotated[int, Field(gt=0, le=MAX_COUNT)],
     ] = Field(default_factory=dict, max_length=MOST_LAWS)
-    # How many were stopped in each band of the risk, and how many of them broke a law.
+    # The number of runs stopped in each risk band, and how many of them broke a law.
     after_stops: dict[
         Annotated[str, Field(max_length=MOST_CHARACTERS)],
         Annotated[
@@ -150,21 +152,21 @@ class _Several(Strict):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FleetTally:
-    """The counts of one contributor.
+    """The tally of one contributor.
 
     Args:
-        id: The tally's id; an id is merged only once.
-        subject: The subject of the counts.
-        states: The states' names, in order.
-        steps: The transitions with their counts, by the states' numbers, in order.
-        starts: The states where traces began, with counts.
-        ends: The states where traces ended, with counts.
-        beyond: The number of transitions left out because there were too many distinct
-            ones.
-        stopped_by: The number of traces that an intervention cut short, by the
-            intervention's law ("" for a fault of the guard's inputs).
-        after_stops: For each risk band, by its lower end, the number of traces that
-            were stopped and the number of these that broke a law afterwards; empty if
+        id: The unique id of the tally.
+        subject: The abstraction, period and laws of the guard's model.
+        states: The names of the states, in ascending order.
+        steps: One row for each transition: the indices of both states, and the count.
+        starts: One row for each state in which a run began: its index, and the count.
+        ends: One row for each state in which a run ended: its index, and the count.
+        beyond: The number of transitions that were not counted because there were too
+            many distinct ones.
+        stopped_by: The number of runs that an intervention ended early, by law ("" for
+            a fault of the guard's inputs).
+        after_stops: For the lower end of each risk band, the number of runs that were
+            stopped, and how many of them broke a law afterwards. The key is empty if
             the risk was unknown.
     """
 
@@ -188,7 +190,7 @@ class FleetTally:
         stopped_by: Mapping[str, int] = MappingProxyType({}),
         after_stops: Mapping[str, Stopped] = MappingProxyType({}),
     ) -> FleetTally:
-        """The counts so far, under an id."""
+        """Creates a tally from the counts so far."""
         states = tuple(sorted(tally.seen))
         number = {name: i for i, name in enumerate(states)}
 
@@ -219,11 +221,11 @@ class FleetTally:
 
     @property
     def traces(self) -> int:
-        """The number of traces that began."""
+        """The number of runs."""
         return int(self.starts[:, 1].sum())
 
     def tally(self) -> Tally:
-        """The counts by state name, to be continued."""
+        """The counts by state name, as a mutable tally."""
         tally = Tally(seen={name: {} for name in self.states})
         for before, after, times in self.steps.tolist():
             tally.seen[self.states[before]][self.states[after]] = times
@@ -234,7 +236,7 @@ class FleetTally:
         return tally
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of the tally's file; the same counts give the same bytes."""
+        """The content of the tally's file; equal tallies give equal bytes."""
         cuts = np.searchsorted(self.steps[:, 0], np.arange(1, len(self.states)))
         rows = np.split(self.steps[:, 1:], cuts) if self.states else []
         content: dict[str, Any] = {
@@ -257,7 +259,7 @@ class FleetTally:
 
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
-    """A single tally of the runs of one campaign, with an id derived from their ids.
+    """The sum of tallies with the same subject; its id is derived from their ids.
 
     Raises:
         ValueError: There are no tallies.
@@ -278,7 +280,7 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
 
 
 def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
-    """One tally per subject, in order of first appearance."""
+    """Sums the tallies of each subject, in order of first appearance."""
     of: dict[Subject, list[FleetTally]] = {}
     for each in tallies:
         of.setdefault(each.subject, []).append(each)
@@ -286,7 +288,7 @@ def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
 
 
 def read_tallies(path: Path) -> list[FleetTally]:
-    """The tallies in a file, one for each of a guard's models."""
+    """Reads the tallies in a file, one for each model of the guard."""
     content, source = read_json(path), str(path)
     if not isinstance(content, dict) or content.get("format") != SEVERAL:
         return [parse_tally(content, source)]
@@ -300,7 +302,7 @@ def read_tallies(path: Path) -> list[FleetTally]:
 
 
 def write_tallies(path: Path, tallies: Sequence[FleetTally]) -> None:
-    """Writes one tally, or one for each of several models, completely or not at all."""
+    """Writes the tallies of a guard to a file, atomically."""
     contents = [each.as_dict() for each in tallies]
     content = contents[0]
     if len(contents) > 1:
@@ -370,10 +372,10 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
 
 
 def bounded(tally: Tally) -> Tally:
-    """The tally without ends that its starts and steps make impossible.
+    """The tally without the ends that contradict its starts and steps.
 
-    A trace that ends in a state began in that state or moved to it, and did not leave
-    it. If a guard lost frames for a while, some of these moves were not counted.
+    A run that ends in a state must have begun in that state or moved to it. If a guard
+    lost frames, it may not have counted that move.
     """
     left = Counter(tally.starts)
     for before, row in tally.seen.items():
@@ -385,7 +387,7 @@ def bounded(tally: Tally) -> Tally:
 
 
 def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
-    """Pairs of a state's number and a count."""
+    """Parses pairs of a state's index and a count."""
     try:
         pairs = _table(flat, 2)
     except (OverflowError, ValueError):
@@ -407,7 +409,9 @@ def _table(values: Sequence[Any], columns: int) -> Ints:
 def dealt(
     models: Sequence[Model], files: Iterable[Path], source: str
 ) -> list[list[tuple[str, FleetTally]]]:
-    """The tallies that belong to each model, with their files."""
+    """Reads tally files; returns, for each model, its tallies and the names of their
+    files.
+    """
     subjects = [Subject.of(model, source) for model in models]
     found: list[list[tuple[str, FleetTally]]] = [[] for _ in models]
     for path in files:

@@ -1,4 +1,4 @@
-"""Reports: one self-contained HTML page of runs, campaigns and measurements."""
+"""Reports on runs, campaigns and measurements as self-contained HTML pages."""
 
 from forewarn.scenarios.report.page import write_report
 

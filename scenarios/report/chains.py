@@ -1,4 +1,4 @@
-"""Selects and draws the part of a chain that a run went through."""
+"""Selects and draws the states of a chain that a run visited."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from forewarn.scenarios.report.drawing import TICKS, Markup, line, tag, words
 from forewarn.scenarios.report.runs import RecordedRun
 
 SHOWN = 14
-"""The number of states that are drawn: the riskiest, and those in which the run was
-longest.
+"""The maximum number of states that are drawn: the riskiest states, and those in which
+the run stayed longest.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A state of a run's chain.
+    """A state of the chain that the run visited.
 
     Args:
-        number: Its number in the picture, from 1.
-        state: Its number in the model.
+        number: The state's number in the picture, from 1.
+        state: The state's number in the model.
         risk: The risk when the run first reached the state.
-        visits: The visits in training.
+        visits: The number of visits in training.
         words: The predicates that hold in the state.
     """
 
@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A transition of the chain between two states that are shown."""
+    """A transition of the chain between two of the drawn states."""
 
     source: int
     target: int
@@ -53,7 +53,9 @@ _WIDE, _HIGH, _TOP, _EDGE = 60, 260, 40, 66
 def draw_chain(
     title: str, nodes: Sequence[Node], steps: Sequence[Transition]
 ) -> Markup:
-    """The states that a run visited in order; riskier ones are higher."""
+    """Draws the states from left to right in the order of the run, riskier ones higher
+    up.
+    """
     width = 2 * _EDGE + _WIDE * max(len(nodes) - 1, 6)
     height = _TOP + _HIGH + 46
     gap = (width - 2 * _EDGE) / max(len(nodes) - 1, 1)
@@ -110,7 +112,7 @@ def _arc(
     (ax, ay), (bx, by) = places[step.source], places[step.target]
     length = math.hypot(bx - ax, by - ay) or 1.0
     ux, uy = (bx - ax) / length, (by - ay) / length
-    # Steps there and back bend away from each other.
+    # Opposite transitions bend away from each other.
     bend = 0.16 * length + 8.0
     mx, my = (ax + bx) / 2 + bend * uy, (ay + by) / 2 - bend * ux
     ax, ay = _towards((ax, ay), (mx, my), sizes[step.source])
@@ -135,13 +137,13 @@ def _towards(
     )
 
 
-# -- which ----------------------------------------------------------------------------
+# -- selection ------------------------------------------------------------------------
 
 
 def run_chain(
     run: RecordedRun, chain: ChainWatch
 ) -> tuple[list[Node], list[Transition]]:
-    """The states of a run that are shown, and the steps between them."""
+    """Selects the states to draw, and the transitions between them."""
     stays: dict[int, int] = {}
     risks: dict[int, float] = {}
     taken: set[tuple[int, int]] = set()
@@ -179,7 +181,9 @@ _STEP, _TALL, _LABEL = 26, 46, 15
 
 
 def draw_scores(abstraction: Abstraction) -> Iterator[Markup]:
-    """Draws the curves of each score of an abstraction, with its pairs in words."""
+    """Draws the step curves of each hazard score of an abstraction; other terms become
+    text.
+    """
     for score in abstraction.scores:
         yield tag("h4", score.name)
         left: list[str] = []
@@ -198,14 +202,16 @@ def draw_scores(abstraction: Abstraction) -> Iterator[Markup]:
 
 
 def summands(node: tree.Expression) -> list[tree.Expression]:
-    """The terms of a sum, from left to right."""
+    """Returns the terms of a sum from left to right."""
     if isinstance(node, tree.Arithmetic) and node.operator == "+":
         return [*summands(node.left), node.right]
     return [node]
 
 
 def _draw_steps(curve: tree.Curve) -> Markup:
-    """One bar per step: its contribution, upwards or downwards from zero."""
+    """Draws one bar per step, upwards from zero if it raises the score, else
+    downwards.
+    """
     title = repr(curve.operand)
     labels = [f"< {bound!r}" for bound in curve.bounds] + ["else"]
     values = [node.value for node in curve.values if isinstance(node, tree.Number)]

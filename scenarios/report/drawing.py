@@ -1,4 +1,4 @@
-"""HTML and SVG, built so that no text becomes markup, and the charts of the page."""
+"""Builds HTML and SVG with all text escaped, and draws the charts of a report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from forewarn.abstractions.errors import clean
 
 
 class Markup(str):
-    """Text that is already markup; all other text is escaped when it is inserted."""
+    """A string that is already markup; other strings are escaped when they are
+    inserted.
+    """
 
     __slots__ = ()
 
@@ -21,13 +23,14 @@ _VOID = frozenset(("br", "hr", "img", "input", "link", "meta"))
 
 
 def tag(name: str, *children: object, **attributes: Any) -> Markup:
-    """An element.
+    """Builds an element.
 
     Args:
-        name: Its tag.
-        children: The content: markup unchanged, anything else as text.
-        attributes: Underscores become hyphens, and a final underscore is removed; None
-            and False leave an attribute out, and True leaves out its value.
+        name: The element's tag.
+        children: The content; markup is inserted unchanged, anything else as text.
+        attributes: The attributes. In a name, underscores become hyphens, and a final
+            underscore is removed. None and False omit the attribute; True omits its
+            value.
     """
     parts = [f"<{name}"]
     for key, value in attributes.items():
@@ -43,14 +46,14 @@ def tag(name: str, *children: object, **attributes: Any) -> Markup:
 
 
 def put(child: object) -> Markup:
-    """Markup unchanged, anything else as text; None as nothing."""
+    """Converts a child to markup: escapes text, keeps markup, and drops None."""
     if child is None:
         return Markup("")
     return child if isinstance(child, Markup) else Markup(_text(child))
 
 
 def joined(*parts: object) -> Markup:
-    """Parts one after the other."""
+    """Concatenates parts to markup."""
     return Markup("".join(put(part) for part in parts))
 
 
@@ -61,17 +64,17 @@ def _text(value: object) -> str:
 _SIDE, _LEFT, _BELOW, _ABOVE = 320, 60, 42, 12
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MARKS = ("circle", "square", "diamond", "triangle", "cross")
-"""The shapes of the points of curves: hollow ones first, then filled ones."""
+"""The shapes of curves' points; they are hollow for the first curves, then filled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points of a square diagram, each with its text.
+    """A curve of a square diagram, with an explanation of each point.
 
     Args:
         name: The curve's name.
-        points: Pairs within 0 and 1, with their explanations.
-        weights: The size of each point's mark; 1 is normal, 0 draws no mark.
+        points: The coordinates, both from 0 to 1, and the explanation of each point.
+        weights: The relative size of each point's mark; 0 draws no mark.
         dashed: Whether the line is dashed.
     """
 
@@ -84,9 +87,7 @@ class Curve:
 def diagram(
     title: str, across: str, upward: str, curves: Sequence[Curve], diagonal: bool
 ) -> Markup:
-    """A square diagram from 0 to 1 on both axes, with a title, curves, and a legend
-    below.
-    """
+    """Draws a square diagram from 0 to 1 on both axes, with a title and a legend."""
     width, legend = _LEFT + _SIDE + 24, 20 * len(curves)
     height = _ABOVE + _SIDE + _BELOW + legend + 8
     parts: list[Markup] = []
@@ -163,8 +164,8 @@ def _mark(number: int, x: float, y: float, size: float, told: str) -> Markup:
 
 
 def trade_off(facts: Mapping[str, Any], law: str) -> Markup:
-    """Detection rate against false-alarm rate: the requested thresholds, on the whole
-    curve.
+    """Plots detection rate against false-alarm rate: the curve, with the requested
+    thresholds marked.
     """
     swept = facts.get("trade_off") or {}
     ways = [("Forewarn", facts["laws"], swept.get("guard", {}))]
@@ -216,7 +217,7 @@ def _rates(
 
 
 def reliability(facts: Mapping[str, Any], law: str) -> Markup:
-    """Observed frequency against predicted risk."""
+    """Plots the observed frequency of violations against the predicted risk."""
     found = facts.get("reliability", {}).get(law)
     if not found or not found["bins"]:
         return Markup("")
@@ -241,7 +242,7 @@ def reliability(facts: Mapping[str, Any], law: str) -> Markup:
     )  # fmt: skip
 
 
-# -- pieces ---------------------------------------------------------------------------
+# -- elements -------------------------------------------------------------------------
 
 
 def _x(value: float) -> float:
@@ -253,17 +254,17 @@ def _y(value: float) -> float:
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """A straight line of a class."""
+    """Draws a straight line with a CSS class."""
     return tag("line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}",
                class_=kind)  # fmt: skip
 
 
 def words(x: float, y: float, text: str, anchor: str) -> Markup:
-    """A piece of text; `anchor` is the end of the text at (x, y)."""
+    """Draws text; `anchor` says which part of the text is at (x, y), as in SVG."""
     return tag("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
 
 
 def side_by_side(*pictures: Markup) -> Markup:
-    """Pictures in a row, wrapped as needed."""
+    """Places pictures in a row that wraps if it is too wide."""
     shown = joined(*pictures)
     return tag("div", shown, class_="pictures") if shown else shown

@@ -1,4 +1,4 @@
-"""The animation on the page: a run thinned to fit, and the pictures of its scenes."""
+"""The data for the animation of a run, with frames dropped until it fits."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from forewarn.scenarios.report.runs import SLOW_S, LawStory, RecordedRun, vocabu
 from forewarn.scenarios.running.scenery import Moment, Scenery
 
 SEEN_M = 120.0
-"""The distance from the ego up to which others are shown, if the scene is not a room.
+"""The distance in metres from the ego up to which things are shown, if the scene is not
+a room.
 """
 
 
 def tracks(
     scenery: Scenery, sequences: Sequence[int], concern: Iterable[str]
 ) -> dict[str, Any]:
-    """The moving things that a page draws.
+    """Returns the ground, and the tracks of the things to draw.
 
     Args:
         scenery: The scenes of the run.
         sequences: The frames that are shown.
-        concern: The names in the laws; things with such a name are marked.
+        concern: The names in the laws; things with these names are highlighted.
     """
     by_sequence = {moment.sequence: moment for moment in scenery.moments}
     moments = [by_sequence.get(sequence) for sequence in sequences]
@@ -52,13 +53,14 @@ def tracks(
 def stills(
     scenery: Scenery, sequences: Sequence[int], room: int
 ) -> list[tuple[int, str]]:
-    """The pictures that a world rendered, each with the frame from which it is shown.
+    """Returns the pictures that a world rendered, each with the index of the frame from
+    which it is shown.
 
     Args:
         scenery: The scenes of the run.
         sequences: The frames that are shown.
-        room: The maximum number of characters; every second one is dropped until they
-            fit.
+        room: The maximum number of characters; every second picture is dropped until
+            the rest fit.
     """
     taken = sorted(scenery.pictures)
     found: dict[int, int] = {}
@@ -72,7 +74,9 @@ def stills(
 
 
 def concerned(laws: Iterable[Law]) -> set[str]:
-    """The names in laws: every word in brackets."""
+    """Returns the names of things in the laws: every argument of a signal, in
+    parentheses.
+    """
     names: set[str] = set()
     for signal in (signal for law in laws for signal in law.signals):
         _, _, inside = signal.partition("(")
@@ -88,7 +92,7 @@ def _ego(moment: Moment | None) -> Point | None:
 
 
 class _Near:
-    """The ground that is visible from the ego's path."""
+    """Tells which shapes of the ground are visible from the ego's path."""
 
     def __init__(self, way: Sequence[Point]) -> None:
         self._way = way[:: max(1, len(way) // 50)]
@@ -107,8 +111,8 @@ def _span(values: Iterable[float]) -> tuple[float, float]:
 def _presences(
     moments: Sequence[Moment | None], nearby: bool
 ) -> list[tuple[int, list[Thing]]]:
-    """The periods in which each thing is visible without a gap, with their first
-    frames.
+    """Returns each uninterrupted appearance of a thing, with the index of the first
+    frame.
     """
     found: list[tuple[int, list[Thing]]] = []
     open_: dict[str, list[Thing]] = {}
@@ -152,7 +156,7 @@ def _track(first: int, things: Sequence[Thing], concern: set[str]) -> dict[str, 
 
 
 def in_runs(values: Sequence[Any]) -> list[list[Any]]:
-    """Run-length encoding: pairs of position and value."""
+    """Run-length encodes values: pairs of a first position and a value."""
     found: list[list[Any]] = []
     for i, value in enumerate(values):
         if not found or found[-1][1] != value:
@@ -161,7 +165,7 @@ def in_runs(values: Sequence[Any]) -> list[list[Any]]:
 
 
 def _numbers(values: Iterable[int]) -> list[int]:
-    """The values, or a single value if they are all equal."""
+    """Returns the values, or a single value if all are equal."""
     found = list(values)
     return found[:1] if len(set(found)) == 1 else found
 
@@ -171,7 +175,8 @@ def _cm(metres: float) -> int:
 
 
 LONGEST = 1_400_000
-"""The maximum number of characters of a run; a longer run is shown with fewer frames.
+"""The maximum number of characters of a run's data; a longer run is shown with fewer
+frames.
 """
 
 _DISTANCES = (
@@ -183,7 +188,7 @@ TOLD = ("speed", "traffic_light", "last_action", "last_action_object", "holding"
 _BEFORE_S, _AFTER_S = 4.0, 5.0
 
 Window = tuple[float, float]
-"""A part of a run, in its own seconds."""
+"""The beginning and the end of a part of a run, in the run's own seconds."""
 
 
 def film(
@@ -192,13 +197,14 @@ def film(
     share: int = LONGEST,
     window: Window | None = None,
 ) -> dict[str, Any]:
-    """A run for the page's script.
+    """Returns a run's data for the page's script.
 
     Args:
         run: The run.
-        nodes: For the model's states that are drawn, their number in the picture.
+        nodes: The number in the chain's picture of each state that is drawn.
         share: The maximum number of characters.
-        window: The part that is shown, with its curves only; None for the whole run.
+        window: The part of the run to show, with only the signals of the curves; None
+            for the whole run with all signals.
     """
     stride = 1
     while True:
@@ -276,7 +282,7 @@ def _law(law: LawStory, run: RecordedRun, kept: Any) -> dict[str, Any]:
         "likely": _likely(risks),
         "pending": kept(law.left_s),
         "foreseen": [_part(risk, 1) for risk in foreseen],
-        # What was owed at the end may be broken only after the last frame.
+        # An obligation still pending at the end may go unmet after the last frame.
         "broken": [min(round(t, 3), round(run.times_s[-1], 3)) for t, _ in law.broken],
         "marks": _marks(law, run),
     }
@@ -295,7 +301,9 @@ def _marks(law: LawStory, run: RecordedRun) -> list[list[Any]]:
 
 
 def first_alarm(law: LawStory, run: RecordedRun) -> float | None:
-    """When the guard first intervened for this law."""
+    """Returns when the guard first warned of this law or intervened; None if it never
+    did.
+    """
     if not law.steps:
         return None
     least = min(threshold for _, threshold in law.steps)
@@ -308,7 +316,7 @@ def first_alarm(law: LawStory, run: RecordedRun) -> float | None:
 
 
 def _start(run: RecordedRun) -> float:
-    """Where playback begins: a little before the first event."""
+    """Returns where playback starts: a little before the first event."""
     turns = [e.time_s for e in run.events if e.kind not in ("end", "proceed", "action")]
     if not turns or run.period_s >= SLOW_S:
         return run.times_s[0]
@@ -316,7 +324,9 @@ def _start(run: RecordedRun) -> float:
 
 
 def _until(run: RecordedRun) -> float:
-    """Where automatic playing ends: after the last event."""
+    """Returns where playback stops: shortly after the first violation and the first
+    alarm.
+    """
     moments = [e.time_s for e in run.events if e.kind in ("violated", "obeyed")]
     alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]
     if not moments and not alarms:
@@ -326,7 +336,7 @@ def _until(run: RecordedRun) -> float:
 
 
 def _signals(run: RecordedRun) -> Iterable[tuple[str, Sequence[Any]]]:
-    """The signals of the laws and of the picture's text first."""
+    """Returns all signals; those of the laws and of the picture's text come first."""
     first = [*TOLD, *_law_signals(run)]
     names = sorted(run.signals, key=lambda name: name not in first)
     return [(name, run.signals[name]) for name in names]
@@ -341,7 +351,9 @@ def _law_signals(run: RecordedRun) -> list[str]:
 
 
 def _curves(run: RecordedRun, signals: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Speed, and the most relevant distance."""
+    """Returns the names of the plotted signals: the speed and the most relevant
+    distance.
+    """
     mentioned = [name for name in _DISTANCES if name in _law_signals(run)]
     known = [
         name
@@ -358,7 +370,9 @@ def _units(run: RecordedRun) -> dict[str, str]:
 
 
 def _likely(risks: Sequence[Risk | None]) -> list[list[float | None]]:
-    """The ends of the risk's likely interval; none if no model has one."""
+    """Returns the two ends of the risk's likely interval by frame; empty if no model
+    has one.
+    """
     ends = [(None, None) if r is None or r.likely is None else r.likely for r in risks]
     if all(low is None for low, _ in ends):
         return []
@@ -377,7 +391,7 @@ def _short(value: Any) -> Any:
         case None | bool():
             return value
         case int() | float():
-            # What is no number at all a frame's fault recorded as text.
+            # JSON has no NaN or infinity, so these become text.
             finite = value - value == 0
             return float(f"{value:.4g}") if finite else str(value)
         case str():

@@ -1,4 +1,4 @@
-"""The page itself: one HTML file that loads nothing over the network."""
+"""The report's page: one HTML file that loads nothing over the network."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ from forewarn.scenarios.report.tables import campaign, measurement, table
 def run_section(
     run: RecordedRun, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
 ) -> Markup:
-    """One run: its picture and its summary, with the rest folded away."""
+    """Builds the section of one run: picture and summary, with the details folded
+    away.
+    """
     told = f"{run.name}, {WORDS.get(run.mode, run.mode)}; {_length(run)}"
     return tag(
         "section",
@@ -57,7 +59,7 @@ def run_section(
 def pair_section(
     pair: Pair, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
 ) -> Markup:
-    """Two runs side by side, such as without a guard and with one."""
+    """Builds the section of two runs side by side, such as without and with a guard."""
     first, second = pair.runs
     sides = pair.sides
     told = f"{second.name}; {_length(first)} and {_length(second)}"
@@ -82,7 +84,7 @@ def pair_section(
 
 
 def _instances(run: RecordedRun) -> Markup | None:
-    """The intervals in which each law was broken."""
+    """Returns a table of the intervals in which each law was broken."""
     rows = [
         (law.name, f"{from_s:g} s", f"{until_s:g} s")
         for law in run.laws
@@ -104,7 +106,7 @@ def _folded(name: str, *inside: Markup | None) -> Markup:
 
 
 def _explained(run: RecordedRun) -> Markup:
-    """Notes on the basis of the figures, if readers need them."""
+    """Returns notes on how to interpret the figures."""
     why = bounds(run)
     return joined(
         tag("p", why, class_="note") if why else None,
@@ -134,11 +136,11 @@ def _story(run: RecordedRun) -> Markup:
 
 
 MARKED = ("driving", "household")
-"""The vocabularies from whose runs rules can learn."""
+"""The vocabularies for which rules can be evolved from labelled runs."""
 
 
 def _marking(run: RecordedRun) -> Markup | None:
-    """The instructions for reporting a wrong decision, which becomes a label."""
+    """Returns the commands that label a run in which the guard was wrong."""
     if run.vocabulary not in MARKED:
         return None
     marks = (
@@ -177,7 +179,7 @@ def _signals() -> Markup:
 
 
 def chain_of(run: RecordedRun) -> tuple[Markup, list[Node]]:
-    """The chain as the run went through it, and the states that are drawn."""
+    """Draws the states of the chain that the run visited; also returns these states."""
     chain = run.chain
     if chain is None:
         return Markup(""), []
@@ -248,24 +250,25 @@ SCRIPTS = (
     "film.js",
 )  # fmt: skip
 _WHOLE = 4 * LONGEST
-"""The maximum number of characters of all runs together."""
+"""The maximum number of characters of the data of all runs together."""
 CARD = 120_000
-"""The maximum number of characters of a card in a gallery."""
+"""The maximum number of characters of the data of a gallery's card."""
 
 
 def write_report(
     paths: Iterable[Path], out: Path, title: str = "", lead: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Writes a page about runs, campaigns and measurements.
+    """Writes a report on runs, campaigns and measurements.
 
     Args:
-        paths: Run records, folders of campaigns, measurements as JSON.
+        paths: Run records, folders of campaigns, and measurements as JSON files.
         out: The output file.
         title: The headline; by default derived from the content.
         lead: Sentences below the headline.
 
     Returns:
-        The file, and its numbers of runs, campaigns and measurements.
+        The path of the report, the numbers of its runs, campaigns and measurements, the
+        intervals in which laws were broken, and the cautions.
     """
     content = read_sources(paths)
     text = render(content, title, lead)
@@ -287,7 +290,7 @@ def write_report(
 
 
 def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
-    """The page's text."""
+    """Returns the HTML of a report."""
     shows = list(_shows(content.parts))
     places = {id(show): f"run-{i}" for i, show in enumerate(shows, start=1)}
     share = min(LONGEST, _WHOLE // max(len(content.runs), 1))
@@ -299,7 +302,7 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
         chain, nodes = chain_of(run)
         played = film(run, {node.state: node.number for node in nodes}, share)
         stride = played["stride"]
-        # A law is drawn where it first comes.
+        # A law is drawn only where it first appears.
         new = [law for law in run.laws if (law.name, law.text) not in told]
         told |= {(law.name, law.text) for law in new}
         if isinstance(show, Pair):
@@ -338,7 +341,7 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
 
 
 def _shows(parts: Sequence[Part]) -> Iterator[RecordedRun | Pair]:
-    """The parts with a stage of their own, in order."""
+    """Yields the runs and pairs that have a section of their own, in order."""
     for part in parts:
         if isinstance(part, RecordedRun | Pair):
             yield part
@@ -347,7 +350,9 @@ def _shows(parts: Sequence[Part]) -> Iterator[RecordedRun | Pair]:
 
 
 def _title(content: Content) -> str:
-    """The scenarios in words, as far as a run describes them."""
+    """Returns the titles of the scenarios; the name of a scenario if its title is
+    unknown.
+    """
     names = {run.scenario: run.title for run in reversed(content.runs)}
     told: list[str] = []
     for part in content.parts:
@@ -442,15 +447,15 @@ def document(
     scripts: Sequence[str],
     more: str = "",
 ) -> tuple[str, str]:
-    """A whole page, with its scripts and its content security policy.
+    """Builds a complete page; returns it with its content security policy.
 
     Args:
         title: The title in the browser's tab.
         body: The content of the page.
-        styles: The texts of style sheets.
-        scripts: The texts of scripts; no other script may run.
-        more: Further permissions in the policy, such as requests to the page's own
-            server.
+        styles: The contents of the style sheets.
+        scripts: The contents of the scripts; no other script may run.
+        more: Further directives of the policy, such as permission to connect to the
+            page's own server.
     """
     style, script = "\n".join(styles), "\n".join(scripts)
     runs = _digest(script) if scripts else "'none'"
@@ -476,7 +481,7 @@ def document(
 
 
 def asset(name: str) -> str:
-    """The text of one of the report's own scripts or style sheets."""
+    """Reads one of the shipped scripts or style sheets."""
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -486,6 +491,6 @@ def _digest(text: str) -> str:
 
 
 def _data(held: Mapping[str, Any]) -> str:
-    """JSON in a form that cannot close the element that contains it."""
+    """Encodes JSON so that it cannot close the script element that contains it."""
     text = json.dumps(held, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

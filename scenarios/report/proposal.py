@@ -1,5 +1,6 @@
-"""The page about a proposed change: the change, the runs whose verdicts change, and the
-unresolved runs."""
+"""The page about a proposed rule change, with the runs whose verdicts change and those
+that remain unresolved.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def write_proposal(path: Path, proposal: Proposal) -> None:
 
 
 def render(proposal: Proposal) -> str:
-    """The page's text."""
+    """Returns the HTML of the page."""
     facts = report(proposal)
     rules = proposal.corpus.rules
     title = f"A change of rules: {rules.name}, {rules.domain}"

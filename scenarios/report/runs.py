@@ -1,4 +1,4 @@
-"""Runs as the report shows them, read from run records."""
+"""Reads run records for a report."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A record's facts about its run.
+    """The facts about a run in the header of its record.
 
     Args:
-        name: The scenario, or the source of the frames.
+        name: The name of the scenario, or of the source of the frames.
         title: The scenario's title.
         seed: The seed; None for a loop without seeds.
-        mode: Whether the guard only watched.
-        period_s: The time between two frames.
-        vocabulary: The signals' vocabulary; empty if only the model names it.
+        mode: Whether the guard intervened (`guarded`) or only watched (`shadow`).
+        period_s: The time between two frames, in seconds.
+        vocabulary: The name of the signals' vocabulary; empty if only the model names
+            it.
         model: The model's digest.
-        live: Whether the run is not from a scenario, so that only the guard reports
-            violations.
+        live: Whether the run is of a system without a scenario, so that only the guard
+            reports violations.
     """
 
     name: str
@@ -63,7 +64,9 @@ class Head:
 
 
 def read_lines(path: Path) -> tuple[Line, list[Line], list[str]]:
-    """The header and the lines of a record, and cautions about a truncated one."""
+    """Returns the header and the other lines of a record, and cautions if it is
+    truncated.
+    """
     contents: list[Line] = []
     try:
         for line in read_record(path):
@@ -80,7 +83,9 @@ def read_lines(path: Path) -> tuple[Line, list[Line], list[str]]:
 
 
 def head_of(header: Mapping[str, Any], reviews: Sequence[Line]) -> Head:
-    """The facts in the header, or else facts inferred from the reviews."""
+    """Returns the facts about a run; those that the header lacks are inferred from the
+    reviews.
+    """
     scenario = header.get("scenario", {})
     name = str(scenario.get("name", header["source"]))
     text, seed = str(scenario.get("text", "")), header.get("seed")
@@ -97,7 +102,7 @@ def head_of(header: Mapping[str, Any], reviews: Sequence[Line]) -> Head:
 
 
 def _title(text: str) -> str:
-    """The title in a scenario's text."""
+    """Returns the title in a scenario file's text."""
     for line in text.splitlines():
         if line.startswith("title:"):
             return line.removeprefix("title:").strip().strip("\"'")
@@ -111,11 +116,10 @@ def _period(reviews: Sequence[Line]) -> float:
 
 
 def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
-    """A live run's lines, with times from zero, and the violations that the guard
-    found.
+    """Yields the lines of a live run with times from zero, and adds the violations that
+    the guard found.
 
-    A real clock may start at any value; a faulty frame without a time gets the time of
-    the previous frame.
+    A faulty frame without a time gets the time of the previous frame.
     """
     began: float | None = None
     time_s = 0.0
@@ -136,9 +140,10 @@ def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event at a moment; the kind determines its mark, and the text is a sentence.
+    """An event in a run; the kind determines how it is marked, and the text is a
+    sentence.
 
-    `more` is further text from the record.
+    `more` is further text from the record, such as the prompt to reflect.
     """
 
     time_s: float
@@ -148,10 +153,10 @@ class Event:
 
 
 class Telling:
-    """Finds the events to report, during a run or after it.
+    """Derives the events to report from decisions and their outcomes.
 
     Args:
-        watched_only: Whether the guard would have acted, and did not.
+        watched_only: Whether the guard was in shadow mode.
     """
 
     def __init__(self, watched_only: bool) -> None:
@@ -159,11 +164,11 @@ class Telling:
         self._raised, self._obeyed = 0, False
 
     def decided(self, decision: Mapping[str, Any], more: str = "") -> Iterator[Event]:
-        """The events of a decision: the beginning or the end of an alarm.
+        """Yields an event if the decision begins, escalates or ends an alarm.
 
         Args:
             decision: The decision as JSON.
-            more: Further text.
+            more: Further text for the event.
         """
         kind, time_s = decision["decision"], float(decision["time_s"])
         if RANK[kind] > self._raised:
@@ -176,7 +181,7 @@ class Telling:
         self._raised = RANK[kind]
 
     def carried_out(self, time_s: float, outcome: Mapping[str, Any]) -> Iterator[Event]:
-        """The event that an intervention was obeyed."""
+        """Yields an event when an intervention is first obeyed."""
         if outcome.get("obeyed") and not self._obeyed:
             self._obeyed = True
             yield Event(time_s, "obeyed", "The world shows that it was obeyed.")
@@ -185,12 +190,12 @@ class Telling:
 def events(
     lines: Sequence[Mapping[str, Any]], watched_only: bool, acts: bool
 ) -> Iterator[Event]:
-    """The events of a run: alarms, acknowledgements, violations, the end.
+    """Yields the events of a run: alarms, acknowledgements, violations and the end.
 
     Args:
         lines: The record, without its header.
-        watched_only: Whether the guard would have acted, and did not.
-        acts: Whether every action is a turn, as for a robot but not for a driver.
+        watched_only: Whether the guard was in shadow mode.
+        acts: Whether to report every proposed action, as for a robot but not for a car.
     """
     telling, time_s = Telling(watched_only), 0.0
     broken: dict[str, float] = {}
@@ -218,7 +223,9 @@ def events(
 
 
 def _wish(proposal: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """The proposal, and the executed action if it differs."""
+    """Returns a sentence with the proposed action, and the executed one if it
+    differs.
+    """
     wish = f"It wants to {_action(proposal['name'], proposal['arguments'])}"
     if after.get("event") != "carried_out" or "executed" not in after:
         return f"{wish}."
@@ -237,7 +244,7 @@ def _action(name: Any, arguments: Mapping[str, Any]) -> str:
 
 
 def _said(after: Mapping[str, Any]) -> str:
-    """The prompt to think again."""
+    """Returns the prompt to reflect; empty if there is none."""
     told = after.get("event") == "carried_out" and after.get("prompt")
     return str(told) if told else ""
 
@@ -252,24 +259,24 @@ def _alarm(words: str, decision: Mapping[str, Any]) -> str:
 
 
 SLOW_S = 0.5
-"""With at least this period, frames follow actions, and nothing moves between two
-frames.
+"""If the period in seconds is at least this long, there is one frame per action, and
+the animation does not interpolate between frames.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class LawStory:
-    """One law over a run.
+    """The course of one law over a run.
 
     Args:
-        name: Its name.
-        text: Its formula.
+        name: The law's name.
+        text: The law's formula.
         steps: The guard's thresholds.
-        risks: The risk at every frame, if known.
-        left_s: At every frame, the time until a pending obligation goes unmet; None if
-            none is pending.
-        broken: The times of violations, and of their triggers.
-        automaton: Its monitor; None if the record was not replayed.
+        risks: The risk at every frame; None if unknown.
+        left_s: The seconds at every frame until a pending obligation goes unmet; None
+            if none is pending.
+        broken: The time of each violation and of its trigger, in seconds.
+        automaton: The law's monitor; None if the record was not replayed.
     """
 
     name: str
@@ -282,43 +289,45 @@ class LawStory:
 
     @property
     def instances(self) -> list[tuple[float, float]]:
-        """The intervals in which it was broken."""
+        """The intervals in which the law was broken, in seconds."""
         return instances(time_s for time_s, _ in self.broken)
 
     @property
     def owes_later(self) -> bool:
-        """Whether the law can have pending obligations, unlike an invariant."""
+        """Whether the law ever had a pending obligation in this run."""
         return any(left is not None for left in self.left_s)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """One run.
+    """A run as a report shows it.
 
     Args:
-        path: The run's record.
+        path: The file of the run record.
         scenario: The scenario's name.
         title: The scenario's title.
         seed: The seed; None for a loop without seeds.
-        mode: Whether the guard only watched.
-        horizon_s: H of the guard's risk.
-        vocabulary: The signals' vocabulary.
-        period_s: The time between two frames.
-        sequences: The frames' numbers.
+        mode: Whether the guard intervened (`guarded`) or only watched (`shadow`).
+        horizon_s: The prediction horizon H of the guard's risk, in seconds.
+        vocabulary: The name of the signals' vocabulary.
+        period_s: The time between two frames, in seconds.
+        sequences: The sequence numbers of the frames.
         ended: Why the run ended.
-        times_s: The time of each frame.
-        signals: The value of each signal at every frame; None: absent.
+        times_s: The time of each frame, in seconds.
+        signals: The value of each signal at every frame; None if absent.
         decisions: The decision at every frame.
-        foreseen: The decision's risk at every frame, if it judged the predicted state.
-        laws: The laws, one by one.
-        events: The events, in order of time.
-        watch: The models as the guard read them; None if they are not available.
-        chain: The model whose law came closest to violation.
-        visits: The chain's state at every frame; None: never seen in training.
+        foreseen: The risk of the predicted state at every frame; None if the decision
+            used the observed state.
+        laws: The course of each law.
+        events: The events in chronological order.
+        watch: The models and laws from the replay; None if the record was not replayed.
+        chain: The model with the highest risk in the run; None if the record was not
+            replayed.
+        visits: The chain's state at every frame; None if never seen in training.
         scenery: The scenes; None if they were not stored.
-        unseen: Why there is no picture; empty if there is one.
-        cautions: Warnings that the reader must see first.
-        notes: Remarks on the figures.
+        unseen: Why there are no scenes; empty if there are.
+        cautions: Warnings that the report shows at the top.
+        notes: Notes on how to interpret the figures.
     """
 
     path: Path
@@ -347,13 +356,13 @@ class RecordedRun:
 
     @property
     def name(self) -> str:
-        """The title of the run among other runs."""
+        """The scenario's name, with the seed if there is one."""
         return self.scenario + ("" if self.seed is None else f", seed {self.seed}")
 
 
 @dataclass(slots=True)
 class _Replayed:
-    """The data that a replay adds to the record: every law's risk, and the model's
+    """The data that a replay adds to a record: each law's risk and the models'
     states.
     """
 
@@ -372,11 +381,11 @@ class _Replayed:
         self.visits.append(watch.states)
 
     def nearest(self) -> ChainWatch | None:
-        """The model whose law came closest to violation."""
+        """The model with the highest risk in the run."""
         return None if self.watch is None else self.watch.parts[self._number]
 
     def states(self) -> tuple[int | None, ...]:
-        """Its state at every frame."""
+        """The states of the model with the highest risk, at every frame."""
         number = self._number
         return tuple(states[number] for states in self.visits)
 
@@ -391,11 +400,10 @@ class _Replayed:
 
 
 def read_run(path: Path) -> RecordedRun:
-    """Reads a run record, replays it, and looks for its scenes.
+    """Reads a run record, replays it, and reads the scenes next to it.
 
     Raises:
-        BrokenRecord: The record was changed, or nothing precedes the point of
-            truncation.
+        BrokenRecord: The record was modified, or it contains no complete frame.
     """
     header, lines, cautions = read_lines(path)
     try:
@@ -460,7 +468,9 @@ def _run(
 
 
 def vocabulary_of(run: RecordedRun) -> Vocabulary | None:
-    """The vocabulary of a run's signals, if it ships or the run's model holds it."""
+    """Returns the vocabulary of a run's signals; None if it neither ships with Forewarn
+    nor is stored in the run's model.
+    """
     known = None if run.watch is None else run.watch.vocabulary
     if known is not None and known.name == run.vocabulary:
         return known
@@ -533,7 +543,7 @@ def _laws(
         texts.setdefault(name, "")
     stories: list[LawStory] = []
     for name, text in texts.items():
-        # Without a replay a frame tells the risk of one law, and of no other.
+        # Without a replay, each frame has the risk of only one law.
         mine = [each["law"] == name for each in decisions]
         recorded = [r if m else None for r, m in zip(risks, mine, strict=True)]
         left = [

@@ -1,4 +1,6 @@
-"""Summaries in sentences: of a run, of two runs, and of why bounds are wide."""
+"""Sentences that summarise a run, compare two runs, and explain wide confidence
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from forewarn.scenarios.report.film import first_alarm
 from forewarn.scenarios.report.runs import LawStory, RecordedRun
 
 WIDE = 0.4
-"""The width from which bounds are explained."""
+"""The minimum width of confidence bounds that are explained."""
 
 OFTEN = 100
-"""With at least this many visits, the state itself is not rare."""
+"""A state with fewer visits in training counts as rare."""
 
 
 def verdict(run: RecordedRun) -> Iterator[str]:
-    """The summary of a run: a sentence for each law with something to report."""
+    """Yields the summary of a run, mostly one sentence per law."""
     calm = []
     for law in run.laws:
         alarm = first_alarm(law, run)
@@ -52,12 +54,12 @@ def _broken(law: LawStory, alarm: float | None) -> str:
 def compared(
     first: RecordedRun, second: RecordedRun, sides: Sequence[str]
 ) -> Iterator[str]:
-    """The outcome for the law that either run broke first.
+    """Yields a sentence per run about the law that was broken first in either run.
 
     Args:
         first: The first run, such as one without a guard.
         second: The second run, such as one with a guard.
-        sides: The names of both.
+        sides: The names of the two runs.
     """
     broken = [
         (law.broken[0][0], law.name)
@@ -98,8 +100,8 @@ def _became(name: str, law: LawStory | None, run: RecordedRun, other_s: float) -
 
 
 def moment_of(run: RecordedRun) -> int:
-    """The most important frame: the first warning, or else the violation, or else the
-    peak.
+    """Returns the index of the frame with the first warning, or else the first
+    violation, or else the highest risk.
     """
     alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]
     breaches = [law.broken[0][0] for law in run.laws if law.broken]
@@ -118,7 +120,9 @@ def _worst(run: RecordedRun, i: int) -> tuple[str, float, Risk | None]:
 
 
 def bounds(run: RecordedRun) -> str | None:
-    """Why the bounds are wide at the most important frame; None if they are not."""
+    """Explains wide confidence bounds at the frame of `moment_of`; None if they are
+    narrow.
+    """
     i = moment_of(run)
     _, _, risk = _worst(run, i)
     if risk is None or risk.high - risk.low < WIDE:
@@ -144,7 +148,7 @@ def bounds(run: RecordedRun) -> str | None:
 
 
 def evidence(run: RecordedRun, i: int) -> tuple[str, ...]:
-    """The predicates that held at a frame, if the model has predicates."""
+    """Returns the predicates that held at a frame; empty if the state is unknown."""
     chain, state = run.chain, run.visits[i] if run.visits else None
     if chain is None or state is None:
         return ()

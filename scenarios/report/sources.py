@@ -1,4 +1,4 @@
-"""The sources of a report: run records, folders of campaigns, measurements."""
+"""Reads the sources of a report: run records, campaign folders and measurements."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from forewarn.scenarios.running.episode import Episode, by_seed, read_episode
 from forewarn.scenarios.running.scenery import SUFFIX
 
 MEASUREMENT = "measurement.json"
-"""The file that `forewarn measure --out` writes into its folder."""
+"""The name of the file that `forewarn measure --out` writes into its folder."""
 
 SHOWN_RUNS = 1
-"""The number of a campaign's runs that are shown large."""
+"""The number of a campaign's runs with a section of their own."""
 MOST_LOOSE = 3
-"""The number of a folder's records shown that are not part of a campaign."""
+"""The maximum number of records that are shown from a folder without a campaign."""
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """The episodes of a scenario in one mode: some shown large, some in a gallery."""
+    """The episodes of a scenario in one mode: some with their own section, some in a
+    gallery.
+    """
 
     scenario: str
     mode: str
@@ -37,7 +39,7 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two runs to be seen side by side, such as without a guard and with one."""
+    """Two runs that are shown side by side, such as without and with a guard."""
 
     first: RecordedRun
     second: RecordedRun
@@ -48,7 +50,7 @@ class Pair:
 
     @property
     def sides(self) -> tuple[str, str]:
-        """What they are called."""
+        """The names of the two runs."""
         one, other = self.runs
         if one.seed == other.seed and _acts(one, other):
             return "Without the guard", "With the guard"
@@ -67,23 +69,25 @@ WORDS = {
     "shadow": "the guard only watched",
     "unguarded": "without a guard",
 }
-"""The name of each mode."""
+"""The description of each mode."""
 
 Facts = Mapping[str, Any]
-"""A measurement as JSON."""
+"""A measurement, as read from JSON."""
 
 Part = RecordedRun | Pair | Campaign | Facts
 
 
 @dataclass(slots=True)
 class Content:
-    """All that a page shows, in order."""
+    """Everything that a report shows, in order."""
 
     parts: list[Part] = field(default_factory=list)
 
     @property
     def runs(self) -> list[RecordedRun]:
-        """The single ones and those of campaigns."""
+        """All runs with a section of their own, including those in pairs and
+        campaigns.
+        """
         found: list[RecordedRun] = []
         for part in self.parts:
             if isinstance(part, RecordedRun):
@@ -104,16 +108,16 @@ class Content:
 
     @property
     def cautions(self) -> list[str]:
-        """The cautions at the top: models that do not fit, incomplete runs."""
+        """The cautions at the top of the report, such as drift or an incomplete run."""
         found = [text for facts in self.measurements for text in cautions(facts)]
         for run in self.runs:
             found += [f"{run.name}: {text}" for text in run.cautions]
-        # The model's misfit before everything else.
+        # Warnings of drift come first.
         return sorted(dict.fromkeys(found), key=lambda text: "Take care" not in text)
 
 
 def read_sources(paths: Iterable[Path]) -> Content:
-    """Reads run records, campaign folders and the JSON of measurements."""
+    """Reads run records, campaign folders and measurements as JSON."""
     content = Content()
     for path in paths:
         if path.is_dir():
@@ -127,11 +131,10 @@ def read_sources(paths: Iterable[Path]) -> Content:
 
 
 def _paired(parts: Sequence[Part]) -> Iterator[Part]:
-    """Combines runs that belong side by side into one part, at the position of the
-    first.
+    """Combines two runs that belong together into a pair, at the position of the first.
 
-    These are runs of one scenario and seed, with and without a guard that intervenes,
-    or the only two runs.
+    Two runs of a scenario belong together if they have the same seed and the guard
+    intervenes in only one of them, or if there are no other parts.
     """
     runs = [part for part in parts if isinstance(part, RecordedRun)]
     alone = len(runs) == 2 and len(parts) == 2
@@ -164,7 +167,7 @@ def _ordered(one: RecordedRun, other: RecordedRun) -> Pair:
 def _folder(folder: Path) -> list[Part]:
     measured = folder / MEASUREMENT
     if measured.exists():
-        # The episodes beside it are those that it was measured on.
+        # The episodes in the folder are those of the measurement.
         return [_measurement(measured)]
     groups: dict[tuple[str, str], list[Episode]] = {}
     for path in sorted((folder / "episodes").glob("*.json")):
@@ -199,16 +202,17 @@ def _folder(folder: Path) -> list[Part]:
 
 
 def _without(part: Part, seen: Collection[Path]) -> Part:
-    """A campaign without the large runs that are already shown beside others."""
+    """Removes from a campaign the runs that are already shown in a pair."""
     if not isinstance(part, Campaign):
         return part
     return replace(part, runs=tuple(r for r in part.runs if r.path not in seen))
 
 
 def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Pair]:
-    """A run in which the guard prevented a violation, with its unguarded twin.
+    """Pairs a violating run in shadow mode with the guarded run of the same seed.
 
-    If there is none, the first run that broke a law without the guard.
+    Per scenario, the first pair in which the guard prevented the violation is chosen,
+    or else the first pair.
     """
     campaigns = [each for each in found if isinstance(each, Campaign)]
     for without in (each for each in campaigns if each.mode == "shadow"):
@@ -233,7 +237,9 @@ def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Pair]:
 
 
 def _telling(episodes: Sequence[Episode]) -> list[Episode]:
-    """The most interesting first: violations, interventions, alarms."""
+    """Sorts episodes: violations first, then interventions, then alarms; failed ones
+    last.
+    """
     return sorted(
         episodes,
         key=lambda e: (e.failed, not e.violations, not e.interventions, not e.alarms),

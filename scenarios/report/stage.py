@@ -1,4 +1,4 @@
-"""The stage on which a run is shown, and the gallery of a campaign."""
+"""The interactive view of a run (the stage), and the gallery of a campaign."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PACES = (0.25, 0.5, 1, 2, 4)
 def stage(
     runs: Sequence[RecordedRun], story: Iterable[str], sides: Sequence[str] = ()
 ) -> Markup:
-    """The stage for one run, or for two runs side by side.
+    """Builds the stage of one run, or of two runs side by side.
 
     Args:
-        runs: The run, or both runs.
+        runs: One or two runs.
         story: The summary, in sentences.
         sides: The names of the two sides.
     """
@@ -45,7 +45,9 @@ def stage(
 
 
 def view(run: RecordedRun, side: str = "") -> Markup:
-    """A picture with the text of its moment, or the reason why there is none."""
+    """Builds the canvas with the text for the current time, or says why there is no
+    picture.
+    """
     if run.scenery is None:
         inside = joined(tag("p", run.unseen, class_="unseen note"))
     else:
@@ -63,7 +65,7 @@ def view(run: RecordedRun, side: str = "") -> Markup:
 
 
 def controls(begin: float, end: float) -> Markup:
-    """The controls: play, position, speed."""
+    """Builds the playback controls: play, position, speed."""
     return tag(
         "div",
         tag("button", "Play", type="button", class_="play"),
@@ -83,7 +85,7 @@ def controls(begin: float, end: float) -> Markup:
 
 
 def key(run: RecordedRun, both: bool) -> Markup:
-    """The legend of the time line."""
+    """Builds the legend of the timeline."""
     bounded = any(
         r is not None and r.high > r.low for law in run.laws for r in law.risks
     )
@@ -108,7 +110,7 @@ def key(run: RecordedRun, both: bool) -> Markup:
 
 
 def dialog() -> Markup:
-    """The dialog in which a gallery's card is played large; the script fills it."""
+    """Builds the dialog that plays a gallery's card; a script fills it."""
     return tag(
         "dialog",
         tag("button", "Close", type="button", class_="close"),
@@ -133,11 +135,11 @@ def dialog() -> Markup:
 
 
 SHOWN = 6
-"""The number of cards shown of each kind."""
+"""The maximum number of cards in each section of the gallery."""
 SEARCHED = 300
-"""The number of calm runs that are searched for near misses."""
+"""The maximum number of uneventful runs that are searched for near misses."""
 BEFORE_S, AFTER_S = 6.0, 4.0
-"""The part of a run that a card plays, before and after its moment."""
+"""How many seconds a card plays before and after the run's most important frame."""
 
 _POINT = re.compile(r'"point":([0-9.e-]+)')
 _MARGINS = {
@@ -178,7 +180,7 @@ KINDS: Mapping[str, str] = {
 
 
 def kind_of(episode: Episode) -> str:
-    """An episode's gallery section, from its own data; "" if nothing happened."""
+    """Returns the gallery section of an episode; "" if nothing happened."""
     acts = episode.mode == "guarded"
     if episode.failed:
         return "failed"
@@ -198,7 +200,7 @@ def kind_of(episode: Episode) -> str:
 
 
 def gallery(folder: Path, episodes: Sequence[Episode]) -> Iterator[Card]:
-    """The notable runs among those whose records are in a folder."""
+    """Yields a card per notable run whose record is in the folder."""
     kept = [
         (each, folder / each.record)
         for each in episodes
@@ -213,7 +215,7 @@ def gallery(folder: Path, episodes: Sequence[Episode]) -> Iterator[Card]:
 
 
 def _peak(record: Path) -> float:
-    """The highest risk in a record."""
+    """Returns the highest risk in a record."""
     return max(map(float, _POINT.findall(read_text(record))), default=0.0)
 
 
@@ -221,7 +223,7 @@ def _peak(record: Path) -> float:
 
 
 def wall(cards: Sequence[Card], first: int) -> Markup:
-    """The gallery of cards, which the script draws and plays.
+    """Builds the gallery, whose cards a script draws and plays.
 
     Args:
         cards: All cards.

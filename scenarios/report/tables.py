@@ -1,4 +1,4 @@
-"""Campaigns and measurements as tables."""
+"""Tables of campaigns and measurements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN_EPISODES = 50
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
-    """A table that scrolls if it is too wide, with figures aligned to the right."""
+    """Builds a table that scrolls if it is too wide, with right-aligned figures."""
     body = [list(row) for row in rows]
     numeric = [
         all(isinstance(row[i], int | float) or _figure(row[i]) for row in body)
@@ -60,11 +60,11 @@ def _figure(value: object) -> bool:
 
 
 def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
-    """The events in the episodes of one scenario and mode.
+    """Builds the table of the episodes of one scenario and mode.
 
     Args:
         episodes: All episodes.
-        shown: The seeds whose runs are on this page, with their positions.
+        shown: The link to the section of each run on the page, by seed.
     """
     good = [episode for episode in episodes if not episode.failed]
     names = sorted({b.law for e in good for b in e.violations})
@@ -129,7 +129,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def measurement(facts: Mapping[str, Any]) -> Markup:
-    """The quality of a model's warnings, from `forewarn measure`."""
+    """Builds the tables and charts of a measurement by `forewarn measure`."""
     good = facts["episodes"] - facts["failed"]
     laws = list(dict.fromkeys(row["law"] for row in facts["laws"]))
     horizon = facts["laws"][0]["horizon_s"] if facts["laws"] else 0.0
@@ -179,12 +179,12 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
 
 
 def _branched(law: str, bands: Sequence[Mapping[str, Any]]) -> Markup:
-    """The effect of slowing and stopping, by risk band."""
+    """Builds the table of the effect of slowing and stopping, by risk band."""
     return joined(tag("p", if_acted(law)), table(HEAD, map(cells, bands)))
 
 
 def _drift(facts: Mapping[str, Any]) -> Markup:
-    """The quantities examined for drift, and the evidence on each."""
+    """Lists the quantities examined for drift, with the evidence for each."""
     rows = [
         (
             each["law"],
@@ -215,7 +215,7 @@ def _drift(facts: Mapping[str, Any]) -> Markup:
 
 
 def _worth(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> Iterator[str]:
-    """One sentence per law and threshold, as a summary."""
+    """Yields one summary sentence per law and threshold."""
     for row in rows:
         ahead = row["awt_trigger_s"]["mean"]
         early = "" if ahead is None else f", {ahead:.1f} s ahead on average"
@@ -311,7 +311,7 @@ def _guarded(facts: Mapping[str, Any]) -> Markup:
 
 
 def cautions(facts: Mapping[str, Any]) -> list[str]:
-    """The warning at the top if a measurement contradicts its model."""
+    """Returns a caution if the runs of a measurement contradict the model."""
     found: list[str] = []
     drift, scenario = facts.get("drift"), facts["scenario"]
     if drift and drift["found_at"] is not None:

@@ -1,4 +1,4 @@
-"""Scenario files: world, pilot, laws, abstraction, randomness and end, in YAML."""
+"""Scenario files in YAML: world, pilot, laws, abstraction, random values, and end."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from forewarn.scenarios.draws import Draw, Plain, draw_all, filled
 FORMAT = "forewarn.scenario/1"
 SUFFIX = ".yaml"
 ELSEWHERE = "@"
-"""The separator between a scenario's name and the world in which it should run instead
-of its own.
+"""The separator between a scenario's name and a world that replaces the scenario's
+own.
 """
 
 Settings = Mapping[str, Any]
 
 
 class InvalidScenario(InvalidInput):
-    """A scenario file that is malformed or contradicts itself."""
+    """The scenario file is malformed or contradicts itself."""
 
 
 Span = Annotated[tuple[float, float], Field(strict=False)]
@@ -76,26 +76,26 @@ class _ScenarioFile(Strict):
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario, checked and ready to run.
+    """A validated scenario.
 
     Args:
-        name: Its name on the command line.
-        title: One line for people.
-        description: Its description and purpose.
+        name: The name on the command line.
+        title: A one-line description.
+        description: A longer description, with the purpose of the scenario.
         world: The world.
         pilot: The pilot.
-        actuator: The actuator that carries out decisions; None: the world's own.
-        laws: The watched laws; the parts of a law count separately.
+        actuator: The actuator that executes decisions; None for the world's own.
+        laws: The watched laws; the parts of a compound law are separate laws.
         abstraction: The abstraction that the model is learned over.
-        horizon_s: H of the guard's risk.
-        goal: The condition that holds when the task is done; None without a task.
-        draws: The random values.
-        end: When an episode is over.
+        horizon_s: The prediction horizon H of the guard's risk, in seconds.
+        goal: The condition that holds once the task is complete; None without a task.
+        draws: The distributions of the random values.
+        end: The conditions that end an episode.
         expected_base_rate: The expected range of each law's violation rate in unguarded
             runs.
-        judges: The rules that judge in the scenario, as JSON.
-        text: The file's text.
-        source: The file's name.
+        judges: The rules that are evaluated in addition to the risk, as JSON.
+        text: The text of the file.
+        source: The path of the file.
     """
 
     name: str
@@ -117,21 +117,22 @@ class Scenario:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the text and the abstraction, which its episodes share."""
+        """A digest of the file's text and the abstraction."""
         content = f"{self.text}\n{self.abstraction.fingerprint()}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     @cached_property
     def unguarded_digest(self) -> str:
-        """A digest of the parts that determine an unguarded run, which exclude the
-        abstraction and the horizon.
+        """A digest of the parts that determine an unguarded run; the abstraction and
+        the horizon do not.
         """
         vocabulary = self.abstraction.vocabulary
         settings = self.world.settings.items()
         content = [
             self.name,
             self.world.name,
-            # Where a scenario lies is told to some worlds, and changes no run.
+            # The path of the scenario is passed to some worlds, but does not affect
+            # runs.
             {key: value for key, value in settings if key != "scenario"},
             self.pilot.model_dump(),
             {name: draw.model_dump() for name, draw in self.draws.items()},
@@ -154,23 +155,24 @@ class Scenario:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The scenario's laws, in the form that a guard takes."""
+        """References to the scenario's laws, in the form that a guard accepts."""
         return tuple(law.reference for law in self.laws)
 
     def drawn(self, seed: int) -> dict[str, Plain]:
-        """The random choices in the episode of that seed."""
+        """Samples the random values for the episode with this seed."""
         return draw_all(self.draws, seed)
 
     def settings(self, plug: Plug, seed: int) -> dict[str, Any]:
-        """A plug's settings in the episode of that seed."""
+        """Returns a plug's settings for the episode with this seed."""
         drawn = self.drawn(seed)
         settings: dict[str, Any] = filled(plug.settings, drawn, self.source, plug.name)
         return settings
 
     def on(self, world: str) -> Scenario:
-        """The same scenario in another world that takes the settings of this one.
+        """Returns the same scenario in another world, which receives the settings of
+        the original world.
 
-        That world receives the scenario's name, in order to set up the scenario's
+        The other world also receives the scenario's path, in order to set up its
         traffic.
         """
         settings = {**self.world.settings, "scenario": self.source}
@@ -183,7 +185,9 @@ class Scenario:
         )
 
     def under(self, laws: Sequence[str]) -> Scenario:
-        """The same scenario with other laws: names in the law book, or formulas."""
+        """Returns the same scenario with other laws: names in the law book, or
+        formulas.
+        """
         found = _laws(laws, self.abstraction, "--law")
         names = [law.name for law in found]
         rates = self.expected_base_rate.items()
@@ -198,7 +202,7 @@ class Scenario:
         return replace(changed, text=text)
 
     def driven_by(self, pilot: Plug) -> Scenario:
-        """The same scenario with another pilot."""
+        """Returns the same scenario with another pilot."""
         if pilot == self.pilot:
             return self
         changed = replace(
@@ -209,12 +213,12 @@ class Scenario:
 
 
 def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
-    """The scenario that a file's text describes.
+    """Parses the text of a scenario file.
 
     Args:
         text: The YAML text.
-        source: The file's name, for errors.
-        folder: The folder in which the files that it names are looked up.
+        source: The name of the file, for error messages.
+        folder: The folder for relative paths in the text.
     """
     return _scenario(parse_yaml(text, source), text, source, folder)
 
@@ -253,7 +257,9 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
 def _laws(
     texts: Sequence[str], abstraction: Abstraction, source: str, place: str = ""
 ) -> tuple[Law, ...]:
-    """The laws with these names or formulas, with parts as separate laws."""
+    """Returns the laws with these names or formulas; the parts of a compound law become
+    separate laws.
+    """
     laws: list[Law] = []
     for text in texts:
         try:
@@ -271,7 +277,7 @@ def _laws(
 
 
 def _judges(file: _ScenarioFile, source: str, folder: Path) -> tuple[str, ...]:
-    """The rules that the file names, with the predicates that they use."""
+    """Loads the rules that the file names, with their predicates."""
     rules, predicates = (
         [inside(folder, each, source) for each in _several(names)]
         for names in (file.rules, file.predicates)
@@ -298,7 +304,7 @@ def _goal(text: str, abstraction: Abstraction, source: str) -> Expression | None
 
 
 def shipped_scenarios() -> dict[str, Path]:
-    """The files of the scenarios that ship, by name."""
+    """Returns the files of the shipped scenarios, by name."""
     here = Path(__file__).parent
     return {path.stem: path for path in sorted(here.glob(f"*/*{SUFFIX}"))
             if path.parent.name in FOLDERS}  # fmt: skip
@@ -309,11 +315,11 @@ FOLDERS = ("tiny", "driving", "household", "highway", "metadrive")
 
 
 def load_scenario(name_or_path: Path | str) -> Scenario:
-    """A shipped scenario by name, or a user's own by path; for a family, the scenario
-    of one task.
+    """Loads a shipped scenario by name, or any other by path; for a family, the
+    scenario of one task.
 
-    A task of the family `household`, or of one in a file, is `household:TASK`;
-    `s1@carla` is the scenario `s1` in the world `carla`.
+    `household:TASK` is a task of the family `household`; the path of a file can replace
+    the name of the family. `s1@carla` is the scenario `s1` in the world `carla`.
     """
     name_or_path = str(name_or_path)
     here, elsewhere, world = name_or_path.rpartition(ELSEWHERE)
@@ -341,14 +347,14 @@ def load_scenario(name_or_path: Path | str) -> Scenario:
 
 @dataclass(frozen=True)
 class Family:
-    """A scenario for each of many tasks: one file, in which `$key` stands for the
+    """A family of scenarios, one per task, in one file; `$key` is replaced by the
     task's own value.
 
     Args:
-        name: Its name on the command line, before the colon.
-        title: One line for people.
-        tasks: The tasks that a campaign over the family runs.
-        path: Its file.
+        name: The name on the command line, before the colon.
+        title: A one-line description.
+        tasks: The tasks in a campaign over the family.
+        path: The family's file.
     """
 
     name: str
@@ -357,7 +363,7 @@ class Family:
     path: Path
 
     def scenario(self, task: str) -> Scenario:
-        """The scenario of one task, whether or not it is among `tasks`."""
+        """Returns the scenario of one task, which need not be in `tasks`."""
         source = f"{self.path}:{task}"
         text = read_text(self.path)
         content = parse_yaml(text, str(self.path))
@@ -372,13 +378,15 @@ class Family:
 
 
 def shipped_families() -> dict[str, Path]:
-    """The files of the families that ship, by name."""
+    """Returns the files of the shipped families, by name."""
     here = Path(__file__).parent
     return {path.stem: path for path in sorted(here.glob(f"*/families/*{SUFFIX}"))}
 
 
 def is_family(name_or_path: str) -> bool:
-    """Whether a name or path is a family of scenarios, not a single scenario."""
+    """Whether a name or path refers to a family of scenarios and not to a single
+    scenario.
+    """
     if name_or_path in shipped_families():
         return True
     path = Path(name_or_path)
@@ -389,7 +397,7 @@ def is_family(name_or_path: str) -> bool:
 
 
 def load_family(name_or_path: str) -> Family:
-    """A shipped family by name, or a user's own by path."""
+    """Loads a shipped family by name, or any other by path."""
     shipped = shipped_families()
     path = shipped.get(name_or_path, Path(name_or_path))
     if name_or_path not in shipped and path.suffix != SUFFIX:
@@ -404,7 +412,7 @@ def load_family(name_or_path: str) -> Family:
 
 
 def _book(content: Any, source: str) -> TaskBook:
-    """The tasks to which a family's file refers."""
+    """Loads the tasks to which a family's file refers."""
     if not isinstance(content, dict) or not isinstance(content.get("tasks"), dict):
         raise InvalidScenario(
             "the file has no tasks, so it is not a family of scenarios", source=source
@@ -414,7 +422,7 @@ def _book(content: Any, source: str) -> TaskBook:
 
 
 def _of_task(content: Any, entry: Mapping[str, Any]) -> Any:
-    """The content with the task's own values for `$key`; draws are left alone."""
+    """Replaces each `$key` by the task's own value; unknown keys are left for draws."""
     if isinstance(content, dict):
         return {key: _of_task(value, entry) for key, value in content.items()}
     if isinstance(content, list):

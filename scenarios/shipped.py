@@ -1,4 +1,4 @@
-"""The files that ship with a scenario: a trained model and a tuned policy."""
+"""The trained model and the tuned policies that ship with a scenario."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ FOLDER = Path(__file__).parent / "trained"
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """The files of a trained scenario.
+    """The paths of the files of a trained scenario.
 
     Args:
         model: The model.
         policy: The policy that alerts.
-        abstraction: The learned abstraction; None if the scenario's own was chosen.
-        acting: The policy for stopping instead of only alerting, found by `tune
-            --preset stop`, if there is one.
+        abstraction: The learned abstraction; the file does not exist if the scenario's
+            own was chosen.
+        acting: The policy that stops, found by `tune --preset stop`; the file may not
+            exist.
     """
 
     model: Path
@@ -29,7 +30,7 @@ class Shipped:
 
     @classmethod
     def in_folder(cls, folder: Path, name: str) -> Shipped:
-        """The files of a scenario with this name in a folder."""
+        """Returns the paths for a scenario with this name in a folder."""
         return cls(
             folder / f"{name}.model.json.gz",
             folder / f"{name}.policy.yaml",
@@ -38,12 +39,12 @@ class Shipped:
         )
 
     def policy_for(self, purpose: str) -> Path:
-        """The policy for a purpose: to `alert`, or to `stop`."""
+        """Returns the policy for a purpose: `alert` or `stop`."""
         return self.policy if purpose == "alert" else self.acting
 
 
 def shipped_with(scenario: Scenario) -> Shipped | None:
-    """The files that ship with a scenario; None if there are none."""
+    """Returns the files that ship with a scenario; None if there are none."""
     path = shipped_scenarios().get(scenario.name)
     source = scenario.source.removesuffix(f"{ELSEWHERE}{scenario.world.name}")
     if path is None or str(path) != source:

@@ -1,1 +1,1 @@
-"""Running: episodes, campaigns of episodes, and their events."""
+"""Runs episodes and campaigns of episodes."""

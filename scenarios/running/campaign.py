@@ -1,10 +1,10 @@
 """Campaigns: many episodes, each with its own result files.
 
-A file's name identifies its origin: the scenario, the model and the policy by their
-digests, and the seed. A campaign that was killed can therefore continue where it
-stopped, and a campaign that was split over machines is merged by copying the files
-together. A failed episode has a result too; it is counted, and repeated only after its
-file is removed.
+A file's name identifies its origin: the digests of the scenario, the model and the
+policy, and the seed. A killed campaign can therefore resume where it left off, and a
+campaign that was split over several machines is merged by copying its files together. A
+failed episode also has a result file; it is counted, and repeated only if that file is
+removed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from forewarn.scenarios.running.tracker import Driven, Pace
 from forewarn.scenarios.schema import Scenario
 
 Kept = Literal["record", "trace", "columns", "series", "scene", "tally"]
-"""The files that are kept of an episode; frames are kept as JSON Lines (trace) or in
+"""A file to keep of an episode. Frames are kept as JSON Lines (`trace`) or as
 columns.
 """
 
@@ -68,10 +68,10 @@ class Job:
     Args:
         plan: The settings common to all episodes.
         scenario: The scenario's name.
-        seed: Its seed.
-        folder: The folder for its files.
+        seed: The episode's seed.
+        folder: The folder for the episode's files.
         keep: The files to write in addition to the episode's summary.
-        baselines: Other methods that judge the same frames.
+        baselines: Other methods that score the same frames.
     """
 
     plan: Plan
@@ -83,7 +83,9 @@ class Job:
 
     @property
     def family(self) -> str:
-        """The prefix of its files' names, before the seed, shared with similar runs."""
+        """The prefix of the file names before the seed, shared by episodes with the
+        same settings.
+        """
         plan = self.plan
         made_of = [
             __version__, plan.digest, plan.model_digest, plan.policy, *plan.judges,
@@ -94,21 +96,21 @@ class Job:
 
     @property
     def stem(self) -> str:
-        """The beginning of its files' names."""
+        """The prefix of the episode's file names."""
         return f"{self.family}-{self.seed:06}"
 
     @property
     def result(self) -> Path:
-        """The episode's summary file, apart from its records and traces."""
+        """The path of the episode's summary."""
         return place(self.folder) / "episodes" / f"{self.stem}.json"
 
     def write(self, episode: Episode) -> None:
-        """Writes the episode's summary completely or not at all."""
+        """Writes the episode's summary atomically."""
         with atomic_text(self.result) as out:
             json.dump({"format": FORMAT, **episode.as_dict()}, out, allow_nan=False)
 
     def tidy(self) -> None:
-        """Removes half-written files of a process that died."""
+        """Removes incomplete files that a dead process left behind."""
         own = place(self.folder)
         for folder in (own, own / PENDING, self.result.parent):
             for half in folder.glob(f".{self.stem}.*"):
@@ -123,7 +125,7 @@ def jobs(
     keep: Sequence[Kept] = (),
     baselines: Sequence[Rival] = (),
 ) -> list[Job]:
-    """One job per seed."""
+    """Returns one job per seed."""
     return [
         Job(plan, scenario.name, seed, str(folder), tuple(keep), tuple(baselines))
         for seed in seeds
@@ -131,22 +133,26 @@ def jobs(
 
 
 def let_pass(seeds: Iterable[int], share: float) -> list[int]:
-    """About this share of the seeds, independently of which other seeds are given."""
+    """Returns about this fraction of the seeds; whether a seed is included does not
+    depend on the others.
+    """
     return [seed for seed in seeds if _lot(seed) < share]
 
 
 def _lot(seed: int) -> float:
-    """A pseudo-random number from 0 to 1 for a seed, independent of the seed's run."""
+    """Returns a pseudo-random number from 0 to 1 for a seed, independent of the seed's
+    run.
+    """
     digest = hashlib.sha256(f"let pass {seed}".encode()).digest()
     return float(int.from_bytes(digest[:4], "big") / 2**32)
 
 
 def pool(processes: int, on: str | None = None) -> Pool:
-    """A pool of this many processes; for 1, no process is started.
+    """Creates a pool; for one process, jobs run in this process.
 
     Args:
         processes: The number of processes.
-        on: The Ray cluster in which they run; None: this machine.
+        on: The address of a Ray cluster to run on; None for this machine.
     """
     if on is not None:
         from forewarn.scenarios.running.on_ray import OnRay
@@ -158,11 +164,11 @@ def pool(processes: int, on: str | None = None) -> Pool:
 def campaign(
     todo: Sequence[Job], on: Pool, again: bool = False
 ) -> Generator[Episode, None, None]:
-    """The episodes of all jobs, existing ones first.
+    """Yields the episodes of all jobs, existing ones first; missing ones are run.
 
     Args:
-        todo: The jobs.
-        on: The pool in which they run.
+        todo: The episodes to run.
+        on: The pool in which the episodes run.
         again: Whether to repeat existing runs.
     """
     left: list[Job] = []
@@ -174,14 +180,14 @@ def campaign(
     with _Joined(left, todo) as joined:
         if not left:
             return
-        # The model is there before the first record that needs it.
+        # Records need the model, so it is written before them.
         if "record" in left[0].keep:
             left[0].plan.keep_model(place(left[0].folder))
         with closing(on.map(play, left)) as done:  # type: ignore[type-var]
             for job, episode in done:
                 if isinstance(episode, Lost):
                     mode = job.plan.mode
-                    # Nothing is written: the next call runs it again.
+                    # No result is written, so the next campaign runs the episode again.
                     job.tidy()
                     episode = Episode(job.seed, mode, FAILED, error=episode.error)
                 joined.done(job)
@@ -189,9 +195,10 @@ def campaign(
 
 
 class _Joined:
-    """Joins the columns of episodes into parts as soon as a part is complete.
+    """Merges the columns of episodes into larger files, as soon as all episodes of a
+    file are done.
 
-    If the campaign ends early, the finished episodes are joined too.
+    If the campaign ends early, the finished episodes are merged too.
     """
 
     def __init__(self, left: Sequence[Job], todo: Sequence[Job]) -> None:
@@ -215,13 +222,15 @@ class _Joined:
 
 
 def frames_kept(folder: Path) -> Kept:
-    """A folder's format for frames: its present one, else columns if possible."""
+    """Returns the format for frames in a folder: its current one, or else columns if
+    pyarrow is installed.
+    """
     begun = next(folder.glob(f"*{_LINES}"), None) is not None
     return "columns" if is_installed() and not begun else "trace"
 
 
 def kept_in(folder: Path, episodes: Iterable[Episode]) -> list[Stored]:
-    """The traces of these episodes, as stored in the campaign's folder."""
+    """Returns the stored traces of these episodes in the campaign's folder."""
     parts = stored_runs(sorted(folder.glob(f"*{SUFFIX}")))
     columns = {run.run: run for run in parts}
     names = (episode.trace for episode in episodes if episode.trace is not None)
@@ -282,13 +291,13 @@ def play(job: Job) -> Episode:
 
 @lru_cache(maxsize=2)
 def _judges(plan: Plan, baselines: tuple[Rival, ...]) -> tuple[Judge, ...]:
-    """The baselines of a plan, made once per process, because solving takes time."""
+    """Creates the baselines of a plan, once per process because this takes time."""
     laws = runner_of(plan).scenario.laws
     return tuple(Judge(rival, laws) for rival in baselines)
 
 
 class _Recorder(Listener):
-    """Keeps the frames of one episode for its trace."""
+    """Records the frames of one episode."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -308,11 +317,11 @@ class _Recorder(Listener):
         self._frames.append(frame)
 
     def trace(self, episode: Episode) -> Trace:
-        """The trace of the run."""
+        """The recorded frames as a trace."""
         return Trace(self._header(episode), tuple(self._frames), self._notes)
 
     def table(self, episode: Episode) -> RunTable:
-        """The recorded frames in columns."""
+        """The recorded frames as columns."""
         noted = ((f, self._notes.get(i)) for i, f in enumerate(self._frames))
         vocabulary = runner_of(self._job.plan).scenario.abstraction.vocabulary
         return run_table(self._job.stem, self._header(episode), noted, vocabulary)
@@ -331,7 +340,9 @@ class _Recorder(Listener):
 
 
 def recordings(scenario: Scenario) -> int | None:
-    """The number of recordings of the scenario's world; None if simulated."""
+    """Returns the number of recordings in the scenario's world; None if it is
+    simulated.
+    """
     if not hasattr(load("world", scenario.world.name), "episodes"):
         return None
     settings = scenario.settings(scenario.world, 0)

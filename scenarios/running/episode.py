@@ -1,4 +1,4 @@
-"""An episode: the events of one run of a scenario, as a value and as JSON."""
+"""An episode: the summary of one run of a scenario, as an object and as JSON."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from forewarn.monitors.guarding.decision import Kind, Risk
 FORMAT = "forewarn.episode/1"
 
 TIME_UP = "s had passed"
-"""The ending of the reason why a run ended, if the time limit ended it."""
+"""The end of `Episode.ended` if the time limit ended the run."""
 
 Mode = Literal["unguarded", "shadow", "guarded"]
 
 
 class InvalidEpisode(InvalidInput):
-    """A file that does not hold an episode."""
+    """The file does not contain a valid episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An alarm: a decision to do more than proceed, where there was none before.
+    """An alarm: a decision that begins or escalates the guard's response to a law.
 
     Args:
-        law: Its law; empty for a fault of the guard's inputs.
-        time_s: The time of the alarm.
+        law: The law at risk; empty if the guard's inputs are faulty.
+        time_s: The time of the alarm, in seconds.
         risk: The risk of that law; None if it is unknown.
         decision: The decision.
     """
@@ -56,14 +56,14 @@ class Intervention:
     """An intervention, from its beginning to its end.
 
     Args:
-        law: The law that required it.
-        time_s: The time at which it began.
-        until_s: The time of its last frame.
+        law: The law at risk.
+        time_s: The time of its first frame, in seconds.
+        until_s: The time of its last frame, in seconds.
         kind: The intervention that was carried out.
-        decided: The intervention that the guard decided.
-        because: Why these two differ; empty if they do not.
-        obeyed_s: When the world first showed that it was obeyed; None if it never did,
-            or for an alert.
+        decided: The intervention that the guard chose.
+        because: Why `kind` differs from `decided`; empty if it does not.
+        obeyed_s: The time in seconds at which the world first showed that the
+            intervention was obeyed; None if it never did, or for an alert.
     """
 
     law: str
@@ -77,33 +77,34 @@ class Intervention:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One run of a scenario.
+    """The summary of one run of a scenario.
 
     Args:
-        seed: Its seed.
-        mode: Without a guard, with one that only watched, or with one that acted.
-        ended: Why the run ended, as a sentence; "failed" if it failed.
-        duration_s: The duration on the world's clock.
+        seed: The run's seed.
+        mode: `unguarded`, `shadow` (the guard only watched) or `guarded`.
+        ended: Why the run ended, as text; "failed" if it failed.
+        duration_s: The duration on the world's clock, in seconds.
         frames: The number of frames.
-        violations: The laws that were broken, in order of time.
-        alarms: The guard's warnings.
-        interventions: The interventions.
-        decisions: The number of frames with each decision.
-        unknown: Frames in a state that was never seen in training.
-        states: The ticks' states in the model, as runs: number (-1: unknown), length.
-        outcomes: Its outcome under each law, for detecting drift.
-        goal_s: When the scenario's goal was first reached; None if it never was.
-        record: The run record's file, in the campaign's folder.
+        violations: The violations in chronological order.
+        alarms: The guard's alarms.
+        interventions: The guard's interventions.
+        decisions: The number of frames by decision.
+        unknown: The number of frames in a state that was never seen in training.
+        states: The models' states over the clock's ticks, run-length encoded: a state's
+            number per model (-1 if unknown), then the number of ticks.
+        outcomes: The outcome of the run under each law, for detecting drift.
+        goal_s: When the scenario's goal was first reached, in seconds; None if it never
+            was.
+        record: The run record's file name in the campaign's folder.
         head: The hash of the record's last line.
-        trace: The trace's file, in the campaign's folder.
-        series: The file of the risks frame by frame, in the campaign's folder.
-        tally: The file of its guard's tally, in the campaign's folder.
-        error: What went wrong.
-        facts: Measurements of the driving (see `Driven`), and the facts that the world
-            reports.
-        usage: The pilot's cost: calls of its model, tokens.
-        machine: Facts about the machine and the time, which the seed does not
-            determine.
+        trace: The trace's file name in the campaign's folder.
+        series: The name of the file with the risk at every frame, in the campaign's
+            folder.
+        tally: The name of the file with the guard's tally, in the campaign's folder.
+        error: The error message if the run failed.
+        facts: Driving measurements (see `Driven`), and facts that the world reports.
+        usage: The pilot's resource usage, such as model calls and tokens.
+        machine: Facts that the seed does not determine, such as processing times.
     """
 
     seed: int
@@ -131,7 +132,7 @@ class Episode:
 
     @property
     def failed(self) -> bool:
-        """Whether the run failed before its end."""
+        """Whether the run failed with an error."""
         return self.error is not None
 
     @property
@@ -145,11 +146,11 @@ class Episode:
         return self.facts.get("destination_s", self.goal_s) is not None
 
     def first(self, law: str) -> Broken | None:
-        """The first time that a law was broken."""
+        """Returns the first violation of a law; None if it was kept."""
         return next((broken for broken in self.violations if broken.law == law), None)
 
     def within(self, folder: Path) -> Episode:
-        """The same episode with file paths relative to the current folder."""
+        """Returns the episode with its file names joined to the folder."""
         names = {
             "record": self.record,
             "trace": self.trace,
@@ -160,7 +161,7 @@ class Episode:
         return replace(self, **found)  # type: ignore[arg-type]
 
     def as_dict(self) -> dict[str, Any]:
-        """The episode as JSON."""
+        """Converts the episode to JSON."""
         return {
             "seed": self.seed,
             "violations": [broken.as_dict() for broken in self.violations],
@@ -188,7 +189,7 @@ class Episode:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Episode:
-        """The episode that `as_dict` wrote."""
+        """Creates an episode from the JSON that `as_dict` returned."""
         kept = dict(content)
         kept["violations"] = tuple(Broken(**each) for each in kept["violations"])
         kept["alarms"] = tuple(
@@ -206,7 +207,7 @@ class Episode:
 
 
 def read_episode(path: Path) -> Episode:
-    """An episode's file, as a campaign wrote it."""
+    """Reads the summary of an episode that a campaign wrote."""
     content = read_json(path)
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise InvalidEpisode(f"not an episode of format {FORMAT}", source=str(path))
@@ -221,5 +222,5 @@ def read_episode(path: Path) -> Episode:
 
 
 def by_seed(episodes: Sequence[Episode]) -> list[Episode]:
-    """Episodes in the order of their seeds."""
+    """Sorts episodes by seed."""
     return sorted(episodes, key=lambda episode: episode.seed)

@@ -1,10 +1,10 @@
-"""Episodes on a Ray cluster: persistent actors, and jobs that survive them.
+"""Runs episodes on a Ray cluster; a job is repeated if its actor is lost.
 
-An actor is a process in the cluster that keeps what it loaded between episodes. Only
-jobs and the figures of episodes are sent, a few kilobytes each: traces and records are
-files in a folder that all nodes share. If the process or node of a job is lost, another
-process repeats the job. The resulting bytes are the same, because an episode is
-determined by its seed and files are written completely or not at all.
+An actor is a process in the cluster that keeps loaded models and worlds between
+episodes. Only jobs and summaries of episodes are sent over the network, a few kilobytes
+each; traces and records are written to a folder that all nodes share. If the process or
+node of a job is lost, another process repeats the job. The files are identical, because
+the seed determines an episode and files are written atomically.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from forewarn.scenarios.running.pools import (
 )
 
 HERE = "ray"
-"""A cluster on this machine only, for as long as it is needed."""
+"""The address of a temporary cluster on this machine only."""
 
 MAX_LOST = 3
-"""A job that has lost this many processes is abandoned."""
+"""A job is abandoned after it has lost this many processes."""
 
 SILENT_S = 3600
-"""How long Ray may stay silent: without a slot, a process or a result."""
+"""The maximum time in seconds without any news from Ray: a slot, a process or a
+result.
+"""
 
 OBJECT_STORE_BYTES = 100 * 1024 * 1024
-"""The object store of a cluster that is started here; only small objects are stored in
-it.
+"""The size of the object store of a temporary cluster; only small objects are stored
+there.
 """
 
 
@@ -44,7 +46,7 @@ class OnRay:
 
     Args:
         address: `ray`, or `ray://HOST:PORT` of a running cluster.
-        count: The number of concurrent actors, each with one processor.
+        count: The number of concurrent actors, each of which uses one processor.
     """
 
     def __init__(self, address: str, count: int) -> None:
@@ -62,13 +64,13 @@ class OnRay:
 
 
 class _Crew:
-    """The actors, with the job of each."""
+    """The actors, with the job that each is running."""
 
     def __init__(self, ray: Any, work: Callable[[Any], Any], count: int) -> None:
         self._ray, self._count = ray, count
 
         class Hand:
-            """One process; it reports when it is ready."""
+            """An actor that runs one job at a time."""
 
             def __init__(self, folder: str) -> None:
                 os.chdir(folder)
@@ -80,11 +82,11 @@ class _Crew:
                 return answered(work, job)
 
         self._make = ray.remote(num_cpus=1, max_restarts=0)(Hand)
-        # What is waited for, with the actor, and its job once it has one.
+        # Maps each pending Ray result to its actor, and to the job once it has one.
         self._busy: dict[Any, tuple[Any, Any]] = {}
 
     def work_off(self, waiting: deque[Any]) -> Iterator[tuple[Any, Any]]:
-        """Each job with its result; lost jobs are repeated."""
+        """Yields each job with its result; lost jobs are repeated."""
         lost: dict[int, int] = {}
         died = 0
         while True:
@@ -100,7 +102,7 @@ class _Crew:
                 if job is not None:
                     answer = _checked(answer)
             except (self._ray.exceptions.RayError, _Garbage) as error:
-                # Whatever the actor was at, it is gone.
+                # The actor is gone, whether it was starting or working.
                 self._ray.kill(hand)
                 if job is None:
                     died += 1
@@ -128,8 +130,8 @@ class _Crew:
                 self._ray.kill(hand)
 
     def _hire(self, waiting: int) -> None:
-        """Starts as many actors as there is work for; they begin when processors are
-        free.
+        """Starts as many actors as there are jobs, up to the limit; they begin when
+        processors are free.
         """
         idle = sum(job is None for _, job in self._busy.values())
         for _ in range(min(self._count - len(self._busy), waiting - idle)):
@@ -137,14 +139,14 @@ class _Crew:
             self._busy[hand.ready.remote()] = hand, None
 
     def leave(self) -> None:
-        """Ends all actors, even busy ones."""
+        """Stops all actors, even busy ones."""
         for hand, _ in self._busy.values():
             self._ray.kill(hand)
         self._busy.clear()
 
 
 class _Garbage(Exception):
-    """An answer that no process of ours sends."""
+    """The answer cannot come from one of our actors."""
 
 
 def _checked(answer: object) -> tuple[str, Any]:
@@ -158,8 +160,8 @@ def _checked(answer: object) -> tuple[str, Any]:
 
 @contextmanager
 def _connected(address: str, count: int) -> Iterator[Any]:
-    """Ray itself, connected; a cluster that was started here is ended here."""
-    # Nobody is told of what is run here.
+    """Connects to Ray; shuts down a temporary cluster at the end."""
+    # Ray sends no usage statistics.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

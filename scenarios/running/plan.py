@@ -1,4 +1,6 @@
-"""The common settings of a campaign's episodes, in a form that any process can read."""
+"""The common settings of a campaign's episodes, which can be sent to other
+processes.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +27,21 @@ from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario, load_scen
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A scenario with or without a guard, by files and their digests.
+    """A scenario to run, with or without a guard.
 
     Args:
         scenario: The scenario's file.
-        digest: The digest of the scenario; without a guard, of the parts that determine
-            its runs.
-        laws: The laws.
+        digest: The digest of the scenario; without a guard, only of the parts that
+            determine unguarded runs.
+        laws: The watched laws.
         pilot: The pilot, as JSON.
         model: The model's file; empty without a guard.
-        model_digest: Of the model's content.
+        model_digest: The digest of the model's file.
         policy: The policy, as JSON; empty without a guard.
-        judges: The rules and programs that judge in addition to the risk, as JSON.
-        listeners: Functions that make listeners, called once per process.
-        approver: A function that makes the approver; None if there is none.
-        pace: Speed of the world relative to real time; 0: as fast as possible.
+        judges: Rules and programs that are evaluated in addition to the risk, as JSON.
+        listeners: Functions that create listeners, called once per process.
+        approver: A function that creates the approver; None if there is none.
+        pace: The speed of the world relative to real time; 0 for as fast as possible.
     """
 
     scenario: str
@@ -56,13 +58,13 @@ class Plan:
 
     @property
     def mode(self) -> Mode:
-        """Whether a guard watches, and whether it acts."""
+        """`unguarded`, `shadow` or `guarded`."""
         if not self.policy:
             return "unguarded"
         return "shadow" if json.loads(self.policy)["shadow"] else "guarded"
 
     def watching(self) -> Plan:
-        """The same plan with a guard that enforces nothing."""
+        """Returns the same plan with the guard in shadow mode."""
         if not self.policy:
             return self
         policy = {**json.loads(self.policy), "shadow": True}
@@ -83,9 +85,9 @@ def plan(
     judges: Sequence[Judge] = (),
     pace: float = 0.0,
 ) -> Plan:
-    """A plan to run a scenario, with a guard if there is a model.
+    """Creates a plan to run a scenario, with a guard if a model is given.
 
-    The scenario's own rules judge too, before the others.
+    The scenario's own rules are evaluated before `judges`.
     """
     pilot = scenario.pilot.model_dump_json()
     source, laws = scenario.source, scenario.references
@@ -107,7 +109,9 @@ def plan(
 
 
 def without_risk(scenario: Scenario, folder: Path) -> Path:
-    """The file of a model without any risk, for rules to judge alone."""
+    """Writes a model that predicts no risk, for guards that use only rules; returns its
+    path.
+    """
     abstraction = scenario.abstraction
     if abstraction.period_s is None:
         raise InvalidScenario(
@@ -122,7 +126,7 @@ def without_risk(scenario: Scenario, folder: Path) -> Path:
 
 
 def scenario_of(plan: Plan) -> Scenario:
-    """The scenario of a plan, with its pilot."""
+    """Loads the scenario of a plan, with the plan's pilot and laws."""
     pilot = Plug.model_validate_json(plan.pilot)
     scenario = load_scenario(plan.scenario).under(plan.laws).driven_by(pilot)
     if plan.digest not in (scenario.digest, scenario.unguarded_digest):
@@ -134,7 +138,7 @@ def scenario_of(plan: Plan) -> Scenario:
 
 @lru_cache(maxsize=2)
 def runner_of(plan: Plan) -> Runner:
-    """The runner of a plan, whose parts are made once per process."""
+    """Returns the runner of a plan, which is created once per process."""
     scenario = scenario_of(plan)
     if not plan.policy:
         return Runner(scenario)

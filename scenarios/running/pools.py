@@ -1,7 +1,7 @@
-"""Pools in which the episodes of a campaign run: this process, or separate processes.
+"""Pools that run the episodes of a campaign, in this process or in separate processes.
 
-A pool has a single method. Another engine only needs a class with this method, because
-the campaign exchanges results as files.
+A pool has a single method. Support for another execution engine only requires a class
+with this method, because episodes leave their results in files.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 DEFECT = 70
-"""The exit status for a defect that should never occur."""
+"""The exit status of a process with an internal error."""
 
 _LEAVE_S = 10.0
-"""How long a process may take to close its world when it is asked to exit."""
+"""How many seconds a process may take to close its world when it is asked to exit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The result of a job whose process broke."""
+    """The result of a job whose process died."""
 
     error: str
 
 
 class CannotRun(ForewarnError):
-    """An error from another process that made an episode impossible."""
+    """An error in another process that makes the episode impossible to run."""
 
     def __init__(self, message: str, exit_status: int) -> None:
         self.exit_status = exit_status
@@ -52,20 +52,20 @@ class CannotRun(ForewarnError):
 
 
 class Pool(Protocol):
-    """Runs jobs, and yields each job with its result when it is done."""
+    """Runs jobs."""
 
     def map(
         self, work: Callable[[Job], Result], jobs: Iterable[Job]
     ) -> Iterator[tuple[Job, Result | Lost]]:
-        """The jobs with their results, in any order.
+        """Runs the jobs, and yields each job with its result, in any order.
 
-        A `ForewarnError` of one ends all. Closing the iterator ends the jobs that still
-        run.
+        A `ForewarnError` in one job ends all jobs. Closing the iterator ends the jobs
+        that are still running.
         """
 
 
 class Here:
-    """Runs one job after another in this process."""
+    """A pool that runs one job after another in this process."""
 
     def map(
         self, work: Callable[[Job], Result], jobs: Iterable[Job]
@@ -75,10 +75,10 @@ class Here:
 
 
 class Processes:
-    """Runs jobs in separate processes, each with its own simulator.
+    """A pool of separate processes, each with its own simulator.
 
-    If a process dies, its job is lost and the process is replaced. If this process dies
-    in any way, the others close their worlds and end.
+    If a worker process dies, its job is lost and the process is replaced. If this
+    process dies for any reason, the workers close their worlds and exit.
 
     Args:
         count: The number of concurrent processes.
@@ -118,7 +118,7 @@ class Processes:
 
 
 class _Worker(Generic[Job, Result]):
-    """One process with its current job."""
+    """One worker process with its current job."""
 
     def __init__(self, work: Callable[[Job], Result]) -> None:
         context = get_context("spawn")
@@ -137,15 +137,15 @@ class _Worker(Generic[Job, Result]):
         return bool(self._job)
 
     def give(self, job: Job) -> None:
-        """Sends a job to the process."""
+        """Sends a job to the worker."""
         self._job.append(job)
-        # Should it have died meanwhile, that shows when the result is taken.
+        # If the worker has died, `take` reports it.
         with suppress(OSError):
             self.pipe.send(job)
 
     def take(self) -> tuple[Job, Result | Lost]:
-        """The job with its result; the process is then ready for the next job, unless
-        it died.
+        """Returns the job with its result; unless it died, the worker is then ready for
+        the next job.
         """
         job = self._job.pop()
         try:
@@ -158,15 +158,15 @@ class _Worker(Generic[Job, Result]):
         return job, answer
 
     def dismiss(self) -> None:
-        """Asks the process to exit: immediately if it is idle, else once its world is
-        closed.
+        """Asks the worker to exit: at once if idle, otherwise after closing its
+        world.
         """
         self.pipe.close()
         if self.busy:
             self._process.terminate()
 
     def end(self) -> int | None:
-        """Waits until the process has exited; returns its exit status."""
+        """Waits until the worker has exited; returns its exit status."""
         self._process.join(_LEAVE_S)
         if self._process.is_alive():
             self._process.kill()
@@ -176,19 +176,20 @@ class _Worker(Generic[Job, Result]):
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Protects starting processes from Ctrl-C, which reaches every process of a
+    """Protects starting processes from Ctrl-C, which reaches every process in a
     terminal.
 
-    This process ends the others, after they have started, because a process that is
-    interrupted while it starts prints a long traceback.
+    A process that is interrupted while it starts prints a long traceback, so this
+    process ends the others after they have started.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    # It begins with the first process, and takes the mask away as it does.
+    # The resource tracker starts together with the first process, and resets the mask.
     resource_tracker.ensure_running()
-    # The mask is for the new process; another thread may hear it here all the same.
+    # The mask is inherited by the new process; here, another thread may still receive
+    # the signal.
     handler = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     masks = getattr(signal, "pthread_sigmask", None)
     before = masks(signal.SIG_BLOCK, {signal.SIGINT}) if masks else None
@@ -203,10 +204,10 @@ def _no_interrupts() -> Iterator[None]:
 
 
 def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
-    """A worker's loop: jobs, until there are no more."""
+    """Runs jobs in a worker until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
-    with suppress(RuntimeError):  # without a thread it goes on until it is told
+    with suppress(RuntimeError):  # without the thread, it exits only when asked
         threading.Thread(target=_follow_parent, daemon=True).start()
     while True:
         try:
@@ -218,7 +219,7 @@ def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
 
 
 def answered(work: Callable[[Any], Any], job: Any) -> tuple[str, Any]:
-    """Another process's answer to a job: the result, or why the job is impossible."""
+    """Runs a job in a worker; returns the result, or why the job is impossible."""
     try:
         return "done", work(job)
     except ForewarnError as error:
@@ -232,12 +233,12 @@ def answered(work: Callable[[Any], Any], job: Any) -> tuple[str, Any]:
 
 
 def _leave(number: int, frame: object) -> None:
-    # Not an Exception, so that no episode takes it for a failure of its own.
+    # Not an Exception, so that it is not handled as the failure of an episode.
     raise SystemExit(128 + number)
 
 
 def _follow_parent() -> None:
-    """Exits when the campaign's own process is gone, for example if killed."""
+    """Exits when the parent process is gone, for example because it was killed."""
     parent = parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -249,17 +250,17 @@ SHARE = 100
 
 
 def shared(runs: Sequence[Job]) -> Iterator[Sequence[Job]]:
-    """The runs, in batches of this size."""
+    """Splits runs into batches of `SHARE` runs."""
     return (runs[at : at + SHARE] for at in range(0, len(runs), SHARE))
 
 
 def in_turn(
     work: Callable[[Job], Result], jobs: Sequence[Job], on: Pool
 ) -> Iterator[Result]:
-    """The results in the order of the jobs; an early result waits for its turn.
+    """Yields the results in the order of the jobs.
 
     Raises:
-        CannotRun: The process of a job was lost again and again.
+        CannotRun: The process of a job died.
     """
     early: dict[int, Result] = {}
     due = 0
@@ -275,7 +276,7 @@ def in_turn(
 
 @dataclass(frozen=True, slots=True)
 class _Numbered(Generic[Job, Result]):
-    """Work on a job that carries a number."""
+    """Wraps a function of a job as a function of a pair: a number and a job."""
 
     work: Callable[[Job], Result]
 

@@ -1,4 +1,4 @@
-"""Pictures that a world renders, small enough to be stored with a run."""
+"""Encodes pictures that a world renders, small enough to be stored with a run."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 
 MAX_SIDE = 320
-"""Pixels along the longer side of a picture."""
+"""The maximum length in pixels of a picture's longer side."""
 PERIOD_S = 0.1
-"""Time between two pictures of a run."""
+"""The time in seconds between two pictures of a run."""
 MAX_RUN_CHARS = 4_000_000
-"""The maximum size of all pictures of a run, as text."""
+"""The maximum number of characters of all pictures of a run."""
 
 _MAGIC = b"\x89PNG\r\n\x1a\n"
 _HEAD = _MAGIC + b"\x00\x00\x00\x0dIHDR"
 
 
 def encoded(pixels: Any) -> str:
-    """A picture as a PNG in base64, shrunk and in fewer colours.
+    """Encodes a picture as a PNG in base64, with reduced size and fewer colours.
 
     Raises:
-        ValueError: These are not rows of red, green and blue bytes.
+        ValueError: The pixels are not rows of red, green and blue bytes.
     """
     image = np.asarray(pixels)
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
@@ -41,7 +41,9 @@ def encoded(pixels: Any) -> str:
     else:
         image = image[::factor, ::factor][:high, :wide]
     high, wide = image.shape[:2]
-    rows = np.zeros((high, 1 + 3 * wide), np.uint8)  # each row begins with its filter
+    rows = np.zeros(
+        (high, 1 + 3 * wide), np.uint8
+    )  # the first byte of a PNG row is its filter type
     rows[:, 1:] = (image // 16 * 17).reshape(high, -1)
     header = struct.pack(">IIBBBBB", wide, high, 8, 2, 0, 0, 0)
     parts = (
@@ -59,10 +61,10 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def checked(text: Any) -> str:
-    """A picture from a file, if it is a PNG in base64.
+    """Checks a picture from a file, and returns it.
 
     Raises:
-        ValueError: It is not.
+        ValueError: The picture is not a valid PNG in base64, or it is too large.
     """
     if not isinstance(text, str):
         raise ValueError("an image must be text")
@@ -73,6 +75,6 @@ def checked(text: Any) -> str:
     if not data.startswith(_HEAD) or len(data) < len(_HEAD) + 8:
         raise ValueError("an image must be a PNG")
     if max(struct.unpack_from(">II", data, len(_HEAD))) > MAX_SIDE:
-        # A few bytes may stand for gigabytes in the browser.
+        # A few bytes can decompress to gigabytes in the browser.
         raise ValueError(f"an image has more than {MAX_SIDE} pixels on a side")
     return text

@@ -1,10 +1,11 @@
-"""The one loop: the pilot proposes, the guard reviews, the world carries out.
+"""The loop of an episode: the pilot proposes an action, the guard reviews it, and the
+world executes it.
 
     reset → frame → pilot.propose → guard.review → intervener.apply → world.step
 
-Without a guard the proposal is carried out unchanged; also in shadow mode, where every
-decision is made and recorded. Either way the laws are monitored on the world's own
-frames, so that violations never depend on a guard.
+Without a guard, the proposal is executed unchanged; likewise in shadow mode, where
+decisions are only recorded. The laws are always monitored on the world's own frames, so
+detected violations never depend on the guard.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ class Keep:
     """The files to keep of one episode.
 
     Args:
-        record: The file of its run record; without a guard there is none.
-        listeners: Listeners that are notified of the episode.
-        scene: The file of the scenes, for a world that can be drawn or that renders
+        record: The path of the run record, which is only written with a guard.
+        listeners: Listeners to notify of the episode's events.
+        scene: The path of the scenes, for a world that can be drawn or that renders
             pictures.
-        tally: The file of its guard's tally.
-        end: When the episode ends; None: as in the scenario.
+        tally: The path of the guard's tally.
+        end: When the episode ends; None for the scenario's own settings.
     """
 
     record: Path | None = None
@@ -86,21 +87,21 @@ class Runner:
 
     @property
     def mode(self) -> Mode:
-        """Whether a guard watches, and whether it acts."""
+        """`unguarded`, `shadow` or `guarded`."""
         if self.guarding is None:
             return "unguarded"
         return "shadow" if self.guarding.policy.shadow else "guarded"
 
     def world(self, seed: int) -> World:
-        """The world of one episode; the caller closes it."""
+        """Creates the world for one episode; the caller must close it."""
         plug = self.scenario.world
         return make_world(plug.name, *self._settings(plug, seed))
 
     def run(self, seed: int, keep: Keep | None = None) -> Episode:
-        """Runs one episode, and closes its world in any case.
+        """Runs one episode, and always closes its world.
 
-        A failure of the world or the pilot gives a failed episode with the error; if
-        they cannot be created at all, an error is raised.
+        If the world or the pilot fails, the episode is marked as failed with the error;
+        if they cannot be created at all, the error is raised.
         """
         with closing(self.world(seed)) as world:
             plug = self.scenario.pilot
@@ -112,9 +113,11 @@ class Runner:
         return self.scenario.settings(plug, seed), self.scenario.source
 
     def _prepare(self, world: World) -> None:
-        """Makes the parts that depend only on the source, for all episodes."""
+        """Creates the parts that depend only on the source and are shared by all
+        episodes.
+        """
         source, scenario = world.source, self.scenario
-        # A fork makes its own guard.
+        # A forked process needs its own guard.
         made = source, isinstance(world, Foresight), os.getpid()
         if made == self._made:
             return
@@ -178,7 +181,7 @@ class Runner:
                         listener.began(run)
                 ended = drive.through(frame)
             except Unreachable:
-                raise  # and no other episode would come further
+                raise  # every other episode would fail too
             except Exception as failure:
                 ended, error = FAILED, said_where(failure) or said(failure)
             broken = sorted(
@@ -212,11 +215,11 @@ class Runner:
     def _open(
         self, loop: GuardedLoop, seed: int, keep: Keep, listeners: Sequence[Listener]
     ) -> None:
-        """Opens an episode's files, which exist even if the world fails to start."""
+        """Opens an episode's files, even if the world then fails to start."""
         scenario, tally = self.scenario, None
         for path in (keep.record, keep.tally):
             if path is not None:
-                path.unlink(missing_ok=True)  # of an episode that is run again
+                path.unlink(missing_ok=True)  # if the episode is repeated
         if keep.tally is not None:
             named_by = hashlib.sha256(keep.tally.name.encode()).hexdigest()[:20]
             models = [part.model for part in loop.guard.watch.parts]
@@ -236,7 +239,9 @@ class Runner:
         )
 
     def _actuator(self, seed: int, world: World, pilot: Pilot) -> Actuator:
-        """The world's own actuator, or one that wraps it for this pilot."""
+        """Returns the scenario's actuator for this world and pilot; by default, the
+        world's own.
+        """
         own, plug = world.actuator(), self.scenario.actuator
         if plug is None and isinstance(pilot, WithActuator):
             plug = Plug(name=pilot.actuator)
@@ -246,7 +251,7 @@ class Runner:
 
 
 class _Drive:
-    """A single pass through the loop."""
+    """Runs the loop for one episode."""
 
     def __init__(
         self,
@@ -269,7 +274,7 @@ class _Drive:
         truth.reset()
 
     def through(self, frame: Frame) -> str:
-        """Runs the episode from its first frame on; returns why it ended."""
+        """Runs the episode from its first frame to its end; returns why it ended."""
         began_s, loop = frame.time_s, self._loop
         words: str | None = None
         while True:
@@ -304,7 +309,7 @@ class _Drive:
             return ended
         if broken and self._end.on_violation == "stop":
             return f"{broken[0].law} was broken"
-        # Times are sums of periods, and sums are rounded.
+        # Times are sums of periods and have rounding errors.
         if self.duration_s >= self._end.max_time_s - 1e-9:
             return f"{self._end.max_time_s:g} {TIME_UP}"
         return None

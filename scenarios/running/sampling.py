@@ -1,5 +1,5 @@
-"""Campaigns of unguarded episodes, and sampling until violation rates are known well
-enough.
+"""Campaigns of unguarded episodes, and sequential sampling until violation rates are
+known precisely enough.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ FIRST_EPISODES = 25
 
 
 def massart(frequency: float, epsilon: float, delta: float) -> float:
-    """H of Chen and Massart: the number of trials needed at a frequency of hits.
+    """Returns H of Chen and Massart: the number of trials needed at a frequency of
+    hits.
 
     H = 2/epsilon^2 ln(2/delta) (1/4 - (|1/2 - frequency| - 2 epsilon/3)^2), which is
-    small where the frequency is close to 0 or 1.
+    small if the frequency is close to 0 or 1.
     """
     off_middle = abs(0.5 - frequency) - 2.0 * epsilon / 3.0
     return 2.0 / epsilon**2 * math.log(2.0 / delta) * (0.25 - off_middle**2)
 
 
 def check_error(epsilon: float, delta: float) -> None:
-    """Rejects an error or an error probability that is not between 0 and 1."""
+    """Raises an error unless epsilon and delta are both between 0 and 1."""
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if not 0.0 < value < 1.0:
             raise InvalidInput(f"{name} is {value}, but must be between 0 and 1")
 
 
 def okamoto(epsilon: float, delta: float) -> int:
-    """The number of trials that suffices for any probability: ln(2/delta) / (2
+    """Returns the number of trials that suffices for any probability, ln(2/delta) / (2
     epsilon^2).
     """
     check_error(epsilon, delta)
@@ -49,11 +50,12 @@ def okamoto(epsilon: float, delta: float) -> int:
 
 
 class SequentialEstimate:
-    """A probability estimated from independent trials until it is known well enough.
+    """Estimates a probability from independent trials until it is known precisely
+    enough.
 
-    Add outcomes until `add` returns that sampling may stop. At the first n >= H(n,
-    hits) the frequency is within epsilon of the truth with probability 1 - delta. This
-    holds for the frequency at that moment, so later outcomes are not counted.
+    Add outcomes until `add` returns True. At the first n >= H(n, hits), the frequency
+    is within epsilon of the true probability with confidence 1 - delta. This guarantee
+    only holds for the frequency at that point, so later outcomes are not counted.
     """
 
     def __init__(self, epsilon: float, delta: float) -> None:
@@ -83,7 +85,7 @@ class SequentialEstimate:
         return math.ceil(massart(self.hits / self.trials, self.epsilon, self.delta))
 
     def sentence(self) -> str:
-        """The present estimate as a sentence."""
+        """The current estimate as a sentence."""
         if self.estimate is None:
             return f"Nothing is known yet; at most {self.needed} trials are needed."
         seen = f"{self.hits} of {self.trials} trials"
@@ -104,8 +106,8 @@ class Goal:
     """The required accuracy of each law's violation rate.
 
     Args:
-        epsilon: Maximum error.
-        delta: Probability of a larger error.
+        epsilon: The maximum error of the estimate.
+        delta: The maximum probability of a larger error.
     """
 
     epsilon: float
@@ -114,7 +116,9 @@ class Goal:
     def estimates(
         self, scenario: Scenario, episodes: Sequence[Episode]
     ) -> dict[str, SequentialEstimate]:
-        """Each law's violation rate in these episodes, in the order of their seeds."""
+        """Estimates each law's violation rate from episodes, in the order of their
+        seeds.
+        """
         found = {}
         for law in scenario.laws:
             rate = found[law.name] = SequentialEstimate(self.epsilon, self.delta)
@@ -125,7 +129,7 @@ class Goal:
 
 
 def sizes(budget: int) -> Iterator[int]:
-    """The number of runs at each check: doubled each time."""
+    """Yields the total number of runs at each check, which doubles each time."""
     size = min(FIRST_EPISODES, budget)
     while size < budget:
         yield size
@@ -141,9 +145,9 @@ class Campaign:
         scenario: The scenario.
         first: The first seed.
         on: The pool in which the episodes run.
-        out: The folder for their traces.
-        keep: The traces' format.
-        again: Whether to repeat existing runs.
+        out: The folder for the traces.
+        keep: The format of the traces.
+        again: Whether to repeat existing episodes.
         watched: Shows progress.
     """
 
@@ -156,7 +160,7 @@ class Campaign:
     watched: Callable[[Iterable[Episode], str, int], Iterator[Episode]]
 
     def run(self, episodes: int, until_s: float = math.inf) -> list[Episode]:
-        """Runs this many episodes, or as many as fit before a deadline."""
+        """Runs this many episodes, or as many as fit before the deadline."""
         scenario = self.scenario
         model = without_risk(scenario, self.out) if scenario.judges else None
         seeds = range(self.first, self.first + episodes)
@@ -172,7 +176,7 @@ class Campaign:
 
 
 def refuse_total_failure(episodes: Sequence[Episode]) -> None:
-    """Raises an error if every episode failed, because there is nothing to report."""
+    """Raises an error if every episode failed."""
     if episodes and all(episode.failed for episode in episodes):
         raise ForewarnError(f"all {len(episodes)} episodes failed: {episodes[0].error}")
 
@@ -180,14 +184,15 @@ def refuse_total_failure(episodes: Sequence[Episode]) -> None:
 def sampled(
     campaign: Campaign, goal: Goal, most: int, time_s: float, budget: str
 ) -> tuple[list[Episode], dict[str, Any], list[str]]:
-    """The episodes until the rates are known, the rates, and the rates as sentences.
+    """Runs episodes until the violation rates are known precisely enough; returns the
+    episodes, the rates, and the rates as sentences.
 
     Args:
         campaign: The campaign.
         goal: The required accuracy of the rates.
-        most: Maximum number of episodes.
-        time_s: Time limit.
-        budget: Both, as requested.
+        most: The maximum number of episodes.
+        time_s: The time limit in seconds.
+        budget: Both limits, as given on the command line.
     """
     until_s = time.monotonic() + time_s
     for size in sizes(most):
@@ -219,7 +224,9 @@ def sampled(
 
 
 def base_rates(scenario: Scenario, episodes: Sequence[Episode]) -> list[dict[str, Any]]:
-    """How often each law is broken, and whether the rate is as the scenario expects."""
+    """Returns each law's violation rate, and whether it is in the range that the
+    scenario expects.
+    """
     good = [episode for episode in episodes if not episode.failed]
     found = []
     for law in scenario.laws:

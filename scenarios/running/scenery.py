@@ -1,10 +1,10 @@
-"""A run seen from above, frame by frame, in a file next to its record.
+"""The scenes of a run, frame by frame, in a file next to its record.
 
 The format is `forewarn.scene/1`, JSON Lines: a header with the ground, then one line
 per frame with the things that are new, changed or gone since the previous frame. For a
 world that renders pictures, the lines contain the pictures instead. The same seed gives
-the same bytes. The record's end line contains the file's SHA-256, which reveals a
-changed scene.
+the same bytes. The last line of the record contains the file's SHA-256, so that a
+modified scene is detected.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class InvalidScene(InvalidInput):
-    """A scene file that is malformed or of another run."""
+    """The scene file is malformed or belongs to a different run."""
 
 
 def scene_file(record: Path) -> Path:
-    """The file with the scenes of a run, which is next to its record."""
+    """Returns the path of the scenes that belong to a run record."""
     return record.with_name(record.name.removesuffix(_RECORD) + SUFFIX)
 
 
 def is_visible(world: object) -> TypeGuard[Scenic | Rendered]:
-    """Whether a world can be drawn or renders pictures."""
+    """Whether a world can be drawn from above or renders pictures."""
     if isinstance(world, Scenic):
         return True
     return isinstance(world, Rendered) and world.renders
@@ -62,7 +62,7 @@ def is_visible(world: object) -> TypeGuard[Scenic | Rendered]:
 class SceneLog(Listener):
     """Writes the scenes of one episode as it proceeds.
 
-    An error in drawing affects the picture, never the run.
+    An error while drawing never affects the run.
 
     Args:
         path: The file to write.
@@ -84,7 +84,7 @@ class SceneLog(Listener):
         self._failed = False
 
     def began(self, run: Run) -> None:
-        """Writes the ground."""
+        """Writes the header with the ground."""
 
         def header() -> dict[str, Any]:
             shapes = self._world.ground() if isinstance(self._world, Scenic) else ()
@@ -124,7 +124,7 @@ class SceneLog(Listener):
         self._try(changes)
 
     def _rendered(self, world: Rendered, time_s: float) -> dict[str, str]:
-        """A new picture, if one is due and differs from the previous one."""
+        """Returns a new picture, if one is due and differs from the previous one."""
         if time_s < self._due_s:
             return {}
         self._due_s = time_s + rendering.PERIOD_S - 1e-6
@@ -156,13 +156,13 @@ class SceneLog(Listener):
 
 
 def shape_row(shape: Shape) -> list[Any]:
-    """A shape as JSON."""
+    """Converts a shape to JSON."""
     points = [[round(x, 2), round(y, 2)] for x, y in shape.points]
     return [shape.kind, round(shape.width_m, 2), points]
 
 
 def thing_row(thing: Thing) -> list[Any]:
-    """A thing as JSON, without its name."""
+    """Converts a thing to JSON, without its name."""
     return [
         thing.kind, round(thing.x, 2), round(thing.y, 2), round(thing.heading_deg, 1),
         round(thing.length_m, 2), round(thing.width_m, 2), thing.state,
@@ -175,7 +175,7 @@ def thing_row(thing: Thing) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Everything visible at one frame, by name."""
+    """The things that are visible at one frame, by name."""
 
     sequence: int
     time_s: float
@@ -187,11 +187,12 @@ class Scenery:
     """The scenes of a run.
 
     Args:
-        ground: The parts that do not move.
+        ground: The stationary parts.
         moments: The visible things, frame by frame.
-        sha256: The hash of the file.
+        sha256: The file's SHA-256.
         problem: Why the file ends before the run does; empty if it does not.
-        pictures: The PNG files in base64 that the world rendered, by frame.
+        pictures: The pictures that the world rendered, as PNG in base64, by sequence
+            number.
     """
 
     ground: tuple[Shape, ...]
@@ -202,8 +203,8 @@ class Scenery:
 
 
 def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
-    """The scenes in a file, which must belong to the run; an incomplete last line is
-    left out.
+    """Reads the scenes of a run, and checks that they belong to it; an incomplete last
+    line is left out.
     """
     digest = hashlib.sha256()
     lines = _lines(path, digest)
@@ -234,7 +235,7 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
         why = error if isinstance(error, ValueError) else f"malformed data ({error})"
         raise InvalidScene(f"not a scene: {why!s:.80}", source=str(path)) from error
     for _ in lines:
-        pass  # The rest counts for the hash.
+        pass  # The rest is read for the hash.
     return Scenery(ground, tuple(moments), digest.hexdigest(), problem, pictures)
 
 

@@ -1,4 +1,4 @@
-"""Risks frame by frame: the data of an episode that measuring needs."""
+"""The risk at every frame of an episode, which measuring needs."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from forewarn.plugins.registry import load
 FORMAT = "forewarn.series/1"
 
 Numbers = Mapping[str, Sequence[float]]
-"""For each law, one number per frame or per threshold."""
+"""By law: one number per frame or per threshold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A baseline's scores in one episode.
+    """The scores of a baseline in one episode.
 
     Args:
-        scores: For each law, its score at every frame.
-        thresholds: For each law, the scores at which it would raise an alarm.
-        skipped: The laws that it cannot judge, and why.
+        scores: The score at every frame, by law.
+        thresholds: The scores from which the baseline raises an alarm, by law.
+        skipped: The laws that the baseline cannot evaluate, and why.
     """
 
     scores: Numbers
@@ -48,13 +48,15 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The guard's risks at every frame of one episode.
+    """The guard's risk at every frame of one episode.
 
     Args:
-        times_s: The time of each frame.
-        risks: For each law, the risk as the policy judges it; NaN if unknown.
-        forced: The frames at which the guard intervenes whatever the threshold: its
-            inputs are at fault, or the state is unknown and the policy stops there.
+        times_s: The time of each frame, in seconds.
+        risks: The risk that the policy compares with its thresholds, by law; NaN if
+            unknown.
+        forced: The frames at which the guard intervenes whatever the threshold, because
+            its inputs are faulty, or the state is unknown and the policy stops in
+            unknown states.
         baselines: The scores of other methods on the same frames, by name.
     """
 
@@ -64,7 +66,7 @@ class Series:
     baselines: Mapping[str, Judgement] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """Writes the series as JSON, gzipped if the path ends in .gz."""
+        """Writes the series as JSON, compressed if the path ends in `.gz`."""
         content = {
             "format": FORMAT,
             "times_s": list(self.times_s),
@@ -84,7 +86,7 @@ class Series:
 
 
 def read_series(path: Path) -> Series:
-    """The series in a file."""
+    """Reads a series."""
     content: Any = read_json(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f"not a series of format {FORMAT}", source=str(path))
@@ -104,7 +106,7 @@ def read_series(path: Path) -> Series:
 
 
 def _told(numbers: Numbers) -> dict[str, list[float | None]]:
-    """The numbers for JSON, which has no NaN: unknown values become null."""
+    """Converts the numbers to JSON; NaN becomes null."""
     return {
         law: [value if math.isfinite(value) else None for value in values]
         for law, values in numbers.items()
@@ -119,10 +121,10 @@ def _heard(numbers: Mapping[str, Sequence[float | None]]) -> Numbers:
 
 
 class SeriesLog(Listener):
-    """Records the guard's risks.
+    """Records the guard's risk at every frame.
 
     Args:
-        policy: The policy, which determines how unknown states are treated.
+        policy: The policy, which determines the treatment of unknown states.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -143,7 +145,7 @@ class SeriesLog(Listener):
             self._risks.setdefault(law.name, []).append(risk)
 
     def series(self, judges: Sequence[Judge] = ()) -> Series:
-        """The recorded series, with the baselines' scores."""
+        """Returns the recorded series, with the baselines' scores."""
         return Series(
             self._times,
             self._risks,
@@ -153,7 +155,7 @@ class SeriesLog(Listener):
 
 
 class Judge(Listener):
-    """A baseline, judging every law that it can, frame by frame.
+    """Computes a baseline's scores frame by frame, for every law that it can evaluate.
 
     Args:
         rival: The baseline, with its learned parameters.
@@ -198,12 +200,12 @@ class Judge(Listener):
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None
     ) -> None:
-        """Judges one frame."""
+        """Scores one frame."""
         for law, baseline in self._baselines.items():
             self._scores[law].append(baseline.score(frame))
 
     def judgement(self) -> Judgement:
-        """The baseline's scores in the episode."""
+        """Returns the baseline's scores in the episode."""
         thresholds = {law: each.thresholds for law, each in self._baselines.items()}
         return Judgement(self._scores, thresholds, self._skipped)
 
@@ -213,11 +215,12 @@ BASELINE_FORMAT = "forewarn.baseline/1"
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A baseline to be compared.
+    """A baseline to compare with the guard.
 
     Args:
-        name: Its registered name.
-        file: The file of its learned parameters; empty if it does not learn.
+        name: The baseline's registered name.
+        file: The file with the learned parameters; empty if the baseline needs no
+            training.
         digest: The digest of the learned parameters.
     """
 
@@ -227,24 +230,24 @@ class Rival:
 
     @property
     def identity(self) -> str | list[str]:
-        """The part of file names that identifies the baseline."""
+        """The data that identifies the baseline in the digest of file names."""
         return [self.name, self.digest] if self.digest else self.name
 
 
 def learns(name: str) -> bool:
-    """Whether a baseline must be trained before it can judge anything."""
+    """Whether a baseline must be trained before use."""
     return isinstance(load("baseline", name), LearningBaseline)
 
 
 LessonsOf = Mapping[str, Lessons]
-"""By the names of the laws."""
+"""The training data for baselines, by law."""
 
 
 def lessons_of(
     path: Path, laws: Sequence[Law], traces: Sequence[Stored], horizon_s: float
 ) -> LessonsOf:
-    """The data from which baselines may learn, if models were learned from these
-    traces.
+    """Returns the training data for baselines; the traces must be those that the models
+    were learned from.
     """
     models = load_models(path)
     found: dict[str, Lessons] = {}
@@ -262,13 +265,13 @@ def lessons_of(
 def rivals(
     names: Sequence[str], laws: Sequence[Law], lessons: LessonsOf | None, folder: Path
 ) -> tuple[Rival, ...]:
-    """The baselines with these names, trained if necessary.
+    """Returns the baselines with these names, trained if necessary.
 
     Args:
-        names: Their registered names.
+        names: The registered names of the baselines.
         laws: The laws of the scenario.
-        lessons: The data that they learn from; None if none of them learns.
-        folder: The folder for their learned parameters, which get distinguishing names.
+        lessons: The training data; None if no baseline needs training.
+        folder: The folder for the learned parameters.
     """
     found: list[Rival] = []
     for name in names:
@@ -309,7 +312,7 @@ def _trained(name: str, laws: Sequence[Law], lessons: LessonsOf, folder: Path) -
 
 @lru_cache(maxsize=16)
 def knowledge(rival: Rival) -> dict[str, Any] | None:
-    """A baseline's learned parameters; None if it does not learn."""
+    """Reads a baseline's learned parameters; None if it needs no training."""
     if not rival.file:
         return None
     content = read_json(Path(rival.file))

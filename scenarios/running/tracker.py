@@ -1,4 +1,6 @@
-"""Follows one guarded episode: decisions, interventions and acknowledgements."""
+"""Listeners that summarise an episode: decisions, interventions, violations and
+driving.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ UNKNOWN = -1
 
 
 class Tracker(Listener):
-    """Summarises a guarded episode while it runs."""
+    """Summarises the decisions and interventions of a guarded episode."""
 
     def __init__(self) -> None:
         self._stated = Stated(Policy())
@@ -39,7 +41,7 @@ class Tracker(Listener):
         self._ticks = 0
 
     def began(self, run: Run) -> None:
-        """Reads the policy, which defines an alarm."""
+        """Reads the policy, which defines when there is an alarm."""
         self._stated = Stated(run.policy or Policy())
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
@@ -92,17 +94,17 @@ class Tracker(Listener):
 
     @property
     def states(self) -> tuple[tuple[int, ...], ...]:
-        """The states of the ticks: for each model pairs of a state's number and its
-        ticks.
+        """The models' states over the clock's ticks, run-length encoded: a state's
+        number per model, then the number of ticks.
         """
         return tuple(map(tuple, self._runs))
 
     def outcomes(self, broken: Sequence[Broken]) -> dict[str, Outcome]:
-        """The outcome of the run, law by law."""
+        """Returns the outcome of the run under each law."""
         return self._stated.outcomes(broken)
 
     def told(self, episode: Episode, loop: GuardedLoop) -> Episode:
-        """The episode, completed with the guard's decisions and interventions."""
+        """Adds the guard's decisions and interventions to an episode."""
         return replace(
             episode,
             alarms=tuple(self.alarms),
@@ -135,7 +137,7 @@ class _LawTruth:
         return self._news()
 
     def _news(self) -> list[Broken]:
-        """The violations since the last call."""
+        """Returns the violations since the last call."""
         violations = self._law.monitor.violations
         if len(violations) == self._known:
             return []
@@ -144,7 +146,7 @@ class _LawTruth:
         return [each for violation in news if (each := self._broken(violation))]
 
     def _broken(self, violation: Violation) -> Broken | None:
-        # An invariant that stays broken is broken once.
+        # An invariant that stays broken counts as one violation.
         goes_on = violation.step == self._last_broken + 1
         self._last_broken = violation.step
         if goes_on:
@@ -153,7 +155,9 @@ class _LawTruth:
         return Broken(self.name, times_s[violation.step], times_s[violation.since])
 
     def finish(self) -> list[Broken]:
-        """Decides obligations pending at the end by repeating the last frame."""
+        """Resolves obligations that are pending at the end by repeating the last
+        frame.
+        """
         law = self._law
         pending = law.automaton.pending
         for _ in range(law.automaton.n if law.times_s else 0):
@@ -165,11 +169,11 @@ class _LawTruth:
 
 
 class Truth:
-    """The laws of a scenario, monitored over one episode after another.
+    """Monitors the laws of a scenario, one episode after another.
 
     Args:
-        laws: The laws, with parts as separate laws.
-        source: The world's source; laws over signals that it lacks do not apply.
+        laws: The laws; the parts of a compound law are separate laws.
+        source: The world's source; laws that need other signals do not apply.
     """
 
     def __init__(self, laws: Sequence[Law], source: Source) -> None:
@@ -192,27 +196,27 @@ class Truth:
             law.reset()
 
     def frame(self, frame: Frame) -> list[Broken]:
-        """The laws that this frame breaks."""
+        """Returns the violations at this frame."""
         found = [broken for law in self._laws for broken in law.frame(frame)]
         self.broken += found
         return found
 
     def finish(self) -> list[Broken]:
-        """The laws that turn out broken when the episode is over."""
+        """Returns the violations that are only certain at the end of the episode."""
         found = [broken for law in self._laws for broken in law.finish()]
         self.broken += found
         return found
 
 
 HARD_BRAKE = 4.5
-"""m/s²: a vehicle that decelerates by more brakes hard."""
+"""The deceleration in m/s² above which a vehicle brakes hard."""
 
 STANDING_KMH = 1.0
-"""A slower vehicle counts as stationary."""
+"""The speed in km/h below which a vehicle counts as stationary."""
 
 
 class Driven(Listener):
-    """Records how an episode is driven."""
+    """Measures the driving: standing time, hard braking, collisions and arrival."""
 
     def began(self, run: Run) -> None:
         provided = run.source.provides
@@ -248,7 +252,7 @@ class Driven(Listener):
             self._reached_s = frame.time_s - self._began_s
 
     def facts(self) -> dict[str, float | bool | None]:
-        """The measurements since the episode began."""
+        """Returns the measurements since the episode began."""
         facts: dict[str, float | bool | None] = {}
         if self._stood_s is not None:
             facts["stationary_s"] = round(self._stood_s, 3)
@@ -263,10 +267,10 @@ class Driven(Listener):
 
 
 class Pace(Listener):
-    """Waits after each frame until its time has come.
+    """Slows a simulated world down to a given pace.
 
     Args:
-        pace: Speed of the world relative to real time.
+        pace: The speed of the world relative to real time.
     """
 
     def __init__(self, pace: float) -> None:
@@ -275,13 +279,13 @@ class Pace(Listener):
         self._first: tuple[float, float] | None = None
 
     def began(self, run: Run) -> None:
-        """A world that is not simulated needs no waiting."""
+        """Checks whether the world is simulated; other worlds have their own pace."""
         self._waits, self._first = run.source.embedded, None
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None
     ) -> None:
-        """Waits until the frame's time."""
+        """Waits until the frame is due."""
         if not self._waits:
             return
         now_s = time.monotonic()

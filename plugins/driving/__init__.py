@@ -1,1 +1,1 @@
-"""What all driving worlds share: roads, senses, foresight, and how a car stops."""
+"""Code shared by all driving worlds: road networks, signals, and how a car stops."""

@@ -2,11 +2,11 @@
 
 `slow` caps the speed. `stop` brakes comfortably, or harder if necessary: the car stops
 before the line, before the paths of crossing road users and behind the vehicle ahead.
-It does not stop in a junction with a free exit, and unless something is ahead it brakes
-no harder than its follower can. `cut` takes the car from its driver permanently.
-`drive` is a high-level choice (a speed, a stop, a turn signal, a lane), which a world
-turns into a `control` in every frame: the car keeps to the choice without hitting the
-vehicle ahead.
+It does not stop in a junction whose exit is free. Unless something is ahead, it brakes
+no harder than the vehicle behind it can. `cut` permanently takes control from the
+driver. `drive` is a high-level choice: a speed, a stop, a turn signal and a lane. In
+every frame it is converted to a `control` action that follows the choice without
+hitting the vehicle ahead.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ COMFORT = 3.0  # m/s²
 CLEARS_KMH = 20.0
 """The speed at which the car leaves a junction in which it must not stop."""
 
-_FIRM = 6.0  # m/s², if somebody would have to brake for the ego
-_EASING = 1.0  # m/s², while somebody passes in the lane that the ego signals for
+_FIRM = 6.0  # m/s², if another road user would have to brake for the ego
+_EASING = 1.0  # m/s², while a vehicle passes in the lane that the ego is about to enter
 _FOLLOWER_REACTS_S = 1.0
 _FOLLOWER_BRAKES = 4.5  # m/s²
 _LEAD_BRAKES = 6.0  # m/s²
@@ -46,19 +46,21 @@ _BUMPER_M = 2.0
 _MIN_GAP_S = 0.5  # minimum time gap to the vehicle ahead
 _SOON_S = 6.0
 _GET_OUT_S = 1.5
-_IN_IT_M = 1.2  # beyond this distance into a conflict it is too late to stop before it
+_IN_IT_M = 1.2  # when the ego is this far into a conflict, it is too late to stop
 _CREEPING = 1.0  # m/s
 
 
 class Stop:
-    """Computes the acceleration during a stop; tracks the distance past the line."""
+    """Computes the acceleration during a stop, and tracks the distance past the
+    line.
+    """
 
     def __init__(self) -> None:
         self._line_m: float | None = None
         self._over_m: float | None = None
 
     def let_go(self) -> None:
-        """Returns the car to its driver."""
+        """Ends the stop, so that the driver has control again."""
         self._line_m = self._over_m = None
 
     def acceleration(
@@ -69,12 +71,11 @@ class Stop:
         conflicts: Sequence[Conflict],
         dt: float,
     ) -> float:
-        """The stopping acceleration for the next frame of this stop.
+        """Returns the acceleration for the next frame of this stop, in m/s².
 
         Args:
-            values: As in `stopping_acceleration`; likewise `speed`, `behind` and
-                `conflicts`.
-            dt: The time since the previous frame.
+            values: The signals of the newest frame.
+            dt: The time since the previous frame in seconds.
         """
         if not values.get("in_junction"):
             self._over_m, self._line_m = None, values.get("stop_line_distance")
@@ -92,14 +93,18 @@ def stopping_acceleration(
     conflicts: Sequence[Conflict],
     over_m: float | None = None,
 ) -> float:
-    """The acceleration for stopping from here, in m/s².
+    """Returns the acceleration for a stop, in m/s².
+
+    The acceleration is positive where the car must first clear a junction or a path
+    that another road user is about to cross.
 
     Args:
-        values: The signals of the previous frame.
+        values: The signals of the newest frame.
         speed: The ego's speed in m/s.
         behind: The following vehicle, if one is near.
-        conflicts: Where others will soon cross the ego's path.
-        over_m: How far past its line the car is in this stop, if there was a line.
+        conflicts: The places where other road users will soon cross the ego's path.
+        over_m: How far the car is past the stop line, in m; None if it has passed none
+            during this stop.
     """
     soon = [c for c in conflicts if c.clear_m > 0.0 and c.comes_s < _SOON_S]
     within = [c for c in soon if c.to_m <= -_IN_IT_M]
@@ -147,7 +152,7 @@ def stopping_acceleration(
 
 
 def _asked(values: Mapping[str, Any], speed: float) -> float:
-    """The braking that the vehicle ahead requires; 0 if nothing is near."""
+    """The braking that the vehicle ahead requires, in m/s²; 0 if no vehicle is near."""
     asked = 0.0
     course = values.get("time_to_collision")
     if course is not None and course < 4.0:
@@ -165,7 +170,7 @@ def _asked(values: Mapping[str, Any], speed: float) -> float:
 
 
 def _hold_or_pass(first: Conflict, speed: float, asked: float = 0.0) -> float:
-    """Stops before the conflict or, if it is too late for that, passes first."""
+    """Stops before the conflict or, if it is too late, passes first; in m/s²."""
     needs = _to_stand(speed, first.to_m)
     if needs <= BRAKE_LIMIT or speed < _CREEPING:
         return -min(BRAKE_LIMIT, max(needs, asked, _FIRM))
@@ -173,14 +178,14 @@ def _hold_or_pass(first: Conflict, speed: float, asked: float = 0.0) -> float:
 
 
 def _avoided(conflict: Conflict, speed: float) -> bool:
-    """Whether an ego that accelerates now passes before or after the other."""
+    """Whether the ego can accelerate now without meeting the other road user."""
     if _time_to_cover_s(conflict.clear_m, speed) < conflict.comes_s:
         return True
     return _time_to_cover_s(conflict.to_m, speed) > conflict.leaves_s
 
 
 def _time_to_cover_s(distance: float, speed: float) -> float:
-    """The time to cover a distance at full thrust."""
+    """The time in seconds to cover a distance at full acceleration."""
     way = 2.0 * THRUST_LIMIT * max(0.0, distance)
     return (math.sqrt(speed * speed + way) - speed) / THRUST_LIMIT
 
@@ -190,7 +195,7 @@ def _to_stand(speed: float, room: float) -> float:
 
 
 def _bearable(behind: Behind, speed: float) -> float:
-    """The hardest braking that still lets the follower stop in time."""
+    """The hardest braking that still lets the vehicle behind stop in time, in m/s²."""
     follower = behind.speed
     needs = follower * _FOLLOWER_REACTS_S + follower * follower / (2 * _FOLLOWER_BRAKES)
     room = needs - behind.gap_m
@@ -221,12 +226,12 @@ _STANDSTILL_KMH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The inputs of a stop in addition to the frame.
+    """The car's surroundings, which a stop needs in addition to the frame's signals.
 
     Args:
-        speed: The ego's speed in m/s, from the world.
+        speed: The ego's speed in m/s, as the world reports it.
         behind: The following vehicle, if one is near.
-        conflicts: Where others will soon cross the ego's path.
+        conflicts: The places where other road users will soon cross the ego's path.
     """
 
     speed: float
@@ -235,11 +240,11 @@ class Around:
 
 
 class CarActuator:
-    """Slows and stops the car; `cut` takes it from its driver permanently.
+    """Slows and stops the car; `cut` permanently takes control from the driver.
 
     Args:
-        look: Returns the car's surroundings at the newest frame; without it a stop uses
-            only the frame.
+        look: Returns the car's surroundings at the newest frame. Without it, a stop
+            uses only the signals of the frame.
     """
 
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
@@ -264,7 +269,8 @@ class CarActuator:
         if decision.kind == "cut":
             return Action("cut")
         stop = self.fallback(frame)
-        # The driver keeps the turn signals, so that others can see its intention.
+        # The driver still sets the turn signals, so that others can see where it wants
+        # to go.
         signal = None if proposal is None else proposal.arguments.get("turn_signal")
         if signal is None:
             return stop
@@ -287,7 +293,7 @@ class CarActuator:
         return Action("stop", {"acceleration": wanted})
 
     def let_go(self) -> None:
-        """Returns the car to its driver."""
+        """Ends the stop, so that the driver has control again."""
         self._stop.let_go()
         self._last_s = math.nan
 
@@ -305,20 +311,23 @@ class CarActuator:
 
 
 def wanted_acceleration(action: Action | None, speed: float) -> float:
-    """An action's acceleration in m/s²; without an action the car coasts."""
+    """Returns the acceleration that an action asks for, in m/s².
+
+    Without an action, the car coasts.
+    """
     if action is None:
         return -_ROLLING
     unsaid = -COMFORT if action.name == "stop" else -_ROLLING
     wanted = amount(action, "acceleration", unsaid)
     over = speed - amount(action, CAP, math.inf) / 3.6
     if over > -0.5:
-        # Slows down comfortably to the cap, and does not exceed it again.
+        # Slow down comfortably to the speed cap, and do not exceed it again.
         wanted = min(wanted, max(-COMFORT, -1.5 * over))
     return max(-BRAKE_LIMIT, min(THRUST_LIMIT, wanted))
 
 
 def amount(action: Action, name: str, default: float) -> float:
-    """A number among an action's arguments, or the default if it is omitted."""
+    """Returns a numeric argument of an action, or the default if it is missing."""
     value = action.arguments.get(name)
     return default if value is None else float(value)
 
@@ -345,7 +354,7 @@ _SHORT_OF_LINE_M = 1.0
 
 
 class Choice(Strict):
-    """How to drive until the next choice."""
+    """How the car is to drive until the next choice."""
 
     speed_kmh: float = Field(
         ge=0, le=FASTEST_KMH, description="the speed to drive at, km/h"
@@ -366,7 +375,7 @@ class Choice(Strict):
 
     @property
     def held(self) -> Choice:
-        """The choice from the next frame on; a lane is changed only once."""
+        """The same choice without its lane change, for the frames after the first."""
         return self.model_copy(update={"lane": "keep"})
 
 
@@ -374,7 +383,7 @@ HALT = Choice(speed_kmh=0.0, stop="now", turn_signal="auto", lane="keep")
 
 
 def schema_text() -> str:
-    """The JSON schema of a choice, for prompts."""
+    """Returns the JSON schema of a choice as text, for prompts."""
     properties = {
         name: {key: value for key, value in about.items() if key != "title"}
         for name, about in Choice.model_json_schema()["properties"].items()
@@ -390,7 +399,7 @@ def schema_text() -> str:
 
 
 def choice_in(text: str) -> Choice:
-    """The choice at the end of a reply, after any text.
+    """Parses the last JSON object of a reply as a choice; other text is ignored.
 
     Raises:
         InvalidInput: The reply contains no choice.
@@ -400,8 +409,9 @@ def choice_in(text: str) -> Choice:
 
 
 def as_control(action: Action | None, values: Mapping[str, Any]) -> Action | None:
-    """Converts a `drive` to a `control` for this frame; returns other actions
-    unchanged.
+    """Converts a `drive` action to the `control` action for the current frame.
+
+    Other actions are returned unchanged.
 
     Args:
         action: The action to carry out.
@@ -439,14 +449,14 @@ def _acceleration(choice: Choice, values: Mapping[str, Any]) -> float:
 
 
 def _behind(v: float, gap: float, its: float) -> float:
-    """The intelligent driver model's acceleration behind a vehicle."""
+    """The acceleration behind a vehicle by the intelligent driver model, in m/s²."""
     closing = v * (v - its) / (2.0 * math.sqrt(_THRUST * COMFORT))
     room = _ROOM_M + max(0.0, v * _HEADWAY_S + closing)
     return _THRUST * (1.0 - (room / max(gap, 0.3)) ** 2)
 
 
 def _before(v: float, line: float) -> float:
-    """Braking that stops a little before the line: evenly, or as hard as necessary."""
+    """The acceleration that stops the car just before the line, in m/s²."""
     room = max(line - _SHORT_OF_LINE_M, 0.0)
     if room < 0.1 or v < 0.1 and room < _SHORT_OF_LINE_M:
         return -COMFORT

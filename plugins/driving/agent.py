@@ -1,9 +1,8 @@
-"""A pilot that asks a large language model how to drive, and can reconsider.
-
+"""A pilot that asks a large language model how to drive, and can ask it to reconsider.
 It works with any model that LangChain supports. The model is asked every few seconds,
-and immediately when the guard withholds its choice; in between the car keeps to the
-last choice. The model sees the world only as signals, marked as data. A reflect prompt
-is passed on unchanged.
+and immediately when the guard withholds its choice; in between, the car follows the
+last choice. All that the model sees of the world is signals, which the prompt marks as
+data. A reflect prompt is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ TOLD = (
     "side_margin", "time_to_collision", "required_deceleration", "traffic_jam", "rain",
     "snow", "fog", "visibility", "time_of_day",
 )  # fmt: skip
-"""The signals in a prompt; those that are none or false are omitted."""
+"""The signals that a prompt contains, except those that are none or false."""
 
 _RULES = f"""\
 You drive a car. It follows its route by itself and keeps a distance to the vehicle \
@@ -60,15 +59,15 @@ class DrivingLLM:
     """A pilot that asks a large language model how to drive.
 
     If a reply is late or unusable, the previous choice holds for a while; then the car
-    brakes and stands until the next choice.
+    stops and waits for the next choice.
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: The provider's address, if not the default.
-        temperature: The randomness of the replies.
-        timeout_s: The time limit of a request.
-        every_s: The interval between requests, by the world's clock.
-        holds_s: How long a choice holds if the next one is late.
+        base_url: The base URL of the provider's API, if not the default.
+        temperature: The sampling temperature.
+        timeout_s: The time limit of a request in seconds.
+        every_s: The interval between requests in seconds of simulated time.
+        holds_s: How many seconds a choice remains in force if the next one is late.
         replies: The folder of recorded replies, one file per seed.
         how: `live` asks the model, `record` also records its replies, and `replay`
             replays recorded ones.
@@ -112,7 +111,7 @@ class DrivingLLM:
         return Example(world="sumo", replies=('{"speed_kmh": 40}', slower, "Well."))
 
     def reset(self, seed: int) -> None:
-        """Begins an episode with a new conversation."""
+        """Starts an episode with an empty conversation."""
         self._chat = self._partner.chat(seed)
         self._usage, self._unusable = Usage(), 0
         self._said: list[Message] = []
@@ -120,7 +119,8 @@ class DrivingLLM:
         self._due_s = self._stale_s = -math.inf
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The current choice, as an action.
+        """Returns the current choice as an action; first asks the model if a request is
+        due.
 
         Raises:
             ReplayMismatch: A request differs from the recorded one.
@@ -135,7 +135,7 @@ class DrivingLLM:
         elif now_s >= self._stale_s:
             self._choice = HALT
         else:
-            # Repeating the choice that was withheld does not release it.
+            # Asking the model again does not make the withheld choice acceptable.
             self._choice = self._choice.held if reflection is None else self._choice
         return self._choice.action
 
@@ -157,10 +157,11 @@ class DrivingLLM:
 
 
 class AgentActuator:
-    """An actuator for agents that can reconsider: the car brakes until then.
+    """An actuator for agents that can reconsider a choice; the car brakes until they
+    do.
 
     Args:
-        own: The world's actuator, which slows and stops the car.
+        own: The actuator of the world, which slows and stops the car.
     """
 
     def __init__(self, own: Actuator) -> None:
@@ -189,7 +190,7 @@ def _until_then(decision: Decision) -> Decision:
 
 
 def situation(frame: Frame) -> str:
-    """A frame as lines of text for a prompt: one signal per line."""
+    """Formats a frame as text for a prompt, with one signal per line."""
     lines = "\n".join(_shown(frame.values))
     return f"At {frame.time_s:.1f} s:\n{BEGIN}\n{lines}\n{END}"
 

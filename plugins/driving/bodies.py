@@ -1,8 +1,8 @@
-"""Driving signals from the positions of road users, without lanes.
+"""Computes driving signals from the positions of road users, without a map.
 
-All road users are assumed to keep their speed and heading. The path ahead is a straight
-strip as wide as the ego. The nearest vehicle that overlaps it is the lead vehicle; its
-speed is the component along the strip.
+All road users are assumed to keep their speed and heading. The ego's path is a straight
+strip as wide as the ego. The lead vehicle is the nearest vehicle that overlaps the
+strip, and its speed is measured along the strip.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ PROVIDES = (
 _BRAKING = 0.5  # m/s²
 _MOST = 1000.0
 _AHEAD_S = 10.0
-"""Later collisions are ignored."""
+"""The prediction horizon: later collisions are ignored."""
 _PEOPLE_M = 40.0
 _ASIDE_M = 1.0
-"""A pedestrian this close to the strip is about to enter it."""
+"""A pedestrian this close to the ego's path is assumed to be about to enter it."""
 
 
 class BodySenses:
     """Computes the signals of one episode, frame by frame.
 
     Args:
-        period_s: The time between frames.
+        period_s: The time between frames in seconds.
     """
 
     def __init__(self, period_s: float) -> None:
@@ -65,15 +65,15 @@ class BodySenses:
         people: Sequence[Mover] = (),
         collision: bool | None = None,
     ) -> dict[str, Any]:
-        """The signals of this moment.
+        """Returns the signals at this time.
 
         Args:
-            time_s: The present time.
-            ego: The ego.
+            time_s: The current time in seconds.
+            ego: The ego vehicle.
             vehicles: All other vehicles, bicycles included.
             people: The pedestrians.
-            collision: Whether the ego has hit a road user; None to judge by overlapping
-                bodies.
+            collision: Whether the ego has hit a road user. If None, overlapping bodies
+                count as a collision.
         """
         struck = any(touches(ego, each, on_foot=False) for each in vehicles) or (
             any(touches(ego, each, on_foot=True) for each in people)
@@ -128,10 +128,10 @@ def _turned(ego: Mover, other: Mover) -> float:
 
 
 def placed(ego: Mover, other: Mover, on_foot: bool) -> tuple[float, float, float]:
-    """A body's position relative to the ego, and half its extent across the ego's path.
+    """Returns the distances of a body ahead and to the left, and half its lateral
+    extent.
 
-    The position is the distance of its centre ahead of the ego's front, and to the
-    left.
+    The distances are measured from the ego's front to the body's centre, in m.
     """
     x, y = (other.x, other.y) if on_foot else middle(other)
     dx, dy = x - ego.x, y - ego.y
@@ -141,7 +141,7 @@ def placed(ego: Mover, other: Mover, on_foot: bool) -> tuple[float, float, float
 
 
 def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
-    """The nearest vehicle in the strip ahead, with its speed along the strip."""
+    """The nearest vehicle in the ego's path, with its speed along the path."""
     nearest: Near | None = None
     for other in vehicles:
         ahead_m, left_m, half_m = placed(ego, other, False)
@@ -158,7 +158,7 @@ def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
 
 
 def _people_ahead(ego: Mover, people: Sequence[Mover]) -> float | None:
-    """The distance to the nearest pedestrian in the strip or about to enter it."""
+    """The distance to the nearest pedestrian in the ego's path or about to enter it."""
     ahead = (placed(ego, each, True) for each in people)
     return min(
         (max(0.0, ahead_m) for ahead_m, left_m, half_m in ahead
@@ -169,10 +169,11 @@ def _people_ahead(ego: Mover, people: Sequence[Mover]) -> float | None:
 
 
 def meeting_s(ego: Mover, other: Mover, on_foot: bool) -> float | None:
-    """When two bodies would first touch if both kept their speed and heading.
+    """Returns the time in seconds until two bodies touch, or None if they never will.
 
-    Along each axis of either body the two overlap for a span of time. They first touch
-    when all four spans have begun, provided that none has ended.
+    Both are assumed to keep their speed and heading. Their projections on each axis of
+    each body overlap during an interval. The bodies first touch when all four intervals
+    have begun, provided that none has ended.
     """
     x, y = middle(ego)
     its_x, its_y = (other.x, other.y) if on_foot else middle(other)

@@ -1,8 +1,8 @@
-"""Driving signals in simulators whose vehicles follow lanes.
+"""Computes driving signals in simulators whose vehicles follow lanes.
 
-All vehicles are predicted to keep their speed along their own paths. Two paths meet
-where the vehicles would touch. A vehicle that is then ahead in the same direction is
-the lead vehicle; all others are crossing.
+All vehicles are predicted to keep their speed along their paths. Two paths conflict
+where the vehicles would touch. A vehicle that is ahead of the ego there, with a similar
+heading, is a lead vehicle; the others count as crossing.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ALONG = math.cos(math.radians(30.0))
 _DEMAND, _BRAKING = 1.5, -0.5  # m/s²
 _CLOSE_S = 2.0
 _NEW_LEAD_M = 5.0
-_MAX_JUMP = 100.0  # m/s²: limits the jump when another vehicle takes the lead
+_MAX_JUMP = 100.0  # m/s²: limit for when another vehicle becomes the lead vehicle
 _STEERING_S = 1.0  # time constant of returning to the middle of a lane
 
 Points = NDArray[np.float64]
 
 
 class Lane(NamedTuple):
-    """A simulator's lane: its own functions under our names."""
+    """A lane of a simulator, with the simulator's functions for its geometry."""
 
     length: float
     locate: Callable[[Any], tuple[float, float]]
@@ -49,7 +49,7 @@ class Lane(NamedTuple):
 
 
 class Course(NamedTuple):
-    """The predicted positions and headings of a vehicle."""
+    """The predicted positions and headings of a vehicle over the prediction horizon."""
 
     at: Points
     heading: Points
@@ -58,12 +58,14 @@ class Course(NamedTuple):
     def along(
         cls, position: Any, speed: float, lane: Lane, after: Callable[[], Lane | None]
     ) -> Course:
-        """Predicts a course at constant speed to the middle of the lane, and along it.
+        """Predicts the course of a vehicle that drives at constant speed.
+
+        The vehicle moves to the middle of the lane, and then follows it.
 
         Args:
-            position: The vehicle's present position.
+            position: The vehicle's current position.
             speed: The vehicle's speed in m/s.
-            lane: The lane that the vehicle follows or is changing to.
+            lane: The lane that the vehicle follows, or to which it is changing.
             after: Returns the next lane along the route; None after the last one.
         """
         along_m, aside_m = lane.locate(np.asarray(position))
@@ -73,7 +75,7 @@ class Course(NamedTuple):
             aside_m *= math.exp((since_s - ahead_s) / _STEERING_S)
             since_s = ahead_s
             while along_m > lane.length and (following := after()) is not None:
-                # Successive lanes overlap, so continue from the present position.
+                # Successive lanes overlap, so continue from the current position.
                 here = lane.position(along_m, aside_m)
                 lane = following
                 along_m, aside_m = lane.locate(here)
@@ -84,7 +86,7 @@ class Course(NamedTuple):
         return cls(np.array(at, dtype=float), points)
 
     def apart(self, other: Course) -> Points:
-        """The minimum distance between the two bodies, for every pair of moments."""
+        """Returns the minimum distance between two vehicles for every pair of times."""
         least = np.full((len(self.at), len(other.at)), np.inf)
         for mine in (-1.7, 0.0, 1.7):
             for its in (-1.7, 0.0, 1.7):
@@ -96,16 +98,16 @@ class Course(NamedTuple):
 
 
 class CourseSenses(ABC):
-    """Computes the signals of episodes in such a simulator.
+    """Computes the signals in a simulator whose vehicles follow lanes.
 
-    A subclass lists the vehicles and the course of each.
+    A subclass lists the vehicles, and predicts the course of each.
 
     Args:
-        rss: Whether to add RSS's longitudinal margin; needs the extra `rss`.
+        rss: Whether to add the longitudinal RSS margin, which requires the extra `rss`.
     """
 
     MORE: tuple[str, ...] = ()
-    """The signals of `own` other than collision and destination."""
+    """The signals that `own` returns in addition to those in `PROVIDES`."""
 
     def __init__(self, *, rss: bool = False) -> None:
         self._safe = SafeDistances() if rss else None
@@ -114,19 +116,19 @@ class CourseSenses(ABC):
 
     @abstractmethod
     def ego(self, env: Any) -> Any:
-        """The ego; like all vehicles, it has a `position` and a `speed` in m/s."""
+        """Returns the ego, which has a `position` and a `speed` in m/s."""
 
     @abstractmethod
     def everyone(self, env: Any) -> Iterable[Any]:
-        """All vehicles, including the ego."""
+        """Returns all vehicles, including the ego, with the same attributes."""
 
     @abstractmethod
     def course(self, vehicle: Any) -> Course:
-        """The predicted course of a vehicle."""
+        """Predicts the course of a vehicle."""
 
     @abstractmethod
     def own(self, ego: Any, info: Mapping[str, Any]) -> dict[str, Any]:
-        """The signals that depend only on the ego."""
+        """Returns the signals that depend only on the ego."""
 
     def reset(self, env: Any) -> None:
         self._env = env
@@ -177,7 +179,7 @@ class CourseSenses(ABC):
             i, j = np.unravel_index(np.where(touch, _GAP_S, 9.0).argmin(), touch.shape)
             along = float(course.heading[i] @ its.heading[j]) > _ALONG
             if along and i < j:
-                continue  # it follows the ego
+                continue  # the other vehicle follows the ego
             path_m = max(0.0, float(_AHEAD_S[i]) * speed)
             if along:
                 room = max(0.0, self._room(here, ego, other))
@@ -216,7 +218,7 @@ class CourseSenses(ABC):
         return float(np.hypot(*(np.asarray(other.position) - here))) - _LENGTH_M
 
     def _of_lead(self, lead: tuple[float, float] | None) -> float | None:
-        """The acceleration of the lead vehicle; 0 for a new lead vehicle."""
+        """The lead vehicle's acceleration in m/s²; 0 for a new lead vehicle."""
         before, self._lead = self._lead, lead
         if lead is None:
             return None

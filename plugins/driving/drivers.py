@@ -1,8 +1,8 @@
-"""Driver models for simulators that steer by themselves, and their commands.
+"""A driver model for simulators that control steering themselves, and its commands.
 
-The simulator's own model keeps distance and lane while the driver is attentive. An
-action contains the desired speed and headway, whether the driver is attentive, and the
-limits that a guard sets.
+While the driver is attentive, the simulator's own model keeps the distance and the
+lane. An action contains the desired speed and headway, whether the driver is attentive,
+and the limits that a guard sets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ FASTEST = 40.0  # m/s
 BRAKE = 8.0  # m/s²
 
 WANTS, HEADWAY, LOOKS, CAP, MOST = range(5)
-"""The indices of an action's parts, in m/s, s, 0 or 1, m/s, and m/s²."""
+"""The indices of an action's components.
+
+Their units are m/s, s, a flag (0 or 1), m/s and m/s².
+"""
 
 LEAST = [0.0, 0.1, 0.0, 0.0, -BRAKE]
 GREATEST = [FASTEST, 5.0, 1.0, FASTEST, 6.0]
@@ -29,13 +32,13 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Driver:
-    """A driver with random speed, headway and inattention.
+    """A driver whose desired speed, headway and lapses of attention are random.
 
     Args:
-        wants_kmh: The range of desired speeds.
-        headway_s: The range of time headways.
-        distracted: The fraction of drivers that are sometimes inattentive.
-        away_s: The range of durations of inattention.
+        wants_kmh: The range of desired speeds in km/h.
+        headway_s: The range of time headways in seconds.
+        distracted: The probability that a driver is sometimes inattentive.
+        away_s: The range of durations of a lapse of attention, in seconds.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class Driver:
 
 
 def slower(told: Sequence[float], cap_kmh: float) -> list[float]:
-    """The command with a cap on the speed."""
+    """Returns a copy of a command with its speed limited to a cap."""
     capped = list(told)
     capped[CAP] = min(capped[CAP], cap_kmh / 3.6)
     return capped

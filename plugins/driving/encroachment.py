@@ -1,8 +1,10 @@
-"""Post-encroachment time: the time between two road users occupying the same place.
+"""Post-encroachment time (PET): the time between two road users occupying the same
+place.
 
-Bodies are remembered for a few seconds. An encroachment is found when a body overlaps
-the earlier position of another. Road users with the same heading are left out, because
-they follow each other. Nothing is predicted: only past positions count.
+The positions of the last few seconds are stored. An encroachment occurs when one road
+user overlaps an earlier position of another. Road users with similar headings are
+ignored, because they follow each other. Nothing is predicted: only past positions are
+used.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ from forewarn.plugins.driving.scene import Mover, touches
 
 REMEMBERED_S = 5.0
 SAME_WAY = math.radians(30.0)
-"""Paths whose headings differ by less do not cross."""
+"""Paths whose headings differ by less count as parallel."""
 
 _SEEN_M = 40.0
 _STANDSTILL = 0.5  # m/s: slower road users are standing and do not encroach
 
 
 class Encroachments:
-    """The recent positions of the ego and other road users in one episode."""
+    """Stores recent positions of the ego and other road users in one episode."""
 
     def __init__(self) -> None:
         self._taken: deque[tuple[float, Mover, dict[str, tuple[Mover, bool]]]]
@@ -36,9 +38,10 @@ class Encroachments:
         vehicles: Iterable[Mover],
         people: Iterable[Mover] = (),
     ) -> float | None:
-        """The shortest time since another road user left a place that one now occupies.
+        """Adds the current positions, and returns the shortest post-encroachment time.
 
-        One of the two is the ego. None if no path crossed the ego's.
+        It is the time in seconds since one road user left a place that another occupies
+        now, where one of the two is the ego. None if no path crossed the ego's.
         """
         while self._taken and time_s - self._taken[0][0] > REMEMBERED_S:
             self._taken.popleft()
@@ -61,7 +64,7 @@ class Encroachments:
     def _encroached(
         self, time_s: float, ego: Mover, now: dict[str, tuple[Mover, bool]]
     ) -> Iterator[float]:
-        """The times since each encroached place was left, the shortest first."""
+        """Yields the time since each encroachment area was left, the shortest first."""
         for then_s, ego_then, others in reversed(self._taken):
             ago_s = round(time_s - then_s, 6)
             if ego.speed > _STANDSTILL and any(

@@ -1,7 +1,8 @@
-"""Foresight: signals derived from other driving signals and their history.
+"""Foresight signals, which are derived from other driving signals and their history.
 
-They depend only on the signals of a frame and earlier frames, so every source of
-driving frames has the same ones. They use neither a driver's intentions nor the future.
+Foresight signals depend only on the signals of the current and earlier frames. They are
+therefore the same for every source of driving frames, and use neither the driver's
+intentions nor future data.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from forewarn.plugins.driving.roads import Passage, Way
 
 SEEN_M = 200.0  # lights, lines, junctions
 PATH_SEEN_M = 80.0
-"""How far ahead conflicts are searched for."""
+"""The maximum distance to junctions that are checked for conflicts."""
 
-_LEFT_M = 2.0  # a crosswalk is left at this distance past its middle
+_LEFT_M = 2.0  # the ego has passed a crosswalk when it is this far past its middle
 
 
 class Progress(NamedTuple):
-    """The ego's position along its path at one moment.
+    """The ego's position along its path at one time.
 
     Args:
-        way: The path.
+        way: The ego's path.
         at_m: The position of the ego's front along the path.
-        here: The junction that the ego is in, if any.
-        ahead: The next junction, if any.
-        line: The next junction before which the ego may have to stop.
-        met: The nearby junctions, starting with the present one.
-        to_junction: The distance to the next junction; 0 inside one, None if none is
-            near.
-        to_line: The distance to the next stop line; None if none is near.
+        here: The junction that the ego is in; None if it is in none.
+        ahead: The next junction; None if there is none.
+        line: The next junction at which the ego may have to stop.
+        met: The junction that the ego is in and the next one, if near.
+        to_junction: The distance to the next junction in m; 0 inside a junction, None
+            if no junction is near.
+        to_line: The distance to the next stop line in m; None if no line is near.
     """
 
     way: Way
@@ -44,7 +45,7 @@ class Progress(NamedTuple):
 
     @classmethod
     def along(cls, way: Way, at_m: float) -> Self:
-        """The progress of an ego at this distance along a path."""
+        """Locates the ego, given its distance along the path."""
         here = ahead = line = None
         for passage in way.passages:
             if passage.end_m <= at_m or not passage.is_junction:
@@ -67,12 +68,12 @@ class Progress(NamedTuple):
         )
 
     def to(self, passage: Passage) -> float:
-        """The distance to a junction."""
+        """Returns the distance from the ego's front to a junction, in m."""
         return passage.line_m - self.at_m
 
     @property
     def to_crosswalk(self) -> float | None:
-        """The distance to the near side of the next crosswalk; None if none is near."""
+        """The distance to the next crosswalk in m; None if no crosswalk is near."""
         for met in (self.here, self.ahead):
             if met is None:
                 continue
@@ -98,7 +99,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "headway": ("speed", "lead_distance"),
     "lead_acceleration": ("lead_distance", "lead_speed"),
 }
-"""The inputs of each derived signal."""
+"""The input signals of each foresight signal."""
 
 NAMES = tuple(INPUTS)
 
@@ -111,17 +112,20 @@ _UNKNOWN: dict[str, Any] = {
     "priority_pedestrian": False, "traffic_jam": False, "lead_distance": None,
     "lead_speed": None,
 }  # fmt: skip
-"""Placeholders for inputs that a source lacks; signals that need them are omitted."""
+"""Default values of inputs that a source lacks.
 
-ASKS = 1.5  # m/s²: required braking from which on the ego must react
+The signals that depend on such inputs are omitted from the result.
+"""
+
+ASKS = 1.5  # m/s²: required braking above which the ego must react
 _STANDSTILL = 0.5  # km/h
 _NEAR_M = 0.1
 _MOST = 1000.0
-_NEW_LEAD_M = 3.0  # a larger jump within a frame means a new lead vehicle
+_NEW_LEAD_M = 3.0  # a larger jump between frames means a new lead vehicle
 
 
 def lacking(provides: Sequence[str]) -> tuple[str, ...]:
-    """The signals that can be derived for a source with these signals."""
+    """Returns the missing signals that can be derived from these signals."""
     return tuple(
         name
         for name, inputs in _INPUTS.items()
@@ -133,7 +137,7 @@ class Foresight:
     """Computes the foresight signals of one episode, frame by frame.
 
     Args:
-        period_s: The time between frames.
+        period_s: The time between frames in seconds.
     """
 
     def __init__(self, period_s: float) -> None:
@@ -145,7 +149,7 @@ class Foresight:
         self._signal = "off"
 
     def of(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The foresight signals of the next frame, which has these signals."""
+        """Returns the foresight signals of the next frame, given its other signals."""
         self._frame += 1
         speed = values["speed"] / 3.6
         brakes = max(0.0, -values["acceleration"])
@@ -181,13 +185,15 @@ class Foresight:
     def worked_out(
         self, names: Iterable[str], values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Some of these signals, for a source that lacks the inputs of the others."""
+        """Returns some foresight signals, for a source that lacks inputs of the
+        others.
+        """
         known = {**_UNKNOWN, **values}
         found = {**self.of(known), DRAC: to_lead_speed(known)}
         return {name: found[name] for name in names}
 
     def _age(self, name: str, holds: bool) -> float | None:
-        """How long a condition has held; None if it does not hold."""
+        """How many seconds a condition has held; None if it does not hold."""
         if not holds:
             self._since.pop(name, None)
             return None
@@ -195,7 +201,7 @@ class Foresight:
         return round((self._frame - since) * self._period_s, 6)
 
     def _of_lead(self, distance: float | None, speed_kmh: float | None) -> float | None:
-        """The acceleration of the vehicle ahead over the last few frames."""
+        """The lead vehicle's acceleration in m/s², smoothed over several frames."""
         before = self._lead
         if distance is None or speed_kmh is None:
             self._lead = None
@@ -210,7 +216,11 @@ class Foresight:
 
 
 def to_lead_speed(values: Mapping[str, Any]) -> float | None:
-    """The braking needed to reach the lead vehicle's speed before they meet."""
+    """Returns the deceleration to avoid a crash (DRAC) in m/s².
+
+    It is the braking with which the ego reaches the speed of the lead vehicle just
+    before the two would collide. None if the ego is not approaching a lead vehicle.
+    """
     lead, lead_kmh = values["lead_distance"], values["lead_speed"]
     if lead is None or lead_kmh is None or values["speed"] <= lead_kmh:
         return None

@@ -1,4 +1,4 @@
-"""The ego's view of others: vehicles ahead, alongside and crossing, and pedestrians."""
+"""Computes the signals about other road users: vehicles nearby and pedestrians."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from forewarn.plugins.driving.scene import (
 TURN_PACE = {Turn.LEFT: 8.0, Turn.RIGHT: 7.0, Turn.U_TURN: 5.0}  # m/s
 
 _SLOW = 6.0  # m/s
-_TURN_M = 12.0  # usual distance of a turn's conflict points past the line
+_TURN_M = 12.0  # usual distance from the stop line to the conflict points of a turn
 _COURSE_S = 0.5  # a smaller time gap counts as a collision course
 
 
 class Conflict(NamedTuple):
-    """A stretch of the ego's path that another road user is about to enter.
+    """A section of the ego's path that another road user is about to enter.
 
     Args:
-        to_m: The distance to its beginning, with some margin; negative while the ego is
-            in it.
-        clear_m: The distance until the ego's rear has left it.
-        comes_s: The time until the other road user reaches it.
-        leaves_s: The time until the other road user has left it.
+        to_m: The distance from the ego's front to the section's start in m, minus a
+            margin; negative while the ego is in the section.
+        clear_m: The distance in m that the ego must drive until its rear has left the
+            section.
+        comes_s: The time in seconds until the other road user reaches the section.
+        leaves_s: The time in seconds until the other road user has left the section.
     """
 
     to_m: float
@@ -46,12 +47,12 @@ class Conflict(NamedTuple):
 
 @dataclass(slots=True)
 class Demand:
-    """The braking that vehicles ahead require of the ego.
+    """The braking that other road users require of the ego.
 
     Args:
         speed: The ego's speed in m/s.
         deceleration: The required braking in m/s².
-        collision_s: The time to the first collision.
+        collision_s: The time to the first predicted collision in seconds.
     """
 
     speed: float
@@ -59,22 +60,23 @@ class Demand:
     collision_s: float = math.inf
 
     def brake_within(self, room_m: float) -> None:
-        """Requires stopping within this distance."""
+        """Records that the ego must stop within this distance."""
         self.deceleration = max(self.deceleration, braking(self.speed, room_m))
 
     def collide_in(self, time_s: float) -> None:
-        """Adds a collision course."""
+        """Records a collision course with this time to collision."""
         self.collision_s = min(self.collision_s, time_s)
 
     def meet(self, passage: Passage, met: Conflict) -> float:
-        """Adds a road user whose path crosses the ego's.
+        """Records a road user whose path crosses the ego's.
 
         Args:
             passage: The junction where the paths cross.
             met: The conflict, with its distances and times.
 
         Returns:
-            The time gap between the two at the conflict; 0 if they overlap.
+            The time gap in seconds between the ego and the other road user at the
+            conflict; 0 if both would be there at the same time.
         """
         pace = TURN_PACE.get(passage.turn, math.inf)
         come_s = arrival_s(met.to_m, self.speed, pace)
@@ -87,15 +89,15 @@ class Demand:
 
 
 def braking(speed: float, room_m: float) -> float:
-    """The braking in m/s² needed to stop within this distance."""
+    """Returns the constant braking in m/s² that stops the ego within this distance."""
     return speed * speed / (2.0 * max(room_m, 0.1))
 
 
 def arrival_s(distance: float, speed: float, turn: float) -> float:
-    """The time to cover a distance: at constant speed or, if slow, accelerating at 2
-    m/s².
+    """Returns the time in seconds that the ego needs to cover a distance.
 
-    Before a turn the ego slows down to `turn`, at 2.5 m/s² and as late as possible.
+    The ego keeps its speed or, if it is slow, accelerates at 2 m/s². Before a turn it
+    slows down to the speed `turn` in m/s, at 2.5 m/s² and as late as possible.
     """
     if distance <= 0.0:
         return 0.0
@@ -116,16 +118,16 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-_JUNCTION_M = 50.0  # nearer to a junction the turn signal announces a turn
+_JUNCTION_M = 50.0  # closer to a junction, a turn signal announces a turn
 _OVERTAKING_S = 20.0
 _SIDES = {TurnSignal.LEFT: 1, TurnSignal.RIGHT: -1}
 
 
 class LaneChanges:
-    """The ego's changes of lanes, frame after frame.
+    """Tracks the ego's lane changes from frame to frame.
 
     Args:
-        scene: All road users.
+        scene: The scene with all road users.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -136,10 +138,11 @@ class LaneChanges:
         self._passed_until_s = 0.0
 
     def side_margin(self, progress: Progress) -> float | None:
-        """The gap to the follower in the target lane, minus the gap it needs not to
-        brake.
+        """Returns how much the gap to the follower in the target lane exceeds the safe
+        gap, in m.
 
-        None if the ego is not changing lanes, or nobody approaches in that lane.
+        With the safe gap, the follower need not brake. None if the ego is not changing
+        lanes, or if no vehicle approaches in the target lane.
         """
         ego, roads = self._scene.ego, self._scene.roads
         if ego.signal != self._signal:
@@ -159,8 +162,8 @@ class LaneChanges:
         return max(-_FARTHEST_M, min(margins)) if margins else None
 
     def overtakes(self, changes: bool, time_s: float, lead: Near | None) -> bool:
-        """Whether the ego has changed lanes to overtake a vehicle and is not yet past
-        it.
+        """Whether the ego has changed lanes to overtake, and is not yet past the
+        vehicle that was ahead of it.
         """
         if changes and self._passed is None and self._last_lead is not None:
             self._passed, self._passed_until_s = self._last_lead, time_s + _OVERTAKING_S
@@ -185,11 +188,11 @@ ONCOMING_M = 30.0
 JAM_SEEN_M = 60.0
 JAM_EXIT_M = 30.0
 
-_CREEP = 1.5  # m/s: minimum speed assumed, because a standing vehicle may set off
+_CREEP = 1.5  # m/s: minimum speed assumed, because a stationary vehicle may set off
 _LEAD_BRAKES = 6.0  # m/s²
 _SOON_S = 6.0
-_HINDRANCE_S = 1.0  # a vehicle with a smaller time gap is hindered
-_PRIORITY_M = 12.0  # right of way matters from this distance on
+_HINDRANCE_S = 1.0  # with a smaller time gap, the ego hinders the other vehicle
+_PRIORITY_M = 12.0  # right of way matters within this distance of a junction
 _OTHER_WAY = math.radians(135.0)
 _STANDSTILL = 1.0  # m/s
 _JAM = 3
@@ -198,7 +201,7 @@ _FARTHEST_M = 1000.0
 
 
 def see_lead(lead: Near | None, demand: Demand) -> dict[str, Any]:
-    """The signals of the vehicle ahead; adds its demand on the ego."""
+    """Returns the signals of the lead vehicle, and adds its demand to `demand`."""
     if lead is None:
         return {"lead_distance": None, "lead_speed": None}
     its, gap = lead.who.speed, lead.room_m
@@ -210,12 +213,12 @@ def see_lead(lead: Near | None, demand: Demand) -> dict[str, Any]:
 
 
 class Around(NamedTuple):
-    """The road users around the ego at one moment.
+    """The vehicles around the ego at one time.
 
     Args:
-        near: All vehicles within sight, in the scene's order.
-        nearest: The nearest of these.
-        oncoming: The nearest oncoming vehicle.
+        near: All vehicles within sight, in the order of the scene.
+        nearest: The nearest vehicle, even if it is out of sight.
+        oncoming: The nearest oncoming vehicle within sight.
     """
 
     near: list[Mover]
@@ -224,7 +227,7 @@ class Around(NamedTuple):
 
 
 def around(scene: Scene) -> Around:
-    """The other vehicles around the ego, found in one pass."""
+    """Finds the other vehicles around the ego."""
     ego = scene.ego
     back = ego.length / 2.0
     x = ego.x - back * math.cos(ego.heading)
@@ -253,7 +256,7 @@ def around(scene: Scene) -> Around:
 
 
 def see_around(ego: Mover, seen: Around) -> dict[str, Any]:
-    """The signals of the nearest vehicle and of the nearest oncoming one."""
+    """Returns the signals of the nearest vehicle and the nearest oncoming vehicle."""
     nearest_m, nearest_kmh = _apart(ego, seen.nearest, math.inf)
     oncoming_m, oncoming_kmh = _apart(ego, seen.oncoming, ONCOMING_M)
     return {
@@ -267,7 +270,7 @@ def see_around(ego: Mover, seen: Around) -> dict[str, Any]:
 def _apart(
     ego: Mover, other: Mover | None, most_m: float
 ) -> tuple[float, float] | tuple[None, None]:
-    """A vehicle's distance and speed, if it is not too far away."""
+    """A vehicle's distance in m and speed in km/h; None if it is too far away."""
     apart = None if other is None else clearance(ego, other, most_m)
     if other is None or apart is None:
         return None, None
@@ -275,7 +278,7 @@ def _apart(
 
 
 def jammed(scene: Scene, near: list[Mover], progress: Progress) -> bool:
-    """Whether vehicles stand in the junction ahead or just beyond it."""
+    """Whether several vehicles stand in the next junction or just beyond it."""
     jam = progress.here
     if jam is None and progress.ahead is not None:
         jam = progress.ahead if progress.to(progress.ahead) < JAM_SEEN_M else None
@@ -291,7 +294,7 @@ def jammed(scene: Scene, near: list[Mover], progress: Progress) -> bool:
 
 
 class Crossing(NamedTuple):
-    """What the ego sees of vehicles that cross its path.
+    """The result of examining the vehicles that cross the ego's path.
 
     Args:
         first: Whether the ego must give way to one of these vehicles.
@@ -309,14 +312,14 @@ def see_crossing(
     demand: Demand,
     conflicts: list[Conflict],
 ) -> Crossing:
-    """Examines the vehicles that cross the ego's path.
+    """Computes the signals of the vehicles that cross the ego's path.
 
     Args:
-        scene: All road users.
+        scene: The scene with all road users.
         near: The vehicles within sight.
         progress: The ego's position along its path.
-        demand: Receives the vehicles that the ego would hit.
-        conflicts: Receives the conflict with each crossing vehicle.
+        demand: Updated with the vehicles that the ego would hit.
+        conflicts: Extended by the conflict with each crossing vehicle.
     """
     gaps: list[float] = []
     first_gaps: list[float] = []
@@ -349,7 +352,7 @@ def see_crossing(
 def _meeting(
     scene: Scene, near: list[Mover], progress: Progress
 ) -> Iterator[tuple[Passage, Foe, Mover]]:
-    """The vehicles whose paths meet the ego's and that no red light stops."""
+    """The vehicles whose paths conflict with the ego's and that have no red light."""
     met = progress.met
     for other in near if met else ():
         for passage in met:
@@ -367,7 +370,7 @@ def _meeting(
 def _when(
     passage: Passage, foe: Foe, other: Mover, progress: Progress, length_m: float
 ) -> Conflict | None:
-    """The conflict where two paths meet; None if one of the vehicles has passed."""
+    """The conflict with a crossing vehicle; None if either vehicle has passed it."""
     theirs = foe.before_m[other.lane] - other.at_m + foe.foe_m
     ours = passage.line_m + foe.ego_m - progress.at_m
     half = foe.half_m
@@ -392,13 +395,13 @@ _ASKEW = 1e-6
 def see_people(
     scene: Scene, progress: Progress, demand: Demand, conflicts: list[Conflict]
 ) -> dict[str, Any]:
-    """The signals of pedestrians that cross the ego's path.
+    """Computes the signals of the pedestrians who cross the ego's path.
 
     Args:
-        scene: All road users.
+        scene: The scene with all road users.
         progress: The ego's position along its path.
-        demand: Receives the pedestrians that the ego would hit.
-        conflicts: Receives the conflict with each pedestrian.
+        demand: Updated with the pedestrians whom the ego would hit.
+        conflicts: Extended by the conflict with each pedestrian.
     """
     gap_s: float | None = None
     nearest_m: float | None = None
@@ -427,7 +430,7 @@ def see_people(
 def _crossing(
     scene: Scene, progress: Progress
 ) -> Iterator[tuple[Mover, Passage, Footway]]:
-    """The pedestrians on the crosswalks ahead or about to step onto them."""
+    """The pedestrians who are on a crosswalk ahead, or about to step onto it."""
     if not scene.people:
         return
     footways = {f.edge: (p, f) for p in progress.met for f in p.footways}
@@ -445,14 +448,14 @@ def _on_foot(
     progress: Progress,
     length_m: float,
 ) -> Conflict | None:
-    """The conflict with a pedestrian; None if either has passed."""
+    """The conflict with a pedestrian; None if the ego or the pedestrian has passed."""
     pace = max(_SLOWEST, person.speed)
     ax, ay = footway.axis
     dx, dy = person.x - footway.point[0], person.y - footway.point[1]
     aside = dx * ax + dy * ay
     onward = math.cos(person.heading) * ax + math.sin(person.heading) * ay
     if abs(onward) < _ASKEW:
-        aside = -abs(aside)  # along the road, about to turn onto it
+        aside = -abs(aside)  # walking along the road, about to turn onto the crosswalk
     elif onward < 0.0:
         aside = -aside
     if aside > _WALK_HALF_M:

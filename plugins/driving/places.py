@@ -18,10 +18,10 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from forewarn.plugins.driving.roads import Lane, Line, Point, Roads, Turn, crossing
 
 _CELL_M = 12.0
-_ASIDE_M = 1.2  # a vehicle this far outside a lane's edge still counts as on it
+_ASIDE_M = 1.2  # a vehicle up to this far outside a lane still counts as being on it
 _COURSE_DEG = 70.0
 _TURNED_M = 0.05
-"""The lateral distance that counts the same as a heading error of one degree."""
+"""The lateral distance in m that is weighted like a heading error of one degree."""
 
 
 class Place(NamedTuple):
@@ -29,9 +29,9 @@ class Place(NamedTuple):
 
     Args:
         lane: The lane's name.
-        along_m: The distance from the lane's start.
-        left_m: The distance to the left of the centre line.
-        off: How badly the lane fits the position; lower is better.
+        along_m: The distance from the lane's start in m.
+        left_m: The distance to the left of the centre line in m.
+        off: The cost of matching the position to the lane; lower is better.
     """
 
     lane: str
@@ -41,10 +41,10 @@ class Place(NamedTuple):
 
 
 class Places:
-    """Finds lanes by position and heading.
+    """Finds lanes for cars by position and heading.
 
     Args:
-        roads: The roads, whose lanes for cars are searched.
+        roads: The road network to search.
     """
 
     def __init__(self, roads: Roads) -> None:
@@ -59,14 +59,14 @@ class Places:
                     names.append(name)
 
     def near(self, x: float, y: float, heading_deg: float) -> Iterator[Place]:
-        """The lanes that a road user with this heading may be on."""
+        """Yields the lanes that fit the position and heading of a road user."""
         cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
         yield from self.among(self._cells.get(cell, ()), x, y, heading_deg)
 
     def among(
         self, names: Iterable[str], x: float, y: float, heading_deg: float
     ) -> Iterator[Place]:
-        """Like `near`, for these lanes only."""
+        """Like `near`, but searches only these lanes."""
         for name in names:
             line = self._lines[name]
             along, left, heading = line.project(x, y)
@@ -81,14 +81,16 @@ class Places:
                 yield Place(name, min(max(along, 0.0), line.length), left, off)
 
     def at(self, name: str, along_m: float) -> tuple[Point, float]:
-        """The point at this distance along a lane's centre line, and the heading in
-        degrees.
+        """Returns the point at a distance along a lane's centre line, and the heading
+        there.
+
+        The distance is in m, and the heading in degrees.
         """
         return self._lines[name].at(along_m)
 
 
 class _Line:
-    """A lane's centre line, prepared for projections."""
+    """The centre line of a lane, onto which points can be projected."""
 
     def __init__(self, lane: Lane) -> None:
         self.half = lane.width / 2.0
@@ -105,8 +107,9 @@ class _Line:
         self.length = along
 
     def project(self, x: float, y: float) -> tuple[float, float, float]:
-        """The nearest point: the distances along and to the left, and the heading in
-        degrees.
+        """Returns the distances along the line and to its left, and its heading.
+
+        The distances are in m, and the heading in degrees.
         """
         nearest = math.inf
         found = (0.0, 0.0, 1.0, 0.0)
@@ -134,7 +137,7 @@ class _Line:
         return (ax + ahead * ux, ay + ahead * uy), math.degrees(math.atan2(uy, ux))
 
     def cells(self) -> Iterator[tuple[int, int]]:
-        """The grid cells that a road user on the lane may occupy."""
+        """Yields the grid cells in which a road user on the lane may be."""
         reach = self.half + _ASIDE_M
         for ax, ay, ux, uy, length, _ in self._parts:
             steps = max(1, math.ceil(length / (_CELL_M / 2.0)))
@@ -162,7 +165,7 @@ class Crosswalk:
     half_m: float
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """The position of a point along the crosswalk and across it."""
+        """Returns a point's position along the crosswalk and across it, in m."""
         (ax, ay), (bx, by) = self.ends
         length = self.length_m
         ux, uy = (bx - ax) / length, (by - ay) / length
@@ -173,7 +176,7 @@ class Crosswalk:
         return math.dist(*self.ends)
 
     def cells(self) -> Iterator[tuple[int, int]]:
-        """The grid cells around the crosswalk."""
+        """Yields the grid cells that the crosswalk touches."""
         (ax, ay), (bx, by) = self.ends
         reach = self.half_m + _AROUND_M
         for i in _cells(min(ax, bx) - reach, max(ax, bx) + reach):
@@ -182,10 +185,10 @@ class Crosswalk:
 
 
 class Crosswalks:
-    """A map's crosswalks.
+    """Finds the crosswalks of a map by position.
 
     Args:
-        roads: The map's roads.
+        roads: The road network of the map.
     """
 
     def __init__(self, roads: Roads) -> None:
@@ -198,13 +201,13 @@ class Crosswalks:
                     self._in.setdefault(cell, []).append(crosswalk)
 
     def near(self, x: float, y: float) -> Sequence[Crosswalk]:
-        """The crosswalks around a point."""
+        """Returns the crosswalks near a point."""
         return self._in.get(
             (math.floor(x / _CROSSWALK_CELL_M), math.floor(y / _CROSSWALK_CELL_M)), ()
         )
 
     def at(self, x: float, y: float) -> str:
-        """The edge of the crosswalk at a point; empty if there is none."""
+        """Returns the edge of the crosswalk at a point, or an empty string."""
         for crosswalk in self.near(x, y):
             along, aside = crosswalk.place(x, y)
             if 0.0 <= along <= crosswalk.length_m and abs(aside) <= crosswalk.half_m:
@@ -227,7 +230,7 @@ class Movement:
     """A path through a junction, with its right of way.
 
     Args:
-        lane: The lane on which it begins.
+        lane: The lane on which the path begins.
         via: The first lane inside the junction.
         to: The lane after the junction.
         turn: The direction of the turn.
@@ -245,7 +248,7 @@ class Movement:
     yields: bool
 
     def goes_before(self, other: Self) -> bool:
-        """Whether this movement has right of way over another that it meets."""
+        """Whether this movement has right of way over a conflicting one."""
         if self.stops != other.stops:
             return other.stops
         if self.yields != other.yields:
@@ -256,7 +259,9 @@ class Movement:
         return self.unsigned(other, turned)
 
     def unsigned(self, other: Self, turned: float) -> bool:
-        """The same without signs: traffic from the right goes first.
+        """Whether this movement has right of way in the absence of signs.
+
+        By default, traffic from the right has right of way.
 
         Args:
             other: The other movement; not an oncoming one.
@@ -270,11 +275,12 @@ Way = TypeVar("Way", bound=Movement)
 
 
 class Junctions(Generic[Node, Way]):
-    """The part of a `Net` that concerns junctions.
+    """The methods of a `Net` that concern junctions.
 
     Args:
-        inside: The junction and the centre line of each inner lane and crosswalk.
-        movements: The movements through junctions, each with its junction.
+        inside: For each crosswalk and each lane inside a junction, the junction and the
+            centre line.
+        movements: Pairs of a junction and a movement through it.
         edge_of: Returns the edge of a lane.
     """
 

@@ -1,4 +1,4 @@
-"""Roads: lanes, the links between them, and paths along them."""
+"""Road networks: lanes, the links between them, and paths along them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ Point = tuple[float, float]
 Line = Sequence[Point]
 
 _NEAR_M = 1.5
-_CLEAR_M = 2.3  # between the centres of two cars that pass each other
+_CLEAR_M = 2.3  # minimum distance between the centres of two passing cars
 _STEP_M = 0.25
 
 
 def crossing(one: Line, other: Line) -> tuple[float, float, float] | None:
-    """Where two lines first cross, or merge at their ends.
+    """Finds where two lines first cross, or merge at their ends.
 
     Returns:
-        The distances along each, and the sine of the angle between them.
+        The distance along each line, and the sine of the angle between the lines; None
+        if they do not meet.
     """
     along = 0.0
     for (ax, ay), (bx, by) in zip(one, one[1:], strict=False):
@@ -50,7 +51,7 @@ def length_of(line: Line) -> float:
 
 
 def point_at(line: Line, along: float) -> tuple[Point, Point]:
-    """The point at this distance along a line, and the line's direction there."""
+    """Returns the point at a distance along a line, and the line's direction there."""
     point, direction = (line[0][0], line[0][1]), (1.0, 0.0)
     for (ax, ay), (bx, by) in zip(line, line[1:], strict=False):
         length = math.hypot(bx - ax, by - ay)
@@ -64,7 +65,7 @@ def point_at(line: Line, along: float) -> tuple[Point, Point]:
 
 
 def apart(one: tuple[Point, Point], other: tuple[Point, Point]) -> float:
-    """The distance between two line segments that do not cross."""
+    """Returns the distance between two line segments that do not cross."""
     (a, b), (c, d) = one, other
     return min(
         from_segment(a, c, d), from_segment(b, c, d),
@@ -83,12 +84,12 @@ def from_segment(point: Point, a: Point, b: Point) -> float:
 
 
 def beside(one: Line, other: Line, met_m: float) -> float:
-    """The distance along a line from which two cars no longer fit side by side.
+    """Returns how far two cars can follow two converging lines side by side.
 
     Args:
-        one: The line.
-        other: The other line, which meets it.
-        met_m: The distance along the line at which they meet.
+        one: The line along which the distance is measured.
+        other: A line that meets the first one.
+        met_m: The distance along the first line at which the two meet.
     """
     along = 0.0
     for (ax, ay), (bx, by) in pairwise(one):
@@ -104,11 +105,11 @@ def beside(one: Line, other: Line, met_m: float) -> float:
 
 
 LightName = tuple[str, int]
-"""A traffic light: the program that it belongs to, and its index there."""
+"""Identifies a traffic light: its signal program, and its index in that program."""
 
 
 class Turn(StrEnum):
-    """The direction of a link, with the values of the signal `direction`."""
+    """The direction of a link; the values are those of the signal `direction`."""
 
     FORWARD = "forward"
     LEFT = "left"
@@ -138,15 +139,17 @@ class Lane:
     Args:
         name: The lane's name.
         edge: The name shared by adjacent lanes in the same direction.
-        number: The index from the right, counting the sidewalk.
-        length: In m.
-        width: In m.
-        limit_kmh: The speed limit.
-        junction: The junction that contains the lane; empty if none.
-        for_cars: Whether cars may drive on it.
+        number: The index among the lanes of the edge, from the right and including
+            sidewalks.
+        length: The length in m.
+        width: The width in m.
+        limit_kmh: The speed limit in km/h.
+        junction: The junction that contains the lane; empty if the lane is outside
+            junctions.
+        for_cars: Whether cars may drive on the lane.
         links: The links to the next lanes.
-        shape: The centre line.
-        is_crosswalk: Whether it is a crosswalk.
+        shape: The points of the centre line.
+        is_crosswalk: Whether the lane is a crosswalk.
     """
 
     name: str
@@ -168,22 +171,25 @@ class Lane:
 
 
 class Net(Protocol):
-    """A map as its source describes it."""
+    """The interface through which a world provides its map."""
 
     def lanes(self) -> Iterable[Lane]:
-        """All lanes, including crosswalks and lanes inside junctions."""
+        """Returns all lanes, including crosswalks and lanes inside junctions."""
 
     def lights(self) -> Mapping[str, LightName]:
-        """The light that governs each lane inside a junction, by lane."""
+        """Returns the traffic light that governs each lane inside a junction."""
 
     def meets(self, inside: str) -> Collection[str]:
-        """The lanes and crosswalks inside a junction that an inner lane meets."""
+        """Returns the lanes and crosswalks in a junction that an inner lane crosses."""
 
     def goes_first(self, lane: str, to: str) -> Collection[str]:
-        """The incoming lanes that have right of way over this movement."""
+        """Returns the incoming lanes that have right of way over a movement.
+
+        The movement leads from the lane `lane` to the lane `to`.
+        """
 
     def approaches(self, edge: str) -> Iterable[str]:
-        """The edges that lead into the same junction as this edge."""
+        """Returns the edges that lead into the same junction as this edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +197,12 @@ class Footway:
     """A crosswalk on the ego's path.
 
     Args:
-        edge: The crosswalk's edge.
-        near_m: The distance along the path from the stop line to its near side.
-        at_m: The distance along the path from the stop line to its middle.
-        point: The conflict point.
+        edge: The edge of the crosswalk.
+        near_m: The distance from the stop line to the near side of the crosswalk, in m.
+        at_m: The distance from the stop line to the middle of the crosswalk, in m.
+        point: The point where the ego's path crosses the middle of the crosswalk.
         axis: The direction of the crosswalk.
-        onward: The direction in which the ego crosses.
+        onward: The direction in which the ego drives over the crosswalk.
     """
 
     edge: str
@@ -209,19 +215,21 @@ class Footway:
 
 @dataclass(frozen=True, slots=True)
 class Foe:
-    """Another movement through the junction that meets the ego's.
+    """A movement through a junction that conflicts with the ego's.
 
     Args:
-        target: The edge that the movement leads to.
-        ego_m: The distance from the ego's stop line to the conflict point.
-        foe_m: The distance from the movement's own stop line to the conflict point.
-        half_m: The distance before and after the point at which the two would touch.
-        beside_m: The distance from the ego's stop line from which two cars no longer
-            fit side by side.
+        target: The edge to which the movement leads.
+        ego_m: The distance from the ego's stop line to the conflict point in m.
+        foe_m: The distance from the stop line of this movement to the conflict point in
+            m.
+        half_m: Half the length of the section around the conflict point in which two
+            vehicles would touch, in m.
+        beside_m: The distance from the ego's stop line, in m, beyond which two cars no
+            longer fit side by side.
         first: Whether the movement has right of way over the ego's.
-        light: The light that governs the movement.
-        before_m: For each lane of its path, the distance from the lane's start to the
-            stop line.
+        light: The traffic light that governs the movement, if any.
+        before_m: For each lane that leads to the conflict point, the distance in m from
+            the lane's start to the stop line.
     """
 
     target: str
@@ -239,19 +247,21 @@ class Passage:
     """A junction on the ego's path.
 
     Args:
-        line_m: The position along the path of the stop line, or of the junction's
-            beginning.
-        end_m: The position along the path of the junction's end.
+        line_m: The position of the stop line along the path in m; without a stop line,
+            that of the junction's start.
+        end_m: The position of the junction's end along the path in m.
         turn: The direction of the ego's turn.
-        light: The light that governs the ego's movement.
+        light: The traffic light that governs the ego's movement, if any.
         stops: Whether there is a stop sign.
-        is_junction: Whether anything crosses here.
-        has_line: Whether the ego may have to stop here.
-        exit: The edge after the junction.
-        junction: The junction's name.
-        foes: The movements that meet the ego's.
-        foes_on: The same movements, by the lanes that lead to them.
-        footways: The crosswalks that the path crosses, in order.
+        is_junction: Whether there is a traffic light, a crosswalk or a conflicting
+            movement.
+        has_line: Whether the ego may have to stop for a traffic light or for other
+            traffic.
+        exit: The edge on which the ego leaves the junction.
+        junction: The name of the junction.
+        foes: The movements that conflict with the ego's.
+        foes_on: The conflicting movements, by the lanes that lead to them.
+        footways: The crosswalks on the path, in order.
     """
 
     line_m: float
@@ -270,7 +280,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The ego's path: the lanes from its own to its destination."""
+    """The ego's path from its current lane to its destination."""
 
     start_m: Mapping[str, float]
     passages: tuple[Passage, ...]
@@ -278,17 +288,19 @@ class Way:
 
 
 UPSTREAM_M = 120.0
-"""How far before a junction approaching vehicles are considered."""
+"""The distance to a junction within which approaching vehicles are considered.
+"""
 
 _MERGE_M = 0.5
 _LONGEST_M = 3.0
-_HALF_CAR_M = 0.7  # a little less than half a car's width: corners seldom meet
+_HALF_CAR_M = 0.7  # slightly less than half a car's width, because corners seldom meet
 
 
 class Roads:
     """The road network of a map.
 
-    `entries` maps each lane inside a junction to the lanes that lead to it.
+    The attribute `entries` maps each lane inside a junction to the lanes from which
+    vehicles enter it.
     """
 
     def __init__(self, net: Net) -> None:
@@ -311,18 +323,22 @@ class Roads:
         self._net = net
 
     def on(self, net: Net) -> Roads:
-        """The same roads on a reloaded source."""
+        """Connects this road network to the reloaded map, and returns the network."""
         self._net = net
         return self
 
     def neighbour(self, lane: Lane, side: int) -> Lane | None:
-        """The lane `side` lanes to the left on the same edge, or None."""
+        """Returns the lane that is `side` lanes to the left on the same edge, if
+        any.
+        """
         number = lane.number + side
         return next((o for o in self.lanes_of[lane.edge] if o.number == number), None)
 
     def from_here(self, lane: Lane, route: Sequence[str]) -> tuple[str, ...]:
-        """The rest of a route, beginning with the edge of the lane or the edge before
-        it.
+        """Returns the rest of a route from a lane on.
+
+        The rest starts with the edge of the lane or, if the lane is inside a junction,
+        with the edge before the junction.
         """
         edges = {lane.edge}
         if lane.inside:
@@ -331,16 +347,17 @@ class Roads:
         return tuple(route[at:])
 
     def lane_count(self, edge: str) -> int:
-        """The number of an edge's lanes for cars."""
+        """Returns the number of lanes for cars on an edge."""
         return sum(lane.for_cars for lane in self.lanes_of[edge])
 
     def way(self, lane: str, edges: tuple[str, ...]) -> Way:
-        """The path from a lane along the rest of the route.
+        """Returns the path from a lane along the rest of the route.
 
         Args:
-            lane: The ego's lane: on the first edge, or inside the junction after it.
-            edges: The route, beginning with the edge that the ego is on or has just
-                left.
+            lane: The ego's lane, which is on the first edge or inside the junction
+                after that edge.
+            edges: The edges of the route, starting with the one that the ego is on or
+                has just left.
         """
         key = lane, edges
         known = self._ways.get(key)
@@ -355,7 +372,7 @@ class Roads:
         lane = self.lanes[name]
         taken: tuple[Lane, Link] | None = None
         if lane.inside:
-            # The path begins before the junction that the ego is in.
+            # The path starts before the junction that the ego is in.
             taken = self._entry(name, edges[0])
             if taken is None:
                 return Way({name: 0.0}, (), lane.length)
@@ -381,7 +398,7 @@ class Roads:
         return Way(start_m, tuple(passages), at)
 
     def _entry(self, inside: str, edge: str) -> tuple[Lane, Link] | None:
-        """The lane and link that lead from an edge to a lane inside a junction."""
+        """The lane and the link by which vehicles enter a junction from an edge."""
         for lane in self.lanes_of[edge]:
             for link in lane.links:
                 if any(inner.name == inside for inner in self.inner(link)):
@@ -389,7 +406,7 @@ class Roads:
         return None
 
     def _link_to(self, lane: Lane, edge: str) -> tuple[Lane, Link] | None:
-        """A link to the edge, from this lane or else from the nearest adjacent one."""
+        """A link to an edge from this lane or, failing that, from the nearest lane."""
         beside = sorted(
             self.lanes_of[lane.edge], key=lambda other: abs(other.number - lane.number)
         )
@@ -400,11 +417,11 @@ class Roads:
         return None
 
     def light_of(self, link: Link) -> LightName | None:
-        """The light that governs a link, if any."""
+        """Returns the traffic light that governs a link, if any."""
         return self._lights.get(link.via)
 
     def inner(self, link: Link) -> list[Lane]:
-        """The lanes inside the junction that a link leads through."""
+        """Returns the lanes of a link inside the junction, in order."""
         inner: list[Lane] = []
         name = link.via
         while name:
@@ -413,7 +430,7 @@ class Roads:
             name = next((onward.via for onward in lane.links), "")
         return inner
 
-    # -- where others cross the way ---------------------------------------------------
+    # -- conflicts with other paths ---------------------------------------------------
 
     def _passage(self, lane: Lane, link: Link, inner: list[Lane], at: float) -> Passage:
         length = sum(part.length for part in inner)
@@ -493,7 +510,7 @@ class Roads:
         return before_m
 
     def _gap(self, before: str, after: str) -> float:
-        """The length of the path inside the junction between two lanes."""
+        """The length in m of the path through the junction between two lanes."""
         for link in self.lanes[before].links:
             if link.to == after:
                 return sum(part.length for part in self.inner(link))
@@ -508,7 +525,7 @@ def _joined(parts: Sequence[Lane]) -> list[Point]:
 
 
 def _half(sine: float) -> float:
-    """The distance around a crossing point within which two cars touch."""
+    """The distance from a crossing point within which two cars touch, in m."""
     if sine < 0.3:
         return _MERGE_M
     cosine = math.sqrt(1.0 - min(1.0, sine * sine))

@@ -1,6 +1,7 @@
-"""Responsibility-Sensitive Safety: safe distances, computed by Intel's library.
+"""Safe distances of Responsibility-Sensitive Safety (RSS), computed by Intel's library.
 
-The extra `rss` installs `ad-rss`. The parameters are CARLA's defaults for a car.
+The extra `rss` installs the library, `ad-rss`. The default parameters are those of
+CARLA for a car.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from forewarn.plugins.driving.scene import EGO_WIDTH_M, Scene
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of RSS; accelerations in m/s², with braking positive.
+    """The parameters of RSS.
+
+    Accelerations are in m/s², and braking is positive.
 
     Args:
-        response_s: The response time.
+        response_s: The response time in seconds.
         accelerates: The maximum acceleration during the response time.
         brakes_most: The maximum braking of the vehicle ahead.
         brakes_least: The minimum braking after the response time.
         sideways: The maximum lateral acceleration during the response time.
-        sideways_brakes: The minimum lateral braking.
-        sways_m: The lateral fluctuation of vehicles in their lanes.
+        sideways_brakes: The minimum lateral braking after the response time.
+        sways_m: The lateral fluctuation of vehicles within their lanes.
     """
 
     response_s: float = 1.0
@@ -41,7 +44,7 @@ class Parameters:
 
 
 class SafeDistances:
-    """Computes RSS's safe distances between two road users.
+    """Computes the safe distances between two road users according to RSS.
 
     Raises:
         MissingDependency: ad-rss is not installed.
@@ -57,7 +60,7 @@ class SafeDistances:
         self._found = rss.physics.Distance(0.0)
 
     def behind(self, speed: float, lead_speed: float) -> float:
-        """The safe distance in metres behind a vehicle; speeds in m/s."""
+        """Returns the safe distance behind a vehicle in m; speeds are in m/s."""
         self._along(self._one, speed)
         self._along(self._other, lead_speed)
         return self._value(
@@ -67,8 +70,9 @@ class SafeDistances:
         )
 
     def towards(self, speed: float, oncoming_speed: float) -> float:
-        """The safe distance in metres between oncoming vehicles, both in their own
-        lanes.
+        """Returns the safe distance between oncoming vehicles in m; speeds are in m/s.
+
+        Each vehicle is assumed to be in its own lane.
         """
         self._along(self._one, speed)
         self._along(self._other, oncoming_speed)
@@ -79,8 +83,9 @@ class SafeDistances:
         )
 
     def beside(self, left_speed: float, right_speed: float) -> float:
-        """The safe lateral distance in metres; lateral speeds in m/s, positive to the
-        right.
+        """Returns the safe lateral distance between two vehicles in m.
+
+        The arguments are lateral speeds in m/s, positive to the right.
         """
         for who, speed in ((self._one, left_speed), (self._other, right_speed)):
             velocity = who.structured_object_state.velocity
@@ -92,7 +97,7 @@ class SafeDistances:
         )
 
     def stopping(self, speed: float) -> float:
-        """The stopping distance in metres, including the response time."""
+        """Returns the stopping distance in m, including the response time."""
         physics = self._physics
         formula = (
             self._formulas.calculateLongitudinalDistanceOffsetAfterStatedBrakingPattern
@@ -119,14 +124,14 @@ class SafeDistances:
 
 
 def library() -> Any:
-    """The module ad_rss.
+    """Imports the module `ad_rss`.
 
     Raises:
-        MissingDependency: It is not installed.
+        MissingDependency: The module is not installed.
     """
     try:
         with warnings.catch_warnings():
-            # The library registers a converter twice, and warns about that.
+            # The library registers a converter twice, which causes a warning.
             warnings.filterwarnings(
                 "ignore", "to-Python converter", category=RuntimeWarning
             )
@@ -136,7 +141,11 @@ def library() -> Any:
 
 
 def _someone(rss: Any, given: Parameters) -> Any:
-    """A road user in the library's format, which also validates unused values."""
+    """A road user as an object of the library.
+
+    The library also validates the fields that it does not use, so they are filled
+    in.
+    """
     physics, world = rss.physics, rss.rss.world
     who = rss.rss.core.RelativeObjectState()
     who.object_type = world.ObjectType.OtherVehicle
@@ -163,7 +172,7 @@ def _someone(rss: Any, given: Parameters) -> Any:
 
 
 def _fill(physics: Any, record: Any) -> None:
-    """Sets valid numbers in fields that are validated but not used."""
+    """Sets valid numbers in fields that the library validates but does not use."""
     quantities = (
         physics.Angle, physics.AngularAcceleration, physics.AngularVelocity,
         physics.Distance, physics.Duration, physics.Speed,
@@ -187,14 +196,14 @@ _RESPONSE_S = 1.0
 
 
 class Margins(NamedTuple):
-    """The longitudinal and lateral margins to one object."""
+    """The longitudinal and lateral RSS margins to one road user."""
 
     along_m: float
     across_m: float
 
 
 class RssMargins:
-    """Computes the ego's margins."""
+    """Computes the RSS margins of the ego to the most critical road user."""
 
     def __init__(self) -> None:
         self._safe = SafeDistances()
@@ -202,10 +211,10 @@ class RssMargins:
     def values(
         self, scene: Scene, conflicts: Iterable[Conflict]
     ) -> dict[str, float | None]:
-        """The signals of this moment.
+        """Returns the RSS signals at this time.
 
         Args:
-            scene: The road users.
+            scene: The scene with all road users.
             conflicts: The conflicts with crossing road users.
         """
         found = [*self._near(scene), *self._crossing(scene.ego.speed, conflicts)]

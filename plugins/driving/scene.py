@@ -1,8 +1,9 @@
-"""The scene: the road users at one moment, their lanes, and the traffic lights.
+"""The scene: the road users at one time, their lanes, and the traffic lights.
 
-Each world fills in a scene in its own way. The senses read nothing else, so all worlds
-have the same signals. A vehicle's position is that of its front, y points to the left
-of x, and headings are in radians counterclockwise from x.
+Each world fills in the scene from its own data. Signals are computed from the scene
+alone, so they are defined the same way in all worlds. The position of a vehicle is the
+middle of its front. The y axis points to the left of the x axis, and headings are in
+radians, counterclockwise from the x axis.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ EGO_WIDTH_M = 1.8
 LEAD_SEEN_M = 100.0
 FOLLOWER_SEEN_M = 60.0
 
-_MIN_GAP_M = 2.5  # minimum distance that followers keep, even at a standstill
-_WALKING = 0.2  # m/s: a slower pedestrian is not about to cross
+_MIN_GAP_M = 2.5  # the gap that followers keep even at a standstill
+_WALKING = 0.2  # m/s: slower pedestrians are not about to cross
 
 
 class Colour(StrEnum):
-    """The colour of a traffic light, with the values of the signal `traffic_light`."""
+    """The colour of a traffic light, as in the signal `traffic_light`."""
 
     RED = "red"
     YELLOW = "yellow"
@@ -46,14 +47,14 @@ class Colour(StrEnum):
 
 
 class Light(NamedTuple):
-    """A traffic light at one moment."""
+    """The state of a traffic light."""
 
     colour: Colour
     blinking: bool = False
 
 
 class TurnSignal(StrEnum):
-    """A vehicle's turn signals."""
+    """The state of a vehicle's turn signals."""
 
     OFF = "off"
     LEFT = "left"
@@ -62,7 +63,7 @@ class TurnSignal(StrEnum):
 
 
 class Lamps(NamedTuple):
-    """Which lamps of a vehicle are lit."""
+    """The lamps of a vehicle that are on."""
 
     low_beam: bool = False
     high_beam: bool = False
@@ -74,14 +75,17 @@ DARK = Lamps()
 
 @dataclass(slots=True)
 class Mover:
-    """A vehicle, positioned by its front, or a pedestrian, positioned by the centre.
+    """A vehicle or a pedestrian.
+
+    The position of a vehicle is that of its front, and the position of a pedestrian is
+    that of the centre.
 
     Args:
-        heading: In radians, counterclockwise from east.
-        speed: In m/s.
+        heading: The heading in radians, counterclockwise from east.
+        speed: The speed in m/s.
         lane: The lane's name; empty if unknown.
-        at_m: The distance from the lane's start.
-        lateral: The speed across the lane in m/s.
+        at_m: The distance from the lane's start in m.
+        lateral: The lateral speed in the lane in m/s.
     """
 
     name: str
@@ -99,7 +103,7 @@ class Mover:
 
 
 class Near(NamedTuple):
-    """A road user near the ego, and the gap to it."""
+    """A road user near the ego, and the gap between them in m."""
 
     who: Mover
     room_m: float
@@ -107,18 +111,18 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The vehicle that follows the ego, and its gap."""
+    """The gap to the vehicle that follows the ego in m, and its speed in m/s."""
 
     gap_m: float
     speed: float
 
 
 class Scene(ABC):
-    """All road users at one moment; updated in place for the next moment.
+    """All road users at one time; updated in place in every frame.
 
     Args:
-        roads: The map's roads.
-        ego: The ego's name.
+        roads: The road network of the map.
+        ego: The name of the ego.
     """
 
     def __init__(self, roads: Roads, ego: str) -> None:
@@ -138,46 +142,51 @@ class Scene(ABC):
     def ego(self) -> Mover:
         return self.vehicles[self.name]
 
-    # -- what a world tells -----------------------------------------------------------
+    # -- what the world reports -------------------------------------------------------
 
     @abstractmethod
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges that a vehicle may take next, as far as known."""
+        """Returns the edges that a vehicle may take next, as far as they are known."""
 
     @abstractmethod
     def light(self, name: LightName) -> Light:
-        """The state of a traffic light."""
+        """Returns the state of a traffic light."""
 
     @abstractmethod
     def light_age_s(self, name: LightName) -> float:
-        """How long a light has been in its state."""
+        """Returns how many seconds ago a traffic light changed its colour."""
 
     @abstractmethod
     def next_crosswalk(self, person: Mover) -> str:
-        """The edge of the crosswalk that a pedestrian is about to enter, or empty."""
+        """Returns the edge of the crosswalk that a pedestrian is about to enter.
+
+        The result is empty if there is none.
+        """
 
     def watch(self, other: Mover) -> Mover:
-        """A vehicle with all its values; before this, a world may have read only its
-        position.
+        """Returns a vehicle with all attributes up to date.
+
+        A world may read only the positions of vehicles until this method is called.
         """
         return other
 
-    # -- what follows from it ---------------------------------------------------------
+    # -- what is derived from the reports ---------------------------------------------
 
     def route_ahead(self) -> tuple[str, ...]:
-        """The route from the ego's present or last edge on."""
+        """Returns the route from the ego's current or last edge on."""
         return self.roads.from_here(self.roads.lanes[self.ego.lane], self.route)
 
     def way(self) -> Way:
-        """The ego's path."""
+        """Returns the ego's path."""
         return self.roads.way(self.ego.lane, self.route_ahead())
 
     def lead(self, way: Way, at_m: float, near: Iterable[Mover]) -> Near | None:
-        """The next vehicle on the ego's path, including one that is turning off it.
+        """Returns the lead vehicle: the next vehicle on the ego's path, or turning off
+        it.
 
         Args:
             way: The ego's path.
-            at_m: The ego's position along it.
+            at_m: The ego's position along the path in m.
             near: The other vehicles within sight.
         """
         nearest: Near | None = None
@@ -194,7 +203,8 @@ class Scene(ABC):
         if start is not None:
             front = start + other.at_m
             return front - other.length - at_m if front > at_m else None
-        # It is turning off the ego's path, and its rear may still be on it.
+        # The vehicle is turning off the ego's path, but its rear may still be on the
+        # path.
         if other.at_m < other.length:
             for entry in self.roads.entries.get(other.lane, ()):
                 start = way.start_m.get(entry)
@@ -205,22 +215,25 @@ class Scene(ABC):
         return None
 
     def behind(self) -> Behind | None:
-        """The next vehicle behind the ego in its lane, if one is near."""
+        """Returns the next vehicle behind the ego in the same lane, if one is near."""
         near = self._next_on(self.ego.lane)
         if near is None or near.room_m > FOLLOWER_SEEN_M:
             return None
         return Behind(max(0.0, near.room_m), near.who.speed)
 
     def beside(self, side: int) -> list[Near]:
-        """The vehicle approaching from behind, `side` lanes to the left of the ego's
-        lane.
+        """Returns the next vehicle behind the ego in a neighbouring lane.
+
+        The lane is `side` lanes to the left of the ego's lane.
         """
         lane = self.roads.neighbour(self.roads.lanes[self.ego.lane], side)
         near = None if lane is None else self._next_on(lane.name)
         return [] if near is None else [near]
 
     def _next_on(self, lane: str) -> Near | None:
-        """The next vehicle behind in a lane; its gap excludes the minimum distance."""
+        """The next vehicle behind the ego in a lane, and how far its gap exceeds the
+        minimum gap.
+        """
         ego = self.ego
         behind = (
             Near(other, ego.at_m - ego.length - other.at_m - _MIN_GAP_M)
@@ -231,11 +244,14 @@ class Scene(ABC):
         return min(behind, key=lambda near: near.room_m, default=None)
 
     def on_crosswalk(self, person: Mover) -> str:
-        """The edge of the crosswalk that a pedestrian is on, or empty."""
+        """Returns the edge of the crosswalk that a pedestrian is on; empty if none."""
         return self.crosswalks.at(person.x, person.y)
 
     def crosswalks_of(self, person: Mover) -> Iterator[str]:
-        """The edges of the crosswalks that a pedestrian is on or about to enter."""
+        """Yields the edges of the crosswalks that a pedestrian is on or about to enter.
+
+        An edge may be empty.
+        """
         yield self.on_crosswalk(person)
         if person.speed >= _WALKING:
             yield self.next_crosswalk(person)
@@ -247,13 +263,13 @@ _NEAR_M = 15.0
 def touches(
     vehicle: Mover, other: Mover, *, on_foot: bool, within_m: float = 0.0
 ) -> bool:
-    """Whether a vehicle's body touches another, or comes within a distance of it.
+    """Whether a vehicle touches another road user, or is within a distance of it.
 
     Args:
         vehicle: The vehicle.
         other: The other road user.
         on_foot: Whether the other is a pedestrian.
-        within_m: The distance.
+        within_m: The distance in m.
     """
     if abs(other.x - vehicle.x) + abs(other.y - vehicle.y) > (
         _NEAR_M + vehicle.length + other.length
@@ -272,12 +288,13 @@ def touches(
 
 
 def clearance(one: Mover, other: Mover, most_m: float = math.inf) -> float | None:
-    """The distance between two vehicles, both assumed as wide as the ego.
+    """Returns the distance in m between two vehicles, both assumed to be as wide as the
+    ego.
 
     Args:
         one: A vehicle.
         other: The other vehicle.
-        most_m: The maximum; beyond it the result is None.
+        most_m: The maximum distance in m; None is returned for greater distances.
     """
     longest_m = most_m + EGO_WIDTH_M + one.length + other.length
     if max(abs(other.x - one.x), abs(other.y - one.y)) > longest_m:
@@ -302,7 +319,7 @@ def middle(vehicle: Mover) -> Point:
 
 
 def half_extent(mover: Mover, axis: float) -> float:
-    """Half the extent of a body along an axis."""
+    """Returns half the extent of a body along an axis, in m."""
     turned = mover.heading - axis
     along = mover.length * abs(math.cos(turned))
     return (along + mover.width * abs(math.sin(turned))) / 2.0
@@ -311,9 +328,9 @@ def half_extent(mover: Mover, axis: float) -> float:
 _TURNS = {
     TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
 }  # fmt: skip
-_LANE_KEEPING_M = 0.6  # a vehicle keeps its lane until another fits better by this much
+_LANE_KEEPING_M = 0.6  # a vehicle stays on its lane unless another fits better
 _WAY_EDGES = 4
-_CORNER_M = 1.6  # a pedestrian this near a crosswalk's end is about to cross,
+_CORNER_M = 1.6  # a pedestrian this near to a crosswalk's end is about to cross,
 _AWAY = -0.4  # unless walking away from it
 
 
@@ -321,8 +338,8 @@ class SeenScene(Scene):
     """A scene built from positions and headings alone.
 
     Args:
-        roads: The map's roads.
-        ego: The ego's name.
+        roads: The road network of the map.
+        ego: The name of the ego.
         places: Finds the lanes at a position.
     """
 
@@ -331,7 +348,9 @@ class SeenScene(Scene):
         self.places = places
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges that a vehicle may take next, from its lane and turn signal."""
+        """Infers the edges that a vehicle may take next from its lane and turn
+        signal.
+        """
         lane = self.roads.lanes.get(vehicle.lane)
         edges: set[str] = set()
         if lane is None:
@@ -346,7 +365,7 @@ class SeenScene(Scene):
         return edges
 
     def onward(self, vehicle: Mover, lane: Lane) -> list[str]:
-        """The lanes that a vehicle may take next, the most likely first."""
+        """Returns the lanes that a vehicle may take next, the most likely first."""
         if lane.inside or not lane.links:
             return [link.via or link.to for link in lane.links] or [lane.name]
         if self.route and vehicle.name == self.name:
@@ -362,7 +381,9 @@ class SeenScene(Scene):
         return [link.via or link.to for link in fits or lane.links]
 
     def straight_on(self, mover: Mover) -> tuple[str, ...]:
-        """The edges ahead of a vehicle that follows its turn signal or its lane."""
+        """Returns the most likely next edges, judging by the lane and the turn
+        signal.
+        """
         lane = self.roads.lanes[mover.lane]
         edges: list[str] = []
         if lane.inside:
@@ -386,7 +407,9 @@ class SeenScene(Scene):
         return {self.roads.lanes[link.to].edge for link in lane.links}
 
     def next_crosswalk(self, person: Mover) -> str:
-        """The crosswalk that a pedestrian at its corner walks towards."""
+        """Returns the crosswalk that a pedestrian at one of its ends is about to
+        enter.
+        """
         ux, uy = math.cos(person.heading), math.sin(person.heading)
         for crosswalk in self.crosswalks.near(person.x, person.y):
             along, aside = crosswalk.place(person.x, person.y)
@@ -400,7 +423,9 @@ class SeenScene(Scene):
         return ""
 
     def settle(self, mover: Mover) -> Place | None:
-        """The lane that a road user is on; the most likely one if several fit."""
+        """Returns the lane that a road user is on; the most likely one if several
+        fit.
+        """
         lane = self.roads.lanes.get(mover.lane)
         x, y, heading = mover.x, mover.y, math.degrees(mover.heading)
         fitting = list(self.places.near(x, y, heading))
@@ -411,7 +436,8 @@ class SeenScene(Scene):
             return best
         own = next((p for p in fitting if p.lane == lane.name), None)
         if own is not None and own.along_m < lane.length - 1e-3:
-            # Paths diverge slowly inside a junction, so a vehicle keeps its lane there.
+            # Paths diverge slowly inside a junction, so a vehicle stays on its lane
+            # there.
             keeps = math.inf if lane.inside else _LANE_KEEPING_M
             if own.off < best.off + keeps:
                 return own
@@ -424,10 +450,10 @@ _BAR_M = 0.6
 
 
 class SceneShown:
-    """Shows a scene in live views; implements `Scenic`.
+    """Draws a scene in live views; implements `Scenic`.
 
     Args:
-        roads: The map's roads.
+        roads: The road network of the map.
         scene: Returns the current scene, or None before the first one.
     """
 
@@ -439,11 +465,13 @@ class SceneShown:
         return list(_bars(self._roads))
 
     def ground(self) -> list[Shape]:
-        """The map's lanes and crosswalks."""
+        """Returns the map's lanes and crosswalks."""
         return list(ground(self._roads))
 
     def things(self) -> list[Thing]:
-        """The ego, then the other vehicles, pedestrians and lights."""
+        """Returns the ego, the other vehicles, the pedestrians and the traffic
+        lights.
+        """
         scene = self._scene()
         if scene is None or scene.name not in scene.vehicles:
             return []
@@ -463,7 +491,7 @@ class SceneShown:
 
 
 def ground(roads: Roads) -> Iterator[Shape]:
-    """The lanes outside junctions, and the paths through junctions."""
+    """Yields lanes, sidewalks, crosswalks and the paths through junctions."""
     for lane in roads.lanes.values():
         points = tuple((float(x), float(y)) for x, y in lane.shape)
         if lane.is_crosswalk:
@@ -477,7 +505,7 @@ def ground(roads: Roads) -> Iterator[Shape]:
 def _shown(mover: Mover, kind: Literal["ego", "vehicle", "pedestrian"]) -> Thing:
     x, y = mover.x, mover.y
     if kind != "pedestrian":
-        # A vehicle's position is that of its front.
+        # Convert the position of the front to that of the middle.
         x -= mover.length / 2.0 * math.cos(mover.heading)
         y -= mover.length / 2.0 * math.sin(mover.heading)
     angle = (90.0 - math.degrees(mover.heading)) % 360.0
@@ -485,7 +513,7 @@ def _shown(mover: Mover, kind: Literal["ego", "vehicle", "pedestrian"]) -> Thing
 
 
 def _bars(roads: Roads) -> Iterator[tuple[list[LightName], Thing]]:
-    """A bar across each lane that leads to a light."""
+    """Yields a bar across each lane that leads to a traffic light."""
     for lane in roads.lanes.values():
         governing = {roads.light_of(link) for link in lane.links}
         lights = sorted(light for light in governing if light is not None)

@@ -1,18 +1,19 @@
-"""Converts a scene to signals: what the ego's driver could know at this moment.
+"""Converts a scene to signals: what the ego's driver could know at that time.
 
 All signals are causal. Distances are measured from the front bumper along the path.
-Speeds are in km/h; other units are m, s and m/s². The predictive signals are defined as
-follows.
+Speeds are in km/h; the other units are m, s and m/s². The predictive signals are
+defined as follows.
 
-Two crossing vehicles each occupy the conflict point for a time span: from when the
-front reaches it until the rear has left it. `arrival_gap` is the time between the two
-spans, or 0 if they overlap, which is a collision course. The ego is assumed to keep its
-speed, as far as turns allow, or to accelerate at 2 m/s² if it is slow; others keep
-their speeds. `time_to_collision` is the time to the soonest such conflict, or to a
-collision with the vehicle ahead.
+A vehicle occupies a conflict point from the time when its front reaches the point until
+its rear has left it. `arrival_gap` is the time between the intervals in which the ego
+and a crossing vehicle occupy their conflict point. If the intervals overlap, it is 0,
+and the two are on a collision course. The ego is assumed to keep its speed, as far as
+turns allow, or to accelerate at 2 m/s² if it is slow. Other vehicles keep their speeds.
+`time_to_collision` is the time to the first collision course's conflict, or to a
+collision with the lead vehicle.
 
-Inside a junction, the light is the one at the line that was passed, with its colour at
-that time.
+Inside a junction, `traffic_light` is the light at the stop line that the ego passed,
+with the colour that it had then.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ PROVIDES = (
 )  # fmt: skip
 
 CRITICALITY = (DRAC, "post_encroachment_time")
-"""Signals that a world adds only on request, because they are slow to compute."""
+"""Signals that a world adds only on request, because their computation is slow."""
 
 FULL_BRAKE = 9.0  # m/s²
 FULL_THRUST = 4.0  # m/s²
@@ -81,7 +82,7 @@ _LANE_DIRECTIONS = {
 
 
 class Surroundings(Strict):
-    """Weather, time of day and traffic rules, constant during an episode."""
+    """Weather, time of day and traffic rules, which are constant during an episode."""
 
     time_of_day: float = Field(default=12.0, ge=0, le=24)
     rain: float = Field(default=0.0, ge=0, le=1)
@@ -94,12 +95,12 @@ class Surroundings(Strict):
 
 
 class Senses:
-    """Computes the ego's signals in one episode, frame by frame.
+    """Computes the signals of one episode, frame by frame.
 
     Args:
-        scene: The road users.
+        scene: The scene with all road users.
         surroundings: The conditions that are constant during the episode.
-        period_s: The time between frames.
+        period_s: The time between frames in seconds.
         criticality: Whether to add the signals of `CRITICALITY`.
     """
 
@@ -114,7 +115,7 @@ class Senses:
         self._scene, self._period_s = scene, period_s
         self._encroachments = Encroachments() if criticality else None
         self.conflicts: list[Conflict] = []
-        """The conflicts with road users that cross the ego's path."""
+        """The conflicts with road users who will cross the ego's path."""
         self.left_m = 0.0  # the rest of the path
         self._way = Way({}, (), 0.0)
         self._of_lane: dict[str, Any] = {}
@@ -135,7 +136,7 @@ class Senses:
         }  # fmt: skip
 
     def values(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
-        """The signals of this moment."""
+        """Returns the signals at this time."""
         ego = self._scene.ego
         progress = self._progress(ego)
         self._see_light(progress)
@@ -160,10 +161,10 @@ class Senses:
             )
         return values
 
-    # -- the ego and its way ----------------------------------------------------------
+    # -- the ego and its path ---------------------------------------------------------
 
     def _progress(self, ego: Mover) -> Progress:
-        """The ego's position along its path, which is recomputed on each lane."""
+        """The position along the path, which is recomputed when the lane changes."""
         way_of = ego.lane, self._scene.route
         if way_of != self._way_of:
             self._way_of, self._way = way_of, self._scene.way()
@@ -200,11 +201,12 @@ class Senses:
             **self._of_lane,
         }
 
-    # -- what is before it ------------------------------------------------------------
+    # -- what is ahead of the ego -----------------------------------------------------
 
     def _see_light(self, progress: Progress) -> None:
-        """Updates the light: of the next line or, inside a junction, of the line
-        passed.
+        """Updates the traffic light that governs the ego.
+
+        It is the light at the next stop line or, inside a junction, at the line passed.
         """
         here, line, light = progress.here, progress.line, self._light
         name = None if line is None or progress.to_line is None else line.light
@@ -236,7 +238,7 @@ class Senses:
         }
 
     def _others(self, ego: Mover, time_s: float, progress: Progress) -> dict[str, Any]:
-        """Other road users, and the braking that they and the light require."""
+        """The signals about other road users and about the braking required."""
         scene, demand = self._scene, Demand(ego.speed)
         self.conflicts.clear()
         seen = around(scene)
@@ -263,7 +265,7 @@ class Senses:
     def _required(
         self, demand: Demand, progress: Progress, first: bool
     ) -> float | None:
-        """The hardest braking required by a road user or the line, or None."""
+        """The hardest braking that a road user or the stop line requires, in m/s²."""
         asked, to_line = demand.deceleration or None, progress.to_line
         if to_line is not None:
             gives_way = first and progress.line is progress.ahead

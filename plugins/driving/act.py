@@ -51,9 +51,7 @@ _CREEPING = 1.0  # m/s
 
 
 class Stop:
-    """Computes the acceleration during a stop, and tracks the distance past the
-    line.
-    """
+    """Computes the acceleration of a stop, and tracks the distance past the line."""
 
     def __init__(self) -> None:
         self._line_m: float | None = None

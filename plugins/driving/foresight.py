@@ -185,9 +185,7 @@ class Foresight:
     def worked_out(
         self, names: Iterable[str], values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Returns some foresight signals, for a source that lacks inputs of the
-        others.
-        """
+        """Returns the named foresight signals; inputs of others may be missing."""
         known = {**_UNKNOWN, **values}
         found = {**self.of(known), DRAC: to_lead_speed(known)}
         return {name: found[name] for name in names}

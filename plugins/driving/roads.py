@@ -328,9 +328,7 @@ class Roads:
         return self
 
     def neighbour(self, lane: Lane, side: int) -> Lane | None:
-        """Returns the lane that is `side` lanes to the left on the same edge, if
-        any.
-        """
+        """Returns the lane `side` lanes to the left on the same edge, or None."""
         number = lane.number + side
         return next((o for o in self.lanes_of[lane.edge] if o.number == number), None)
 

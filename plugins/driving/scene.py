@@ -231,9 +231,7 @@ class Scene(ABC):
         return [] if near is None else [near]
 
     def _next_on(self, lane: str) -> Near | None:
-        """The next vehicle behind the ego in a lane, and how far its gap exceeds the
-        minimum gap.
-        """
+        """The next vehicle behind the ego in a lane; its gap excludes the minimum."""
         ego = self.ego
         behind = (
             Near(other, ego.at_m - ego.length - other.at_m - _MIN_GAP_M)
@@ -348,9 +346,7 @@ class SeenScene(Scene):
         self.places = places
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """Infers the edges that a vehicle may take next from its lane and turn
-        signal.
-        """
+        """Infers the next edges of a vehicle from its lane and turn signal."""
         lane = self.roads.lanes.get(vehicle.lane)
         edges: set[str] = set()
         if lane is None:
@@ -381,9 +377,7 @@ class SeenScene(Scene):
         return [link.via or link.to for link in fits or lane.links]
 
     def straight_on(self, mover: Mover) -> tuple[str, ...]:
-        """Returns the most likely next edges, judging by the lane and the turn
-        signal.
-        """
+        """Predicts the next edges of a vehicle from its lane and turn signal."""
         lane = self.roads.lanes[mover.lane]
         edges: list[str] = []
         if lane.inside:
@@ -407,9 +401,7 @@ class SeenScene(Scene):
         return {self.roads.lanes[link.to].edge for link in lane.links}
 
     def next_crosswalk(self, person: Mover) -> str:
-        """Returns the crosswalk that a pedestrian at one of its ends is about to
-        enter.
-        """
+        """Returns the crosswalk that a nearby pedestrian is about to enter."""
         ux, uy = math.cos(person.heading), math.sin(person.heading)
         for crosswalk in self.crosswalks.near(person.x, person.y):
             along, aside = crosswalk.place(person.x, person.y)
@@ -423,9 +415,7 @@ class SeenScene(Scene):
         return ""
 
     def settle(self, mover: Mover) -> Place | None:
-        """Returns the lane that a road user is on; the most likely one if several
-        fit.
-        """
+        """Returns the most likely lane of a road user, or None."""
         lane = self.roads.lanes.get(mover.lane)
         x, y, heading = mover.x, mover.y, math.degrees(mover.heading)
         fitting = list(self.places.near(x, y, heading))
@@ -469,9 +459,7 @@ class SceneShown:
         return list(ground(self._roads))
 
     def things(self) -> list[Thing]:
-        """Returns the ego, the other vehicles, the pedestrians and the traffic
-        lights.
-        """
+        """Returns the ego, other vehicles, pedestrians and traffic lights."""
         scene = self._scene()
         if scene is None or scene.name not in scene.vehicles:
             return []

@@ -1,6 +1,7 @@
-"""The guarded loop: interventions and acknowledgements.
+"""The guarded loop, which carries out a guard's decisions.
 
-Callers need only `GuardedLoop` from `loop`; the other modules are its parts.
+The class `GuardedLoop` in the module `loop` is the entry point; the other modules
+contain its parts.
 """
 
 __all__ = ["alerts", "approval", "guarding", "loop", "records"]

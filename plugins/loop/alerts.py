@@ -19,10 +19,11 @@ from forewarn.monitors.guarding.listening import Listener
 LOGGER = "forewarn"
 QUEUE_LENGTH = 100
 TIMEOUT_S = 5.0
-"""The time limit for posting an alert."""
+"""The time limit for posting an alert, in seconds."""
 FAREWELL_S = 8.0
-"""The time limit for posting the last alerts, a little less than a campaign allows its
-processes for ending.
+"""The time limit for posting the last alerts at the end, in seconds.
+
+It is slightly less than the time that a campaign allows its processes to exit.
 """
 
 
@@ -32,14 +33,14 @@ class LogAlerts(Listener):
     def alerted(self, decision: Decision) -> None:
         law = f" {decision.law}:" if decision.law else ""
         text = f"{decision.kind} at {decision.time_s:g} s:{law} {decision.reason}"
-        # A score's band, with its largest contributions.
+        # The risk band and the largest contributions to the hazard score.
         if scored := [each for each in decision.evidence if ": " in each]:
             text += f" ({'; '.join(scored)})"
         logging.getLogger(LOGGER).warning("%s", clean(text.replace("\n", " ")))
 
 
 def is_loopback(host: str) -> bool:
-    """Whether every address of the host is this machine itself."""
+    """Whether all addresses of a host are loopback addresses."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -49,14 +50,14 @@ def is_loopback(host: str) -> bool:
 
 
 class Webhook(Listener):
-    """Posts the decisions of interventions as JSON, from its own thread.
+    """Posts each decision that begins an intervention as JSON, from its own thread.
 
-    An alert is dropped and counted if it cannot be sent within five seconds or if a
-    hundred others are waiting. Redirects are not followed.
+    An alert is dropped if it cannot be sent within five seconds, or if 100 alerts are
+    already queued; `dropped` counts these alerts. Redirects are not followed.
 
     Args:
-        url: The address; it must be on this machine unless its host is allowed.
-        allow_host: The only other host that is allowed.
+        url: The URL; its host must be a loopback address or `allow_host`.
+        allow_host: A host that is allowed although it is not a loopback address.
     """
 
     def __init__(self, url: str, *, allow_host: str | None = None) -> None:
@@ -93,7 +94,7 @@ class Webhook(Listener):
             self.dropped += 1
 
     def close(self) -> None:
-        """Sends the waiting alerts, for eight seconds at most."""
+        """Sends the queued alerts, for at most eight seconds."""
         until_s = time.monotonic() + FAREWELL_S
         try:
             self._waiting.put(None, timeout=FAREWELL_S)

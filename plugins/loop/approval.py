@@ -1,4 +1,4 @@
-"""Asking a person, who can approve, edit or reject; no answer is none of these."""
+"""Asks a person to approve, edit or reject an action, with a time limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Verdict = Literal["approve", "edit", "reject"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A person's answer to a proposal; `edit` replaces the action."""
+    """A person's answer to a proposal; `action` replaces the proposal with `edit`."""
 
     verdict: Verdict
     action: Action | None = None
@@ -29,16 +29,16 @@ class Answer:
 
 
 class Approver(Protocol):
-    """Asks a person. It may be slow, because it runs in its own thread."""
+    """Asks a person about a proposed action."""
 
     def ask(self, decision: Decision, proposal: Action | None) -> Answer:
-        """The person's answer."""
+        """Returns the answer; may block, because it runs in its own thread."""
 
 
 class Desk:
-    """Asks an approver and waits for the answer, up to a time limit.
+    """Asks an approver, and waits for the answer up to a time limit.
 
-    While a question is open, another one immediately counts as unanswered.
+    While a question is pending, further questions immediately count as unanswered.
     """
 
     def __init__(self, approver: Approver, timeout_s: float) -> None:
@@ -46,7 +46,7 @@ class Desk:
         self._busy = threading.Lock()
 
     def ask(self, decision: Decision, proposal: Action | None) -> Answer | None:
-        """The answer; None if it is late or asking failed."""
+        """Returns the answer, or None if it is late or if asking failed."""
         if not self._busy.acquire(blocking=False):
             return None
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
@@ -72,7 +72,7 @@ class Desk:
 
 
 class Console:
-    """Asks on a terminal: `a` approves, `r` rejects, and a line of JSON edits."""
+    """Asks on a terminal: `a` approves, `r` rejects, and JSON replaces the action."""
 
     def __init__(
         self, ask_on: TextIO | None = None, hear: TextIO | None = None
@@ -93,10 +93,10 @@ class Console:
 
 
 class Deferred:
-    """Returns a stored answer, for frameworks that ask the person themselves.
+    """Returns a stored answer, for agent frameworks that ask people themselves.
 
-    The framework asks in its own way, passes the answer to `hear`, and only then has
-    the decision carried out. An answer counts once; without an answer the proposal is
+    The framework asks the person, passes the answer to `hear`, and only then has the
+    decision carried out. Each answer is used once. Without an answer, the proposal is
     rejected.
     """
 
@@ -104,7 +104,7 @@ class Deferred:
         self._heard = Answer("reject")
 
     def hear(self, answer: Answer) -> None:
-        """Sets the answer to the next question."""
+        """Stores the answer to the next question."""
         self._heard = answer
 
     def ask(self, decision: Decision, proposal: Action | None) -> Answer:
@@ -113,7 +113,7 @@ class Deferred:
 
 
 def read_answer(line: str) -> Answer:
-    """Parses a line as an answer; anything unclear rejects."""
+    """Parses a line as an answer; any invalid answer counts as a rejection."""
     word = line.strip()
     if word.startswith("{"):
         try:
@@ -124,7 +124,7 @@ def read_answer(line: str) -> Answer:
 
 
 def answer_of(said: object) -> Answer:
-    """Parses `approve`, or an action as a JSON object; anything else rejects."""
+    """Parses `approve` or an action as a JSON object; anything else is a rejection."""
     if said == "approve":
         return Answer("approve")
     if isinstance(said, dict) and set(said) <= {"name", "arguments"}:

@@ -1,4 +1,4 @@
-"""Makes guards, guarded loops and their records, for all entry points."""
+"""Creates guards and guarded loops with their records, for all ways to run Forewarn."""
 
 from __future__ import annotations
 
@@ -34,21 +34,26 @@ from forewarn.plugins.loop.warrant import Warrant
 
 @dataclass(frozen=True, slots=True)
 class Guarding:
-    """The parts of a guard, for any source; makes guarded loops and their records.
+    """The configuration of a guard, from which guards and guarded loops are created.
 
     Args:
-        models: The learned model, or several, each with its own laws.
-        policy: Which intervention begins at which risk.
-        name: The name of the model file, for errors.
-        file: The model file, for records; by default made from the models.
-        laws: Names or formulas; by default the policy's laws, or else the models'.
-        judges: Makes the rules and guard programs that judge alongside the risk; called
-            for each loop, because judges keep state during a run.
-        listeners: Factories of listeners for each loop: alerts, telemetry, live pages.
-        approver: Answers `ask`; without one `ask` escalates.
-        tally: Counts the transitions that occur while no intervention is active.
-        record: The folder for run records, or the file of a single one.
-        warrant: The certificate of the models and their policy, if they have one.
+        models: The learned models; each has its own laws.
+        policy: The policy, which maps risks to interventions.
+        name: The name of the model file, for error messages.
+        file: The model file that records refer to; by default generated from the
+            models.
+        laws: Names or formulas of the laws; by default those of the policy or, if it
+            has none, those of the models.
+        judges: Creates the rules and guard programs that are evaluated in addition to
+            the risk. It is called for each loop, because judges keep state during a
+            run.
+        listeners: Factories that create the listeners of each loop, such as alerts,
+            telemetry and live views.
+        approver: Asks a person when the decision is `ask`; without an approver, `ask`
+            escalates.
+        tally: The file that counts the transitions while no intervention is active.
+        record: The folder for run records, or the file for a single record.
+        warrant: The certificate of the models and the policy, if any.
     """
 
     models: Sequence[Model]
@@ -67,13 +72,12 @@ class Guarding:
     def load(
         cls, path: Path | str, policy: Policy | None = None, **rest: Any
     ) -> Guarding:
-        """Loads a model file or a guard with a certificate.
+        """Loads a model file, or a folder with a certified guard.
 
         Args:
-            path: The model file, or the folder that `forewarn warrant` has written.
-            policy: Which intervention begins at which risk; by default the folder's
-                policy.
-            rest: The other arguments of the class.
+            path: The model file, or the folder that `forewarn warrant` wrote.
+            policy: The policy; by default, that of the folder.
+            rest: Further arguments of the class.
         """
         path, own = guard_files(Path(path))
         if own is not None and policy is None:
@@ -96,15 +100,15 @@ class Guarding:
         frame_clock: Clock | None = None,
         name: str = "",
     ) -> GuardedLoop:
-        """A guarded loop for a source of frames.
+        """Creates a guarded loop for a source of frames.
 
         Args:
-            source: Where the frames come from.
-            actions: The actions that the world takes; None if unknown.
-            foresee: Returns the frame that an action would lead to.
+            source: The source of the frames.
+            actions: The actions that the world accepts; None if unknown.
+            foresee: Predicts the frame that an action would lead to.
             clock: The clock for leases and acknowledgements; by default simulated time
-                for an embedded source, otherwise the machine's clock.
-            frame_clock: The clock for the ages of frames; by default the same clock.
+                for an embedded source, otherwise the system's monotonic clock.
+            frame_clock: The clock for the ages of frames; by default `clock`.
             name: The loop's display name.
 
         Raises:
@@ -145,20 +149,18 @@ class Guarding:
         )
 
     def _held(self) -> Warrant | None:
-        """The certificate, if the policy raises the same alarms as the certified
-        policy.
-        """
+        """The certificate, if it covers the policy."""
         warrant = self.warrant
         if warrant is None or not warrant.certificate.covers(self.policy):
             return None
         return warrant
 
     def open_world(self, world: World) -> GuardedLoop:
-        """A guarded loop for a world, with the actions and foresight that it declares.
+        """Creates a guarded loop for a world, with the world's actions and foresight.
 
         Raises:
-            InvalidInput: As for `open`; or the world runs in real time and nothing
-                would halt it if the guard hangs.
+            InvalidInput: As for `open`, or the world runs in real time and nothing
+                could halt it if the guard hung.
         """
         source = world.source
         halts = source.embedded or isinstance(world, Unattended)
@@ -174,7 +176,7 @@ class Guarding:
         foresee = world.foresee if isinstance(world, Foresight) else None
         return self.open(source, actions=world.actions, foresee=foresee)
 
-    # -- their parts ------------------------------------------------------------------
+    # -- guards -----------------------------------------------------------------------
 
     def guard(
         self,
@@ -182,7 +184,7 @@ class Guarding:
         clock: Clock = time.monotonic,
         listeners: Sequence[Listener] = (),
     ) -> Guard:
-        """A guard that only reviews: nothing is carried out or recorded."""
+        """Creates a guard that only reviews frames, without a loop or a record."""
         return Guard(
             self.watch(provides),
             self.policy,
@@ -193,7 +195,7 @@ class Guarding:
         )
 
     def watch(self, provides: Sequence[str] | None = None) -> Watch:
-        """The models with their laws and risks, for a source with these signals."""
+        """Loads the models, laws and risks for a source that provides these signals."""
         policy = self.policy
         try:
             return load_watch(
@@ -216,7 +218,7 @@ class Guarding:
 
 
 def substitutes_of(judges: Sequence[Judge]) -> dict[str, Action]:
-    """The substitute actions of rules, by the rules' names."""
+    """Returns the substitute actions of rules, by the name of the rule."""
     asking = (each for each in judges if isinstance(each, Substituting))
     return {rule: a for judge in asking for rule, a in judge.substitutes.items()}
 
@@ -224,7 +226,7 @@ def substitutes_of(judges: Sequence[Judge]) -> dict[str, Action]:
 def check_substitutes(
     judges: Sequence[Judge], source: Source, actions: Actions | None
 ) -> None:
-    """Rejects rules whose substitute action the world does not take."""
+    """Rejects rules whose substitute action the world does not accept."""
     for rule, action in substitutes_of(judges).items():
         if actions is None:
             raise InvalidInput(
@@ -244,7 +246,7 @@ def check_substitutes(
 def _check_bound(
     judges: Sequence[Judge], source: Source, actions: Mapping[str, Sequence[str]]
 ) -> None:
-    """Rejects rules that can never apply here, because their authors rely on them."""
+    """Rejects rules that apply to none of these actions and so protect nothing."""
     for judge in judges:
         lost = judge.unmatched(actions) if isinstance(judge, Bound) else ()
         if lost:

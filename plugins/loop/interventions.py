@@ -1,8 +1,8 @@
-"""Carries out decisions, and checks that the world obeys.
+"""Carries out decisions, and checks that the world obeys them.
 
-Each loop has an `Intervener` between the guard and the actuator. A decision that the
-actuator cannot carry out, or that the world does not obey in time, escalates in the
-policy's order. Any failure here leads to the actuator's fallback.
+Each loop has an `Intervener` between the guard and the actuator. A decision escalates
+in the order that the policy defines if the actuator cannot carry it out or the world
+does not obey it in time. Any failure in this module leads to the actuator's fallback.
 """
 
 from __future__ import annotations
@@ -37,21 +37,23 @@ ASK_S = 30.0
 class Intervener:
     """Carries out decisions, frame by frame.
 
-    Reflection withholds the action and tells the agent why. While the decision remains
-    `reflect`, a different action passes unless its foreseen risk is no lower than the
-    present one. A law that has caused `max_reflections` reflections escalates for the
-    rest of the episode.
+    With `reflect`, the action is withheld and the agent is told why. While the decision
+    remains `reflect`, a different action passes unless its predicted risk is known and
+    not below the current risk. After `max_reflections` reflections on the same law,
+    decisions for that law escalate for the rest of the episode.
 
     Args:
         actuator: Carries out decisions.
-        policy: Defines the order of escalation and the time limit for obedience.
-        clock: The loop's clock, for the time limit.
-        prompter: Writes reflect prompts; by default prompts that name no rule.
-        listeners: Called once per intervention, when it begins.
-        approver: Answers `ask`; without one `ask` escalates.
-        ask_s: The time limit for a person's answer.
-        actions: The actions that the world takes; None if unknown.
-        forbids: Returns why laws forbid an action; empty if none does.
+        policy: Defines the order of escalation and the time within which the world must
+            obey.
+        clock: The clock for this time limit.
+        prompter: Writes the reflect prompts; by default, prompts do not name the rule.
+        listeners: Notified once per intervention, when it begins.
+        approver: Asks a person when the decision is `ask`; without an approver, `ask`
+            escalates.
+        ask_s: The time limit for the person's answer in seconds.
+        actions: The actions that the world accepts; None if unknown.
+        forbids: Returns why a law forbids an action; empty if no law does.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Intervener:
         self.reset()
 
     def reset(self) -> None:
-        """Begins a new episode."""
+        """Starts a new episode."""
         self._pending: Decision | None = None
         self._shown_s = 0.0
         self._floor: Kind = "proceed"
@@ -87,14 +89,14 @@ class Intervener:
     def apply(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> tuple[Action | None, Outcome]:
-        """The action for the world under this decision. Never raises."""
+        """Returns the action to carry out, and the outcome; never raises."""
         try:
             return self._apply(decision, proposal, frame)
         except Exception as error:
             return self._fall_back(decision, said(error), frame)
 
     def asks(self, decision: Decision, proposal: Action | None) -> bool:
-        """Whether this decision would ask a person; changes nothing."""
+        """Whether this decision would ask a person; does not change the state."""
         kind = max(decision.kind, self._floor, key=RANK.__getitem__)
         if self.policy.shadow or RANK[kind] <= RANK["alert"]:
             return False
@@ -138,15 +140,15 @@ class Intervener:
     # -- obedience ------------------------------------------------------------------
 
     def _judge_obedience(self, frame: Frame, now_s: float) -> tuple[bool | None, str]:
-        """Whether the last intervention was obeyed, and if not, why to escalate."""
+        """Whether the last intervention was obeyed, and the reason if it was not."""
         pending = self._pending
         if pending is None:
             return None, ""
-        # Only True counts: NaN, for example, is truthy but shows nothing.
+        # Only True counts: NaN, for example, is truthy but no evidence of obedience.
         if self.actuator.obeyed(pending, frame) is True:
             self._shown_s = now_s
             return True, ""
-        # A clock that has gone back or is NaN must not extend the time limit.
+        # A clock that jumped backwards or returns NaN must not extend the time limit.
         if 0 <= now_s - self._shown_s <= self.policy.ack_s:
             return None, ""
         harder = self.policy.after(pending.kind)
@@ -155,14 +157,14 @@ class Intervener:
         return False, f"{pending.kind} was not obeyed within {self.policy.ack_s:g} s"
 
     def _expect(self, carried: Decision, now_s: float) -> None:
-        """Sets the decision that the world must obey from now on."""
+        """Sets the decision that the world has to obey."""
         if carried.kind not in SHOWN:
             self._pending = None
             return
         if self._pending is None or self._pending.kind != carried.kind:
             self._shown_s = now_s
         if carried.kind == "cut":
-            self._floor = "cut"  # a cut is permanent
+            self._floor = "cut"  # `cut` is permanent
         self._pending = carried
 
     def _release(
@@ -183,12 +185,10 @@ class Intervener:
         action = self.actuator.carry_out(decision, proposal, frame)
         return action, Outcome(decision.kind, decision.kind, obeyed=obeyed, notes=notes)
 
-    # -- what is possible -----------------------------------------------------------
+    # -- escalation -----------------------------------------------------------------
 
     def _possible(self, kind: Kind, decision: Decision) -> tuple[Kind, str]:
-        """The mildest intervention, at least as severe as `kind`, that can be carried
-        out.
-        """
+        """Escalates from `kind` to an intervention that can be carried out."""
         why = ""
         while lack := self._lack(kind, decision):
             why = why or lack
@@ -198,7 +198,7 @@ class Intervener:
         return kind, why
 
     def _lack(self, kind: Kind, decision: Decision) -> str:
-        """Why an intervention cannot be carried out; empty if it can."""
+        """The reason why an intervention cannot be carried out; empty if it can."""
         if kind == "ask":
             return "" if self._desk is not None else "there is nobody to ask"
         if kind not in self.actuator.can:
@@ -216,9 +216,10 @@ class Intervener:
     # -- reflect and ask ------------------------------------------------------------
 
     def _thought_again(self, decision: Decision, proposal: Action | None) -> bool:
-        """Whether an agent that was prompted about this law proposes something else.
+        """Whether an agent that was prompted about this law now proposes something
+        else.
 
-        If the effect of the alternative is foreseen, it must lower the risk.
+        If the effect of the alternative is predicted, it must lower the risk.
         """
         withheld = self._withheld.get(decision.law)
         if withheld is None or not _eases(decision):
@@ -258,7 +259,7 @@ class Intervener:
         return self._fall_back(decision, because, frame, outcome)
 
     def _misfit(self, action: Action | None) -> str:
-        """Why an action cannot replace the proposal; empty if it can."""
+        """The reason why an action cannot replace the proposal; empty if it can."""
         if action is None:
             return "there is no action to substitute"
         if self._actions is None:
@@ -272,7 +273,7 @@ class Intervener:
     # -- alerts and the fallback ----------------------------------------------------
 
     def _alert(self, decision: Decision) -> tuple[str, ...]:
-        """Notifies all listeners of a new intervention; returns those that failed."""
+        """Notifies all listeners of a new intervention; returns a note per failure."""
         about = decision.kind, decision.law
         if about == self._told:
             return ()
@@ -312,8 +313,9 @@ class Intervener:
             return None, replace(outcome, because=why)
 
     def _now_s(self) -> float:
-        """The time; NaN if the clock fails, so that every time limit counts as
-        exceeded.
+        """The time in seconds.
+
+        It is NaN if the clock fails, so that every time limit counts as exceeded.
         """
         try:
             return self._clock()
@@ -322,7 +324,7 @@ class Intervener:
 
 
 def _eases(decision: Decision) -> bool:
-    """Whether the proposed action would lower the risk, as far as it is foreseen."""
+    """Whether the proposal lowers the risk; true if its effect is not predicted."""
     now, then = decision.now, decision.risk
     if now is None or then is None:
         return now is None
@@ -330,6 +332,6 @@ def _eases(decision: Decision) -> bool:
 
 
 def _plain(action: Action) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """An action in normal form, without case, blanks and the order of arguments."""
+    """An action in a normal form, without case, outer spaces and argument order."""
     arguments = ((k, str(v).casefold().strip()) for k, v in action.arguments.items())
     return action.name.casefold().strip(), tuple(sorted(arguments))

@@ -1,14 +1,15 @@
-"""Leases: a decision is valid for an actuator only for a short time.
+"""Leases, which limit how long an actuator may act on a decision.
 
-A lease starts expired. The loop renews it when a fresh frame arrives, before the frame
-is judged, and the actuator acts only while the lease is held. A loop that dies, hangs
-or loses its source stops renewing its lease, and a review that takes too long outlasts
-it.
+A lease is initially expired. The loop renews it when a new frame arrives, before
+reviewing the frame, and the actuator acts only while the lease is held. A loop that
+dies, hangs or loses its source stops renewing the lease, and during a review that takes
+too long the lease expires.
 
-If the actuator is in another process, the lease belongs in that process; the one-file
-client of `forewarn guard` has one. In a single process, a `Watchdog` thread acts when
-the lease expires. The thread needs the interpreter lock, so a native call that never
-releases the lock blocks the watchdog too.
+If the actuator runs in another process, the lease must be in that process. The
+single-file client of `forewarn guard` has its own lease. In a single process, a
+`Watchdog` thread acts when the lease expires. The thread needs Python's global
+interpreter lock, so a native call that never releases the lock also blocks the
+watchdog.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from forewarn.plugins.contracts import Actuator
 
 
 class Lease:
-    """A lease that is held for `duration_s` after each renewal, and not before the
-    first.
+    """A lease that expires `duration_s` after its last renewal; it is initially
+    expired.
 
     Args:
-        duration_s: The duration of a renewal in seconds.
+        duration_s: The time in seconds for which a renewal is valid.
         clock: A monotonic clock in seconds.
     """
 
@@ -45,7 +46,7 @@ class Lease:
         self._renewed_s = -math.inf
 
     def renew(self) -> None:
-        """Holds the lease for another `duration_s`."""
+        """Renews the lease for another `duration_s`."""
         self._renewed_s = self._clock()
 
     def revoke(self) -> None:
@@ -54,9 +55,9 @@ class Lease:
 
     @property
     def left_s(self) -> float:
-        """The time until the lease expires; 0 if it has."""
+        """The time in seconds until the lease expires; 0 if it has expired."""
         gone_s = self._clock() - self._renewed_s
-        # If the clock has gone back or is NaN, the lease is not held.
+        # If the clock jumped backwards or returns NaN, the lease has expired.
         return self.duration_s - gone_s if 0 <= gone_s < self.duration_s else 0.0
 
     @property
@@ -66,9 +67,9 @@ class Lease:
 
 
 class LeasedActuator:
-    """An actuator that falls back if the lease is not held when it acts.
+    """An actuator that uses the fallback if the lease has expired when it acts.
 
-    `lapses` counts these fallbacks.
+    The attribute `lapses` counts these fallbacks.
     """
 
     def __init__(self, actuator: Actuator, lease: Lease) -> None:
@@ -87,7 +88,7 @@ class LeasedActuator:
         return self.actuator.carry_out(decision, proposal, frame)
 
     def lapse(self, frame: Frame) -> Action | None:
-        """The action to use if the lease has expired."""
+        """Counts an expired lease, and returns the fallback."""
         self.lapses += 1
         return self.fallback(frame)
 
@@ -95,7 +96,7 @@ class LeasedActuator:
         try:
             return self.actuator.fallback(frame)
         except BaseException:
-            self.lease.revoke()  # the watchdog then halts the world
+            self.lease.revoke()  # makes the watchdog halt the world
             raise
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
@@ -103,15 +104,17 @@ class LeasedActuator:
 
 
 class Watchdog:
-    """A thread that sends the fallback while a lease is not held.
+    """A thread that sends the fallback while a lease is expired.
 
-    This includes the time before the first renewal, in case the loop never starts. Use
-    with `with`: leaving the block ends the lease and sends the fallback once more.
+    This includes the time before the first renewal, in case the loop never starts. A
+    watchdog is a context manager: on exit it revokes the lease and sends the fallback
+    once more.
 
     Args:
         lease: The lease that the loop renews.
-        send_fallback: Sends the actuator's fallback; called in the watchdog's thread.
-        repeat_s: The interval at which the lease is checked and the fallback repeated.
+        send_fallback: Sends the actuator's fallback; called from the watchdog's thread.
+        repeat_s: The interval in seconds at which the lease is checked and the fallback
+            repeated; at most a quarter of the lease's duration.
     """
 
     def __init__(
@@ -134,7 +137,7 @@ class Watchdog:
         try:
             self._thread.start()
         except RuntimeError:
-            self._try()  # no thread is available to do this later
+            self._try()  # no thread can do this later
             raise
         return self
 
@@ -156,11 +159,11 @@ class Watchdog:
         try:
             return self.lease.left_s
         except Exception:
-            return 0.0  # with a failing clock the lease is not held
+            return 0.0  # if the clock fails, the lease counts as expired
 
     def _try(self) -> None:
         try:
             self._send()
         except BaseException:
-            # There is nobody to report to, and the next attempt may succeed.
+            # The error cannot be reported to anyone, and the next attempt may succeed.
             self.failures += 1

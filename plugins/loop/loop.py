@@ -2,9 +2,8 @@
 
     frame, proposal → guard → intervener → actuator → action
 
-All callers share it: the scenario runner, `forewarn apollo guard` and `carla guard`,
-agent frameworks, Gymnasium environments, and remote loops. They differ only in who
-calls and in how frames arrive.
+All callers share this loop: the scenario runner, `forewarn apollo guard`, `forewarn
+carla guard`, agent frameworks, Gymnasium environments, and remote loops.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ FORKED = CANNOT_JUDGE + "it was made in another process, before a fork"
 
 
 class EpisodeClock:
-    """A clock of simulated time, which stands still while the guard judges a frame."""
+    """A clock of simulated time, which stands still while the guard reviews a frame."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -55,26 +54,27 @@ class EpisodeClock:
 
 
 class GuardedLoop:
-    """A guard with everything that carries out its decisions, for successive runs.
+    """Guards successive runs, and carries out the guard's decisions.
 
-    Made by `Guarding.open`; use with `with`. Every run starts with `begin`; nothing is
-    decided before.
+    `Guarding.open` creates a loop, which is a context manager. Every run starts with
+    `begin`; before that, no frame can be reviewed.
 
     Args:
-        guard: Reviews the frames.
+        guard: The guard, which reviews the frames.
         source: The source of the frames.
-        clock: The clock for the lease and acknowledgements. With simulated time, it is
-            the source's clock and also the guard's.
-        listeners: Are notified of every run.
-        approver: Answers `ask`; without one `ask` escalates.
-        foresee: Returns the frame that an action would lead to.
-        actions: The actions that the world takes; a person's alternative must be one of
-            them.
-        tally: Counts the transitions that occur while no intervention is active.
+        clock: The clock for the lease and acknowledgements. An `EpisodeClock` is set to
+            the time of each frame.
+        listeners: The listeners to notify of every run.
+        approver: Asks a person when the decision is `ask`; without an approver, `ask`
+            escalates.
+        foresee: Predicts the frame that an action would lead to.
+        actions: The actions that the world accepts, which include any action that a
+            person chooses instead.
+        tally: The file that counts the transitions while no intervention is active.
         records: Opens the record of each run.
         record: An already open record for the first run.
         name: The loop's display name.
-        warrant: Counts each run as evidence about the guard's certificate.
+        warrant: The guard's certificate, for which each run counts as evidence.
     """
 
     def __init__(
@@ -107,11 +107,11 @@ class GuardedLoop:
         self._run: Run | None = None
         self._under_way = self._counting = False
         self.fresh = False
-        """Whether the current run has not yet judged a frame."""
+        """Whether no frame of the current run has been reviewed yet."""
         self.decisions: dict[str, int] = {}
         self.review_s = self.longest_review_s = 0.0
 
-    # -- the beginning ----------------------------------------------------------------
+    # -- starting a run ---------------------------------------------------------------
 
     def prepare(
         self,
@@ -123,18 +123,18 @@ class GuardedLoop:
         tally: TallyFile | None = None,
         listeners: Sequence[Listener] = (),
     ) -> None:
-        """Opens a run; its record exists even if the run never begins.
+        """Opens a run with its record, which exists even if the run never begins.
 
         Args:
-            name: The run's display name; by default the loop's.
-            scenario: The scenario, as the record's header stores it.
+            name: The run's display name; by default that of the loop.
+            scenario: The scenario, in the form stored in the record's header.
             seed: The run's seed.
-            record: The file for the run's own record.
-            tally: Counts the transitions of this run only.
-            listeners: Are notified of this run only.
+            record: The file for a separate record of this run.
+            tally: The file that counts the transitions of this run only.
+            listeners: Further listeners, which are notified of this run only.
         """
         self._end({"ended": "it began anew"})
-        self.guard.break_off(NOT_BEGUN)  # even if what follows fails
+        self.guard.break_off(NOT_BEGUN)  # even if one of the next steps fails
         self._actuator = None
         counted = tally or self._tally
         counting = [] if counted is None else [Tallying(self.guard.watch, counted)]
@@ -178,23 +178,24 @@ class GuardedLoop:
         repeat_s: float | None = None,
         scenic: Scenic | None = None,
     ) -> None:
-        """Begins the prepared run, or a new one if frames have been judged since.
+        """Begins the prepared run, or a new run if the prepared one has already begun.
 
         Args:
-            actuator: Carries out decisions; if None, frames are only reviewed.
-            halt: Puts the world in a safe state; called from the watchdog's thread if
-                no frame was judged for the duration of a lease. With simulated time
-                there is no watchdog, because time stands still.
-            seen: Whether there is a first frame; otherwise the watchdog halts
-                immediately.
-            repeat_s: The interval at which the watchdog repeats the halt.
-            scenic: Shows the scene to live views.
+            actuator: Carries out decisions. If None, frames are only reviewed.
+            halt: Puts the world in a safe state. The watchdog's thread calls it if no
+                frame was reviewed for the duration of a lease. In simulated time there
+                is no watchdog, because time stands still.
+            seen: Whether a first frame has arrived. If not, the watchdog halts the
+                world immediately.
+            repeat_s: The interval in seconds at which the watchdog repeats the halt.
+            scenic: Provides the scene for live views.
         """
         if not self.fresh:
             self.prepare()
         guard, policy = self.guard, self.guard.policy
         self._watching.close()
-        # The record receives the final outcome, whichever listener fails.
+        # The record is the last listener, so it receives the final outcome even if
+        # another fails.
         last = [] if self.record is None else [self.record]
         guard.reset([*self._heard, *last])
         if actuator is not None:
@@ -220,7 +221,7 @@ class GuardedLoop:
             self._run = replace(self._run, scenic=scenic)
 
     def _halting(self, halt: Callable[[], None]) -> Callable[[], None]:
-        """Wraps the halt so that it is recorded as an intervention."""
+        """Wraps `halt` so that it counts as an intervention in tallies."""
 
         def halts() -> None:
             self.guard.watch.interfered()
@@ -229,25 +230,26 @@ class GuardedLoop:
         return halts if self._counting else halt
 
     def equip(self, world: World, actuator: Actuator | None = None) -> None:
-        """Begins an episode with the world's parts.
+        """Begins an episode with the actuator and the other parts of a world.
 
         Args:
-            world: Provides the actuator, and the halt if it runs in real time.
-            actuator: Replaces the world's own actuator.
+            world: Provides the actuator and, in real time, the function that halts the
+                world.
+            actuator: Replaces the actuator of the world.
         """
         self._actions = world.actions
         if self._foresee is not None and isinstance(world, Foresight):
-            self._foresee = world.foresee  # each run may have its own world
+            self._foresee = world.foresee  # worlds may differ between runs
         self.begin(
             actuator or world.actuator(),
             halt=world.halt if isinstance(world, Unattended) else None,
             scenic=world if isinstance(world, Scenic) else None,
         )
 
-    # -- a frame's way ----------------------------------------------------------------
+    # -- handling a frame -------------------------------------------------------------
 
     def decide(self, frame: Frame, proposal: Action | None = None) -> Turn:
-        """Judges a frame and a proposed action, and chooses the action to carry out."""
+        """Reviews a frame and a proposal, and returns the action to carry out."""
         return self.carry_out(self.review(frame, proposal), proposal, frame)
 
     def review(
@@ -256,17 +258,18 @@ class GuardedLoop:
         proposal: Action | None = None,
         foreseen: Frame | None = None,
     ) -> Decision:
-        """Judges a frame; for the last frame of an episode this is enough.
+        """Reviews a frame; the last frame of an episode needs nothing else.
 
         Args:
-            frame: The present frame.
+            frame: The current frame.
             proposal: The proposed action.
-            foreseen: The frame that the proposal would lead to, if the caller knows it.
+            foreseen: The frame that the proposal would lead to, if the caller can
+                predict it.
         """
         try:
             return self._review(frame, proposal, foreseen)
         except BaseException:
-            # The state is now unknown, so nothing passes until a new episode.
+            # The state is now unknown, so no action passes until the next episode.
             self.guard.break_off()
             raise
 
@@ -320,9 +323,10 @@ class GuardedLoop:
             self.note("carried_out", **facts)
 
     def _in_time(self, frame: Frame, turn: Turn, lapses: int) -> Turn:
-        """The turn, or the fallback if the lease expired in the meantime."""
+        """Returns the turn, or one with the fallback if the lease has expired."""
         actuator, outcome, executed = self._actuator, turn.outcome, turn.executed
-        # A person's answer comes after the lease began; nothing else may take longer.
+        # Waiting for a person's answer may take longer than the lease; nothing else
+        # may.
         if actuator is None or not outcome.enforced or outcome.kind == "ask":
             return turn
         if actuator.lapses == lapses:
@@ -339,13 +343,14 @@ class GuardedLoop:
         return self._intervener.asks(decision, proposal)
 
     def note(self, event: str, **facts: Any) -> None:
-        """Writes another event if the record is open."""
+        """Writes an event to the record if a record is open."""
         if self.record is None or self.record.closed:
             return
         try:
             self.record.event(event, **facts)
         except OSError as error:
-            # The guard has failed permanently: from now on no frame passes.
+            # The record has failed permanently, so the guard lets no further frame
+            # pass.
             logging.getLogger(LOGGER).warning("not recorded: %s", error)
 
     def _foreseen(self, proposal: Action | None) -> Frame | None:
@@ -354,17 +359,17 @@ class GuardedLoop:
         try:
             return self._foresee(proposal)
         except Exception as error:
-            # Without a frame the guard falls back.
+            # Without a predicted frame, the guard uses its fallback.
             logging.getLogger(LOGGER).warning("nothing is foreseen: %s", said(error))
             return None
 
     def _forbids(self, action: Action | None) -> str:
-        """Why an action may not replace a proposal; empty if it may."""
+        """The reason why laws forbid an action; empty if they permit it."""
         if self.guard.policy.when == "after":
             return ""
         return self.guard.forbids(self._foreseen(action))
 
-    # -- the end ----------------------------------------------------------------------
+    # -- ending a run -----------------------------------------------------------------
 
     def close(
         self, ended: str, report: Mapping[str, Any] | None = None, **facts: Any
@@ -372,12 +377,12 @@ class GuardedLoop:
         """Ends the run and its record; returns the hash of the record's last line.
 
         Args:
-            ended: Why the run is over.
-            report: Additional facts about the run for listeners.
-            facts: Additional fields of the record's last line.
+            ended: The reason why the run ended.
+            report: Further facts about the run, for listeners.
+            facts: Further fields of the record's last line.
         """
         if "error" in facts and self.fresh:
-            self._announce()  # a run that failed before its first frame also counts
+            self._announce()  # even if the run failed before its first frame
         self._end({"ended": ended, **facts, **(report or {})})
         self._watching.close()
         return self._close_record(ended, **facts)
@@ -393,12 +398,12 @@ class GuardedLoop:
 
     @property
     def is_over(self) -> bool:
-        """Whether no run is under way."""
+        """Whether no run is in progress."""
         return not self._under_way
 
     @property
     def _lapses(self) -> int:
-        """How often the lease had expired in this run when the actuator acted."""
+        """The number of actions in this run for which the lease had expired."""
         return 0 if self._actuator is None else self._actuator.lapses
 
     def _announce(self) -> None:
@@ -429,7 +434,7 @@ class GuardedLoop:
         self.close("the guard was left")
 
     def left_by(self, error: BaseException | None) -> None:
-        """Ends the run if an exception left its `with` block."""
+        """Ends the run if its `with` block raised an exception."""
         if os.getpid() != self._process:
             return  # a forked process must not end its parent's run
         if isinstance(error, KeyboardInterrupt | SystemExit):
@@ -439,21 +444,21 @@ class GuardedLoop:
 
 
 class Closing(ABC):
-    """A base class that ends the records of its loops when its `with` block is left."""
+    """A context manager that ends the records of its guarded loops on exit."""
 
     @abstractmethod
     def loops(self) -> Iterable[GuardedLoop]:
-        """The guarded loops."""
+        """Returns the guarded loops."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the records; safe to call twice."""
+        """Ends the records; may be called twice."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: Any) -> Literal[False]:
-        with ExitStack() as ending:  # closes the others even if one fails
+        with ExitStack() as ending:  # ends the other loops even if one fails
             ending.callback(self.close)
             for loop in self.loops():
                 ending.callback(loop.left_by, raised[1])
@@ -461,5 +466,5 @@ class Closing(ABC):
 
 
 def as_json(action: Action | None) -> dict[str, Any] | None:
-    """An action as stored in traces and records."""
+    """Returns an action in the JSON form of traces and records."""
     return None if action is None else {"name": action.name, **action.arguments}

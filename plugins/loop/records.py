@@ -1,4 +1,4 @@
-"""Places and headers of run records; a header suffices to replay a record."""
+"""Opens run records: chooses their files, and writes headers that allow replay."""
 
 from __future__ import annotations
 
@@ -24,33 +24,35 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import SUFFIX, RunRecord
 
 ANEW = "began anew"
-"""The event that separates two runs in a shared record."""
+"""The event that separates two runs that share a record."""
 
 
 def digest_of(model: Path) -> str:
-    """The SHA-256 of a model file's content."""
+    """Returns the SHA-256 digest of a model file."""
     return hashlib.sha256(read_bytes(model)).hexdigest()
 
 
 def model_file(record: Path, digest: str) -> Path:
-    """The path of a record's model: next to the record, named by its digest."""
+    """Returns the path of the copy of a model next to a record; the name has its
+    digest.
+    """
     return record.parent / f"model-{digest[:16]}.json"
 
 
 def keep_model(model: Path, folder: Path) -> str:
-    """Copies a model into its records' folder if it is missing; returns its digest."""
+    """Copies a model into a folder of records if it is missing; returns its digest."""
     return ModelFile.of(model).keep(folder)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """The file of a guard's models, as records refer to it.
+    """The model file of a guard, to which records refer.
 
     Args:
-        name: The file's name.
-        digest: The SHA-256 of the content.
-        path: The file; None if the models were made by this process.
-        content: The content in that case.
+        name: The name of the file.
+        digest: The SHA-256 digest of the content.
+        path: The path of the file; None if the models were created in this process.
+        content: The content, if there is no file.
     """
 
     name: str
@@ -60,24 +62,22 @@ class ModelFile:
 
     @classmethod
     def of(cls, path: Path) -> ModelFile:
-        """An existing file."""
+        """Refers to an existing file."""
         return cls(path.name, digest_of(path), path)
 
     @classmethod
     def made(cls, models: Sequence[Model]) -> ModelFile:
-        """The content of the file in which models would be saved."""
+        """Refers to the content of the file that would store these models."""
         content = json.dumps(models_as_dict(models), indent=2).encode()
         return cls("model.json", hashlib.sha256(content).hexdigest(), None, content)
 
     @property
     def facts(self) -> dict[str, str]:
-        """The fields of a record's header about this file."""
+        """The fields about this file in a record's header."""
         return {"sha256": self.digest, "name": self.name}
 
     def keep(self, folder: Path) -> str:
-        """Copies the file into a folder of records if it is missing; returns its
-        digest.
-        """
+        """Copies the file into a folder if it is missing; returns its digest."""
         copy = model_file(folder / "any", self.digest)
         if not copy.exists():
             content = self.content if self.path is None else read_bytes(self.path)
@@ -95,10 +95,10 @@ class Records:
     """Opens the records of one guarded loop.
 
     Args:
-        model: The guard's models.
-        laws: The requested laws; if empty, all that are watched.
+        model: The model file of the guard.
+        laws: The requested laws; if empty, all laws that the guard watches.
         source: The source of the frames.
-        place: The folder for one record per run, or the file of a single record. If
+        place: The folder for one record per run, or the file for a single record. If
             None, only runs that name a file are recorded.
     """
 
@@ -119,14 +119,15 @@ class Records:
         seed: int | None = None,
         path: Path | None = None,
     ) -> RunRecord | None:
-        """Opens the record of a run, with its model next to it; None if there is no
-        record.
+        """Opens the record of a run, and stores the model next to it.
+
+        Returns None if the run is not recorded.
 
         Args:
             guard: The guard whose decisions are recorded.
-            scenario: The scenario, as the record's header stores it.
+            scenario: The scenario, in the form stored in the record's header.
             seed: The run's seed.
-            path: The record's file, if the run has its own.
+            path: The file of the record, if the run has a separate record.
         """
         path = path or self.place
         if path is None:
@@ -160,18 +161,18 @@ class Records:
 
 
 def is_folder(place: Path) -> bool:
-    """Whether a path is a folder for records, or missing and without a suffix."""
+    """Whether a path is a folder, or does not exist and has no suffix."""
     return place.is_dir() or not (place.suffix or place.exists())
 
 
 def _name() -> str:
-    """A unique name, even within the same second and folder."""
+    """A file name that is unique even among records opened in the same second."""
     began = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
     return f"{began}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
 
 
 def machine_facts() -> dict[str, str]:
-    """Facts about this machine and the present time, for live records."""
+    """Returns the time and facts about this machine, for records in real time."""
     return {
         "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "forewarn": __version__,

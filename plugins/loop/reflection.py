@@ -1,10 +1,10 @@
-"""The prompt that makes an agent reconsider.
+"""Writes the prompts that ask an agent to reconsider an action.
 
 The instruction consists of fixed sentences with slots for a rule's name and text,
-predicates and numbers. A slot accepts a name only if it was registered at the start;
-nothing from a frame, an action or a tool enters the instruction. The agent's proposal
-follows as data: quoted, marked, truncated, and without characters that could hide text
-or act as commands.
+predicates and numbers. Only names that were registered at the start can fill a slot, so
+no text from a frame, an action or a tool enters the instruction. The agent's proposal
+follows as data: quoted, between markers, truncated, and without control characters or
+invisible characters.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ END = "DATA>>>"
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """An instruction, and data that must not be read as one."""
+    """An instruction, and data that must not be taken for instructions."""
 
     instruction: str
     data: str
 
     @property
     def text(self) -> str:
-        """Instruction and data as one message."""
+        """The instruction and the data as one message."""
         return f"{self.instruction}\n{BEGIN}\n{self.data}\n{END}"
 
 
@@ -44,7 +44,7 @@ class Prompter:
     Args:
         rules: The texts of the rules by name.
         predicates: The predicates that prompts may name as evidence.
-        horizon_s: The horizon of the risk.
+        horizon_s: The horizon of the risk in seconds.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Prompter:
 
     @classmethod
     def for_guard(cls, guard: Guard) -> Prompter:
-        """Makes a prompter for the laws, rules and predicates of a guard."""
+        """Creates a prompter for the laws, rules and predicates of a guard."""
         watch = guard.watch
         rules = {
             name: text for judge in guard.judges for name, text in judge.rules.items()
@@ -79,8 +79,8 @@ class Prompter:
         Args:
             decision: The guard's decision.
             proposal: The withheld action.
-            attempt: The number of prompts for this rule so far, including this one.
-            attempts: The maximum number of prompts for this rule.
+            attempt: The number of prompts about this rule so far, including this one.
+            attempts: The maximum number of prompts about this rule.
         """
         sentences = [
             "The guard withheld your last action, because it may break a rule soon.",
@@ -121,7 +121,8 @@ class Prompter:
         return line
 
     def _evidence(self, decision: Decision) -> str:
-        # A score's contributions follow its band, and belong to this frame only.
+        # The contributions to a hazard score follow its risk band, and are not
+        # predicates.
         heads = (text.partition(": ")[0] for text in decision.evidence)
         known = [text for text in heads if text in self._predicates]
         when = "now" if decision.now is None else "once it is done"
@@ -133,7 +134,7 @@ def _fits(text: str) -> bool:
 
 
 def quoted(proposal: Action | None) -> str:
-    """The proposal as one line of ASCII that cannot contain the end marker."""
+    """Formats a proposal as one line of ASCII that cannot contain the end marker."""
     if proposal is None:
         return "none"
     shown = {"action": proposal.name, "arguments": dict(proposal.arguments)}
@@ -143,7 +144,7 @@ def quoted(proposal: Action | None) -> str:
 
 
 def _harmless(value: Any, depth: int) -> Any:
-    """The value in plain JSON types, its strings without invisible characters."""
+    """Converts a value to plain JSON types, and replaces non-printable characters."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):

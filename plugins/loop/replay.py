@@ -43,14 +43,14 @@ _BY_BITS = re.compile("state ([01]+) was never seen in training: widened.*")
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first decision that differs from the record.
+    """The first decision that differs from the recorded one.
 
     Args:
-        line: The line in the record, counted from 1.
+        line: The line number in the record, starting at 1.
         sequence: The sequence number of the frame.
-        field: The first field of the decision that differs.
-        recorded: The field's value in the record.
-        replayed: The recomputed value.
+        field: The name of the first field that differs.
+        recorded: The value of the field in the record.
+        replayed: The recomputed value of the field.
     """
 
     line: int
@@ -71,7 +71,7 @@ class _Model(Strict, extra="ignore"):
 
 
 class _Header(Strict, extra="ignore"):
-    """The fields of a header that replay uses."""
+    """The fields of a record's header that are needed for replay."""
 
     model: _Model
     policy: dict[str, Any]
@@ -82,27 +82,27 @@ class _Header(Strict, extra="ignore"):
 
 
 class _Recorded(Listener):
-    """Reproduces the external events that affected the guard during the recorded run.
-
-    Before each review, `before` sets the readings of the guard's clock, a time to use
-    if there are none, and the reason of the decision, which names the failure.
-    """
+    """Reproduces the clock readings and listener failures of the recorded run."""
 
     def before(
         self, guard: Guard, readings: list[float], otherwise: float, reason: str
     ) -> None:
-        """Prepares the next review."""
+        """Sets the clock readings and the failure for the next review.
+
+        The argument `otherwise` is the time to return when no readings are left. The
+        `reason` of the recorded decision names the failure, if any.
+        """
         self._readings, self._otherwise = readings, otherwise
         self._failure = reason.removeprefix(UNTOLD) if reason.startswith(UNTOLD) else ""
         if reason == BROKEN_OFF or reason.startswith(FAILED):
             guard.break_off(reason)
 
     def clock(self) -> float:
-        """Returns the next recorded reading of the guard's clock."""
+        """Returns the next recorded reading of the guard's clock in seconds."""
         return self._readings.pop(0) if self._readings else self._otherwise
 
     def reviewed(self, *heard: object) -> None:
-        """Fails if a listener failed at this point of the recorded run."""
+        """Raises an error if a listener failed at this point in the recorded run."""
         if self._failure:
             kind, _, said = self._failure.partition(": ")
             raise type(kind, (Exception,), {})(said)
@@ -112,7 +112,7 @@ def make_judge(content: Mapping[str, Any]) -> Judge:
     """Rebuilds rules or a guard program from a record's header.
 
     Raises:
-        InvalidInput: The format is unknown.
+        InvalidInput: The header contains a judge of an unknown format.
     """
     make = MAKERS.get(str(content.get("format")))
     if make is None:
@@ -128,19 +128,19 @@ def replay(
     model: Path | None = None,
     heard: Callable[[int, Watch], None] = lambda line, watch: None,
 ) -> tuple[int, Divergence | None]:
-    """Recomputes every decision of a record and compares it.
+    """Recomputes every decision of a record, and compares it with the recorded one.
 
     Args:
         record: The run record.
-        model: The model of the run; by default the copy next to the record.
-        heard: Called after each review with the line number and the watch.
+        model: The model file; by default the copy next to the record.
+        heard: Called after each review with the line number and the guard's watch.
 
     Returns:
-        The number of identical reviews, and the first one that differs, if any.
+        The number of identical decisions, and the first decision that differs, if any.
 
     Raises:
-        BrokenRecord: The record does not verify.
-        InvalidModel: The model is not the one of the recorded run.
+        BrokenRecord: The record is invalid or was changed.
+        InvalidModel: The model differs from that of the recorded run.
     """
     lines = read_record(record)
     header = next(lines).content
@@ -196,7 +196,7 @@ def _guard(
         return guard
     except InvalidModel as error:
         if isinstance(error.__cause__, InvalidExpression):
-            raise error.__cause__ from None  # the record names the laws
+            raise error.__cause__ from None  # the laws are those of the record
         raise
 
 
@@ -238,7 +238,7 @@ def _frame(content: Mapping[str, Any]) -> Frame:
 
 
 def _in_words(note: str, watch: Watch) -> str:
-    """A note in its present wording; older records identify unseen states by bits."""
+    """Rewords a note of an older record that identifies an unseen state by bits."""
     if named := _BY_BITS.fullmatch(note):
         for part in watch.parts:
             if len(named[1]) == len(part.abstraction.predicates):

@@ -1,7 +1,7 @@
-"""Tallies of a guarded loop: transition counts while no intervention is active, stored
-in a file.
+"""Counts the transitions of guarded runs in a tally file.
 
-The file can be removed at any time; later counts go into a new tally with its own id.
+Transitions are counted while no intervention is active. The file can be removed at any
+time; later counts go into a new tally with its own id.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ from forewarn.plugins.loop.alerts import LOGGER
 
 
 class Counted(NamedTuple):
-    """The counts of a run.
+    """The counts of one or more runs for one model.
 
     Args:
         tally: The transition counts.
-        beyond: The number of transitions that were not kept.
-        stopped_by: The number of runs cut short by an intervention, by law.
-        after_stops: The number of those runs in each risk band, and how many then broke
-            a law.
+        beyond: The number of transitions that were not stored, because there were too
+            many.
+        stopped_by: The number of runs in which the guard intervened, by the law that
+            caused it.
+        after_stops: For each risk band at the intervention, the number of runs and the
+            number of those that broke a law afterwards.
     """
 
     tally: Tally
@@ -53,16 +55,17 @@ class Counted(NamedTuple):
 
 
 EVERY = 6_000
-"""The number of frames after which a running episode's counts are written."""
+"""The interval in frames at which counts are written during an episode."""
 
 
 class TallyFile:
-    """The file of a tally; several guards may add to it, each from its own thread.
+    """A tally file, to which the guards of several threads may add counts.
 
     Args:
-        path: The file; gzipped if the name ends in .gz. An existing tally is continued.
+        path: The file; compressed with gzip if the name ends in .gz. Counts are added
+            to an existing file.
         models: The models of the guards.
-        own_id: The id of a new tally (default: a unique one).
+        own_id: The id of a new tally; by default a random one.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class TallyFile:
             self._kept()
 
     def add(self, counted: Mapping[Subject, Counted]) -> None:
-        """Writes the counts; if that fails, they are kept for the next call."""
+        """Adds counts to the file; if that fails, keeps them for the next call."""
         with self._lock:
             waiting = _added(self._waiting, counted)
             try:
@@ -117,7 +120,7 @@ class TallyFile:
 def _added(
     one: Mapping[Subject, Counted], other: Mapping[Subject, Counted]
 ) -> dict[Subject, Counted]:
-    """The sum of both; neither is changed."""
+    """Adds two sets of counts without changing either."""
     found: dict[Subject, Counted] = {}
     for subject in dict.fromkeys([*one, *other]):
         total, beyond, stops = Tally(), 0, Counter[str]()
@@ -135,7 +138,7 @@ class Tallying(Listener):
     """Counts the transitions of runs in a tally file.
 
     Args:
-        watch: The guard's watch, which tracks the state.
+        watch: The watch of the guard, which tracks the current state.
         file: The tally file.
     """
 
@@ -152,25 +155,25 @@ class Tallying(Listener):
         self._broke = False
 
     def began(self, run: Run) -> None:
-        """Starts counting."""
+        """Starts counting the transitions of a run."""
         self._stop, self._broke = None, False
         for part, (_, live, _) in zip(self._parts, self._live, strict=True):
             part.tally = live
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Counts a frame; writes the counts at intervals."""
+        """Counts a frame, and writes the counts at intervals."""
         self._broke |= self._stop is not None and bool(decision.violated)
         self._frames += 1
         if self._frames % EVERY == 0:
             self._hand_over(ended=False)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Stops counting at the first intervention of a run."""
+        """Remembers the first intervention of a run."""
         if self._stop is None and not turn.passes:
             self._stop = turn.decision
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Writes the counts; the end of a failed run is not counted."""
+        """Writes the counts; the end of the run is not counted if the run failed."""
         self._hand_over(ended=facts.get("error") is None, stop=self._stop)
         for part in self._parts:
             part.tally = None

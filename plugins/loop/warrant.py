@@ -1,8 +1,8 @@
-"""Tests whether a guard's certificate still holds, with evidence from every run.
+"""Tests whether a guard's certificate still holds, using every run as evidence.
 
 The evidence is stored next to the guard and accumulates run by run. Once there is
-enough evidence against the certificate, it is revoked permanently, and every later run
-reports that.
+enough evidence against the certificate, it is permanently revoked, and every later run
+reports the revocation.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from forewarn.plugins.loop.alerts import LOGGER
 EVIDENCE = "evidence.json"
 UNREAD = "its evidence cannot be read: "
 LOCK_S = 5.0
-"""How long a run waits for another process to write its evidence."""
+"""The maximum time in seconds to wait while another process writes evidence."""
 
 Outcome = Mapping[str, bool]
-"""Whether a run is evidence against each rate that it counts for, by the rate's name.
+"""Whether a run counts against a rate, for each rate by name to which the run applies.
 """
 
 
@@ -53,10 +53,10 @@ class _EvidenceFile(Strict):
 
 
 class Warrant:
-    """A certificate, and the evidence from its guard's runs; shared between processes.
+    """A certificate and the evidence from the guard's runs, shared between processes.
 
     Args:
-        folder: The folder of the guard.
+        folder: The folder of the certified guard.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -70,24 +70,24 @@ class Warrant:
 
     @classmethod
     def beside(cls, model: Path) -> Warrant | None:
-        """The certificate of the guard with this model file, if there is one."""
+        """Returns the certificate of the guard with this model file, if any."""
         folder = model.parent
         if model.name != MODEL or not is_warranted(folder):
             return None
         return cls(folder)
 
     def revoked(self) -> str:
-        """Why the certificate was revoked; empty while it holds."""
+        """Returns the reason why the certificate was revoked; empty while it holds."""
         try:
             self._load()
-        except OSError as error:  # perhaps only temporarily
+        except OSError as error:  # the error may be temporary
             return self._revoked or UNREAD + said(error)
         except InvalidInput as error:
             self._revoke(UNREAD + said(error))
         return self._revoked
 
     def told(self) -> dict[str, Any]:
-        """The tested rates, and the evidence on each."""
+        """Returns the tested rates and the evidence on each, as JSON."""
         return {
             "revoked": self.revoked() or None,
             "evidence": {
@@ -103,7 +103,7 @@ class Warrant:
         }
 
     def count(self, outcome: Outcome) -> None:
-        """Counts a run; if writing fails, the evidence is written with a later run."""
+        """Adds a run to the evidence; if writing fails, retries with the next run."""
         counted = False
         try:
             with self._alone():
@@ -154,7 +154,7 @@ class Warrant:
                 mend="delete the file to start collecting evidence again",
             )
         due = {name: rate.as_dict() for name, rate in fresh(self.certificate).items()}
-        # Only the counts come from this file; the rates come from the certificate.
+        # The file contributes only the counts; the rates are those of the certificate.
         if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
             raise InvalidCertificate(
                 "the evidence was collected for other rates", source=source
@@ -199,22 +199,26 @@ class Warrant:
 
 
 WINDOWS = {250: 0.25, 500: 0.75}
-"""The bets against a guaranteed rate: the number of runs in which each bet aims to
-detect twice that rate, and its share of the stake.
+"""The bets against a guaranteed rate.
+
+A key is the number of runs within which a bet aims to detect twice the guaranteed rate;
+its value is the fraction of the stake that is bet.
 """
 
 SHARES = {"false_alarms": 4, "missed": 3, "alarmed": 2, "violating": 1}
-"""The shares of the kinds of rates in the probability of a false revocation."""
+"""The weights by which kinds of rates share the probability of a false revocation."""
 
 
 def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
-    """The initial evidence: one rate per guarantee, and two per law that test whether
-    runs have changed.
+    """Returns the rates to test, without evidence.
+
+    Each guarantee has one rate. Each law has up to two further rates, which test
+    whether the distribution of runs has changed.
 
     Args:
         certificate: The certificate with the guarantees.
-        level: The probability of ever revoking the certificate although nothing has
-            changed, over all rates.
+        level: The probability, over all rates, of ever revoking the certificate
+            although nothing has changed.
     """
     promised: dict[tuple[str, str], Reference] = {}
     alike: dict[tuple[str, str], Reference] = {}
@@ -238,17 +242,17 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
 
 
 def judged(certificate: Certificate) -> set[str]:
-    """The laws for which a run alone shows whether it was clean.
+    """Returns the laws for which a run shows without labels whether it was clean.
 
-    Only people can judge whether calls were unsafe; without labels all runs count as
-    clean.
+    Whether calls were unsafe needs labels from people. If no labelled run violated a
+    law, all runs count as clean.
     """
     over_frames = certificate.over == "frames"
     return {r.law for r in certificate.base_rates if over_frames or not r.violating}
 
 
 def named(what: str, law: str) -> str:
-    """The name of a rate, from its kind and law."""
+    """Returns the name of a rate, given its kind and its law."""
     words = {
         "false_alarms": "clean runs with an alarm",
         "missed": "violating runs missed",
@@ -259,10 +263,10 @@ def named(what: str, law: str) -> str:
 
 
 class Witness(Listener):
-    """Judges each run like the runs behind the certificate, and counts it.
+    """Evaluates each run in the same way as the certificate's runs, and counts it.
 
-    If the guard intervened, the outcome without it is unknown, so only the alarm
-    counts.
+    If the guard intervened, the outcome without the intervention is unknown, so only
+    the alarm counts.
     """
 
     def __init__(self, warrant: Warrant, policy: Policy) -> None:
@@ -273,7 +277,7 @@ class Witness(Listener):
         self._laws: list[FollowedLaw] = []
 
     def began(self, run: Run) -> None:
-        """Begins a run."""
+        """Starts evaluating a run."""
         watch, self._laws = run.watch, []
         period_s = run.source.period_s
         over_frames = self._warrant.certificate.over == "frames"
@@ -286,7 +290,7 @@ class Witness(Listener):
         self._frames = 0
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Follows a judged frame."""
+        """Evaluates a frame that the guard has reviewed."""
         self._frames += 1
         self._acted |= interferes(decision, self._policy)
         for law in watch.laws:
@@ -302,10 +306,12 @@ class Witness(Listener):
             try:
                 followed.frame(frame)
             except InvalidInput:
-                self._failed = True  # the guard fell back, so the run is not evidence
+                self._failed = (
+                    True  # the guard used its fallback, so the run is not evidence
+                )
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """Counts the run unless it failed."""
+        """Adds the run to the evidence unless it failed."""
         if self._failed or not self._frames or facts.get("error") is not None:
             return
         outcome: dict[str, bool] = {}
@@ -338,9 +344,10 @@ class Witness(Listener):
 
 
 def trigger_s(followed: FollowedLaw) -> float | None:
-    """When the first broken obligation of a run arose; None if all were met.
+    """Returns the time of the trigger of a run's first violation; None if the run is
+    clean.
 
-    An obligation pending at the end is decided by repeating the last frame.
+    An obligation that is pending at the end is decided by repeating the last frame.
     """
     monitor, pending = followed.monitor, followed.automaton.pending
     for _ in range(followed.automaton.n if followed.times_s else 0):

@@ -1,7 +1,7 @@
-"""Translates decisions into requests to Apollo, and checks that it obeys.
+"""Turns decisions into requests to Apollo, and checks that Apollo obeys them.
 
-Apollo's acknowledgements are unreliable in both directions, so only the chassis and
-planning messages count.
+Apollo may acknowledge a request without carrying it out, or carry it out without an
+acknowledgement. Only the chassis and planning messages show whether Apollo obeys.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ _BRAKING = 0.5  # m/s²
 
 
 class ApolloActuator:
-    """Stops Apollo, and slows it down where that is possible.
+    """Stops Apollo, and slows it down if Apollo offers a service for that.
 
     Args:
-        paths: The available ways to command Apollo.
-        emergency_stop: Returns whether planning intends to stop as commanded.
+        paths: The available means to command Apollo.
+        emergency_stop: Returns whether planning intends to stop as commanded; None if
+            unknown.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class ApolloActuator:
         if not isinstance(speed, float) or not isinstance(acceleration, float):
             return None
         if decision.kind in ("stop", "cut"):
-            # A planner that reports a stop must not be gaining speed.
+            # If the planner reports a stop, the car must also be decelerating.
             means_to = self._emergency_stop() is True and acceleration < 0.0
             return speed < _STANDSTILL_KMH or acceleration < -_BRAKING or means_to
         if decision.kind == "slow" and decision.cap_kmh is not None:
@@ -63,10 +64,10 @@ class ApolloActuator:
 
 
 def planner_parameters(action: Action | None) -> dict[str, float]:
-    """An intervention as settings of a planner, for users of µDrive's planner.
+    """Converts an intervention to planner settings, for users of µDrive's planner.
 
-    The names are those of AgentSpec's rules for Apollo; speeds are in m/s. Stock Apollo
-    does not read them.
+    The names of the settings are those in AgentSpec's rules for Apollo; speeds are in
+    m/s. Stock Apollo ignores these settings.
     """
     if action is None or (action.name == "drive" and CAP not in action.arguments):
         return {}

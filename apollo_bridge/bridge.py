@@ -1,4 +1,4 @@
-"""The World: a running Apollo, watched from inside its container or from outside."""
+"""The world of a running Apollo, watched from inside or outside Apollo's container."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
 
 PIVOT = "localization"
-"""The input that a frame waits for, because it is the most regular."""
+"""The input that each frame waits for, because its messages arrive most regularly."""
 
 _LATE_S = 0.2
 _BACK_S = 1.0
@@ -36,24 +36,28 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 class ApolloWorld(SteppedWorld):
-    """Apollo as a world. It drives by itself; actions only slow or stop it.
+    """Apollo as a world. Apollo drives by itself; actions can only slow it down or stop
+    it.
 
     Args:
-        bridge: The connection: `tcp://HOST:PORT` of cyber_bridge, or `node`.
-        edition: 9 for Apollo 9 and later, 8 for earlier ones.
-        map: The folder or file of Apollo's map; without one there are only the signals
-            of the car itself.
-        without: The inputs that this Apollo lacks, such as `prediction`.
-        surroundings: Weather, time of day and other values that no channel sends.
-        body: The car's size, if not Apollo's default.
-        guardian: Whether `cut` may use Apollo's guardian, which must be enabled.
-        period_s: The time between two frames.
-        wait_s: How long to wait for Apollo's first messages.
+        bridge: The connection: `tcp://HOST:PORT` for cyber_bridge, or `node` for a
+            Cyber RT node inside Apollo's container.
+        edition: 9 for Apollo 9 and later, 8 for earlier versions.
+        map: The folder or file of Apollo's map. Without a map, frames contain only the
+            signals that need no map.
+        without: The inputs that this Apollo does not provide, such as `prediction`.
+        surroundings: Values that no channel provides, such as the weather and the time
+            of day.
+        body: The car's dimensions; by default those of Apollo's default car.
+        guardian: Whether `cut` may use the guardian module, which must be enabled in
+            Apollo.
+        period_s: The time between two frames in seconds.
+        wait_s: How long to wait for Apollo's first messages, in seconds.
     """
 
     @staticmethod
     def example() -> Example:
-        """A world on the stand-in, which drives on SUMO."""
+        """Returns a world with the stand-in for Apollo, which drives in SUMO."""
         # Imported by name, because the stand-in depends on this world and not vice
         # versa.
         found = import_module("forewarn.apollo_bridge.lockstep")
@@ -96,9 +100,9 @@ class ApolloWorld(SteppedWorld):
         wait_s: float = 10.0,
         clock: Callable[[], float] | None = None,
     ) -> Self:
-        """A world on an existing bus; closing the world closes the bus.
+        """Creates a world on an existing bus. Closing the world closes the bus.
 
-        With `clock` the world is embedded: Apollo's time is simulated.
+        If `clock` is given, the world is embedded, and Apollo's time is simulated.
         """
         world = cls.__new__(cls)
         world._set_up(
@@ -144,7 +148,7 @@ class ApolloWorld(SteppedWorld):
         self._bus: Bus | None = None
         self._commander: Commander | None = None
         self._closed = False
-        # The accepted actions until the available commands are known.
+        # These actions are accepted until the available commands are known.
         self.actions = Paths().actions
         self.problem = ""
 
@@ -178,7 +182,7 @@ class ApolloWorld(SteppedWorld):
             self._seen_s = self._pivot_s()
             now_s = max(self._seen_s, self._now_s + 1e-3)
         else:
-            # Apollo is silent, which the ages in the frame show.
+            # Apollo is silent; the ages in the frame show it.
             now_s = max(self._inbox.apollo_time_s() or 0.0, self._now_s + 1e-3)
         if self._gone_back():
             self.over = "Apollo's clock went back"
@@ -187,7 +191,7 @@ class ApolloWorld(SteppedWorld):
 
     @property
     def time_s(self) -> float:
-        """The time by Apollo's clock."""
+        """The time since the episode began in seconds, by Apollo's clock."""
         return round(self._now_s - self._begun_s, 6)
 
     def close(self) -> None:
@@ -201,7 +205,7 @@ class ApolloWorld(SteppedWorld):
             bus.close()
 
     def _listen(self) -> Bus:
-        """Connects the bus, and keeps its newest messages from now on."""
+        """Connects the bus and starts to collect its messages."""
         if self._closed:
             raise InvalidInput(f"the world could not begin: {self.over}")
         if self._bus is None:
@@ -211,7 +215,7 @@ class ApolloWorld(SteppedWorld):
         return self._bus
 
     def actuator(self) -> ApolloActuator:
-        """An actuator with the available commands."""
+        """Returns an actuator that uses the available commands."""
         commander = self.commander
         telemetry = commander.telemetry
         return ApolloActuator(commander.paths, lambda: telemetry.emergency_stop)
@@ -221,12 +225,12 @@ class ApolloWorld(SteppedWorld):
         self.commander.want(Action("stop"))
 
     def ground(self) -> list[Shape]:
-        """The roads, for live views; nothing without a map."""
+        """Returns the roads for live views, or an empty list if there is no map."""
         shown = self._shown
         return [] if shown is None else shown.ground()
 
     def things(self) -> list[Thing]:
-        """The road users, for live views."""
+        """Returns the road users for live views."""
         shown = self._shown
         return [] if shown is None else shown.things()
 
@@ -234,14 +238,16 @@ class ApolloWorld(SteppedWorld):
 
     @property
     def commander(self) -> Commander:
-        """The object that commands Apollo; available from the first frame on."""
+        """The object that sends commands to Apollo; available once the world has
+        begun.
+        """
         if self._commander is None:
             raise InvalidInput("the world has not begun")
         return self._commander
 
     @property
     def bus(self) -> Bus | None:
-        """The connection to Apollo, once there is one."""
+        """The connection to Apollo; None if the world has not begun."""
         return self._bus
 
     # -- frames -----------------------------------------------------------------------
@@ -266,7 +272,7 @@ class ApolloWorld(SteppedWorld):
         )
 
     def _pivot_s(self) -> float:
-        """The time of the pivot's newest message."""
+        """Returns the time of the newest localization message in seconds."""
         newest = self._inbox.newest(PIVOT)
         stamped = None if newest is None else stamp(newest.message)
         if stamped is None:
@@ -274,7 +280,7 @@ class ApolloWorld(SteppedWorld):
         return stamped
 
     def _gone_back(self) -> bool:
-        # Not earlier than the time assumed while nothing arrived.
+        # Compared with the last message, not with the time assumed while none arrived.
         return self._pivot_s() < self._seen_s - _BACK_S
 
     def values(self) -> dict[str, Value]:
@@ -284,10 +290,11 @@ class ApolloWorld(SteppedWorld):
             values = self._senses.values(self._now_s, said)
             self.problem = self._senses.fault
         except Exception as error:
-            # Without these signals the guard passes nothing, whatever the message was.
+            # Without signals the guard lets no action pass, so any invalid message is
+            # safe.
             values = {}
             self.problem = f"{type(error).__name__}: {error}"
-        # The chassis' clock need not show local time, or any time.
+        # The chassis may report a time that is not local time, or no time at all.
         if "time_of_day" not in self.source.provides:
             values.pop("time_of_day", None)
         for name in self._inputs:
@@ -298,10 +305,10 @@ class ApolloWorld(SteppedWorld):
 
 
 class ApolloPilot:
-    """Apollo drives by itself; the proposal is always to let it continue."""
+    """A pilot that always proposes to let Apollo drive."""
 
     def reset(self, seed: int) -> None:
-        """Apollo is already running, so nothing is started."""
+        """Does nothing, because Apollo is already running."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
         """Returns the action that lets Apollo drive."""

@@ -1,10 +1,12 @@
-"""Apollo's channels and services, and their message classes.
+"""Apollo's channels and services, and the classes of their messages.
 
-The classes are in our own descriptor pool. Apollo's generated classes, or those of
-`wheelos-msgs`, register in protobuf's default pool; the two exchange bytes. `protos`
-contains the parts of the `.proto` files that the bridge uses, and the descriptors that
-`make protos` compiles from them. Field numbers are those of Apollo 5 to 9; differences
-between editions are in separate folders.
+The classes are in a separate descriptor pool, because Apollo's generated classes, or
+those of `wheelos-msgs`, are registered in protobuf's default pool. Messages pass
+between the two pools as bytes.
+
+The folder `protos` contains the parts of the `.proto` files that the bridge uses, and
+the descriptors that `make protos` compiles from them. The field numbers are those of
+Apollo 5 to 9; messages that differ between editions are in separate folders.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_m
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel of cyber and the full name of its message type."""
+    """A Cyber RT channel and the full name of its message type."""
 
     name: str
     type: str
@@ -28,7 +30,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service of cyber and the full names of its request and response."""
+    """A Cyber RT service and the full names of its request and response types."""
 
     name: str
     request: str
@@ -64,7 +66,9 @@ INPUTS = {
 """The channels that the signals are computed from, by input name."""
 
 ROUTES = {8: {"routing": ROUTING}, 9: {"routing": ROUTING, "command": COMMAND}}
-"""The channels with the route, by edition; the route is sent once, so it has no age."""
+"""The channels that carry the route, by edition. A route is sent only once, so there is
+no signal for its age.
+"""
 
 ACTION_SERVICE = Service(
     "/apollo/external_command/action", "apollo.external_command.ActionCommand"
@@ -82,14 +86,14 @@ STATUS_SERVICE = Service(
 
 
 Edition = Literal[8, 9]
-"""The edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier."""
+"""The edition of the messages: 9 for Apollo 9 and later, 8 for earlier versions."""
 
 
 class Messages:
     """The message classes of an edition of Apollo, by full name.
 
-    Use `messages(edition)`, which makes each edition once. `channels` is this module,
-    with the names of the channels.
+    Use `messages(edition)`, which creates the classes of each edition only once. The
+    attribute `channels` is this module, which defines the channels.
     """
 
     def __init__(self, edition: Edition) -> None:
@@ -114,14 +118,16 @@ class Messages:
 
     @property
     def names(self) -> list[str]:
-        """The full names of all messages that are not nested in another."""
+        """The full names of all top-level messages."""
         return list(self._classes)
 
     def __contains__(self, name: str) -> bool:
         return name in self._classes
 
     def __getitem__(self, name: str) -> Any:
-        """The class with a full name, such as `apollo.canbus.Chassis`."""
+        """Returns the class with the given full name, such as
+        `apollo.canbus.Chassis`.
+        """
         try:
             return self._classes[name]
         except KeyError:
@@ -132,7 +138,9 @@ class Messages:
 
 
 def descriptor_files(message_type: Any) -> list[bytes]:
-    """The files that define a message class, imported files first."""
+    """Returns the file descriptors that define a message class, imported files
+    first.
+    """
     files: dict[str, bytes] = {}
 
     def add(file: Any) -> None:
@@ -146,7 +154,7 @@ def descriptor_files(message_type: Any) -> list[bytes]:
 
 
 def messages(edition: Edition = 9) -> Messages:
-    """The message classes of an edition; repeated calls return the same object.
+    """Returns the message classes of an edition; repeated calls return the same object.
 
     Raises:
         MissingDependency: protobuf is not installed.

@@ -1,11 +1,12 @@
-"""Commands to Apollo: how they are sent, and their repetition.
+"""Sends commands to Apollo, and repeats them.
 
-A stop goes to the action service if there is one, otherwise to planning's pad. The pad
-is latched, and planning ignores a message with an unchanged header, so each has a new
-one. A stop is repeated as long as it is wanted, and lifted by resuming. If the service
-has accepted a stop but planning does not show it, the stop also goes to the pad.
+A stop is sent to the action service if there is one, otherwise to the planning pad.
+Planning keeps the last pad action and ignores a pad message with an unchanged header,
+so each message has a new header. A stop is repeated as long as it is wanted, and then
+lifted by a resume command. If planning does not confirm a stop that was sent to the
+action service, the stop is also sent to the pad.
 
-Nothing here blocks: each service is called in its own thread.
+No method blocks, because each service is called in its own thread.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _FRESH_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The end of the route, and its target speed.
+    """The end point and target speed of a route.
 
     Args:
-        x: The x coordinate of the end on the map.
-        y: The y coordinate of the end on the map.
-        heading: The heading at the end, if known.
-        target_speed: The target speed in m/s; None keeps the planner's own.
+        x: The x coordinate of the end point on the map.
+        y: The y coordinate of the end point on the map.
+        heading: The heading at the end point, if known.
+        target_speed: The target speed in m/s; None keeps the planner's target speed.
     """
 
     x: float
@@ -47,7 +48,7 @@ class Route:
 
 
 class Telemetry:
-    """Reads facts from an inbox, in which inputs may be missing.
+    """Reads Apollo's state from an inbox. Any input may be missing.
 
     Args:
         inbox: An inbox with the inputs `chassis` and `planning`; for routes also
@@ -64,7 +65,7 @@ class Telemetry:
 
     @property
     def speed_kmh(self) -> float | None:
-        """The speed from the chassis; None if unknown."""
+        """The speed in km/h that the chassis reports; None if unknown."""
         chassis = self._fresh("chassis")
         if chassis is None or not math.isfinite(chassis.speed_mps):
             return None
@@ -83,7 +84,7 @@ class Telemetry:
 
     @property
     def route(self) -> Route | None:
-        """The last route received; None before the first one."""
+        """The last route received; None if no route has been received."""
         command = self._inbox.newest("command")
         if command is not None and command.message.HasField("lane_follow_command"):
             message = command.message
@@ -107,14 +108,16 @@ def _route(response: Any, target_speed: float | None) -> Route | None:
 REPEAT_S = 0.5
 SHOWN_S = 1.0
 RELEASES = 3
-"""The number of times a release is sent; more could override a later stop by others."""
+"""How many times a release is sent. Further releases could override a later stop by
+another program.
+"""
 
 MODULE = "forewarn"
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The means to stop, slow and cut off Apollo; None if unavailable."""
+    """The means to stop Apollo, slow it down and cut it off; None if unavailable."""
 
     stop: Literal["action service", "planning pad"] = "planning pad"
     slow: Literal["speed service", "lane-follow service"] | None = None
@@ -122,25 +125,26 @@ class Paths:
 
     @property
     def actions(self) -> Actions:
-        """The actions that are possible: to drive, slow or stop."""
+        """The actions that these means support."""
         slower = {} if self.slow is None else {CAP: number(0.0, unit="km/h")}
         cut = () if self.cut is None else (ActionSpec("cut"),)
         return Actions(ActionSpec("drive", slower), ActionSpec("stop"), *cut)
 
     def sentence(self) -> str:
-        """A description of the means, for people."""
+        """Returns a human-readable description of the means."""
         slow = self.slow or "nothing (it escalates to stop)"
         cut = f", cut by the {self.cut}" if self.cut else ""
         return f"stop by the {self.stop}, slow by {slow}{cut}"
 
 
 def probe(bus: Bus, messages: Messages, *, guardian: bool = False) -> Paths:
-    """Finds the means that are available now.
+    """Determines which means are currently available.
 
     Args:
         bus: The connection to Apollo, which lists the services.
         messages: The message classes; Apollo 8 and earlier have no command services.
-        guardian: Whether `cut` may use Apollo's guardian, which must be enabled.
+        guardian: Whether `cut` may use the guardian module, which must be enabled in
+            Apollo.
     """
     offered = bus.services() if messages.edition == 9 else frozenset()
     slow: Literal["speed service", "lane-follow service"] | None = None
@@ -160,9 +164,10 @@ class Caller:
     """Calls a service in its own thread; only the newest request is queued.
 
     Args:
-        client: The client, whose calls block and return None if the service is gone.
-        inline: Whether to call in the caller's thread instead, for tests and simulated
-            time.
+        client: The client of the service. Its calls block, and return None if the
+            service is gone.
+        inline: Whether to call the service in the caller's thread instead, for tests
+            and simulated time.
     """
 
     def __init__(self, client: Client, name: str, *, inline: bool = False) -> None:
@@ -188,7 +193,7 @@ class Caller:
             self._wake.set()
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """Makes the queued call and ends the thread; a call that hangs is abandoned."""
+        """Makes the queued call and ends the thread. A call that hangs is abandoned."""
         self._ending = True
         self._wake.set()
         if not self._inline:
@@ -205,7 +210,7 @@ class Caller:
         if request is None:
             return
         try:
-            # Only whether there is a reply matters, not its content.
+            # It only matters whether there is a reply, not what it contains.
             answered = self._client.send_request(request) is not None
         except Exception:
             answered = False
@@ -217,7 +222,7 @@ class Caller:
 
 
 class Commander:
-    """Repeats commands until Apollo obeys.
+    """Sends commands to Apollo, and repeats them as long as necessary.
 
     Args:
         bus: The connection to Apollo.
@@ -280,7 +285,7 @@ class Commander:
         self._callers[service.name] = Caller(client, name, inline=self._inline)
 
     def want(self, action: Action | None) -> None:
-        """Sets the command from now on, as far as the available means allow it."""
+        """Sets the command that is in force from now on; None lets Apollo drive."""
         self.paths.actions.check(action)
         with self._lock:
             self._wanted = action
@@ -294,7 +299,7 @@ class Commander:
             self._work()
 
     def answers(self) -> dict[str, tuple[int, int]]:
-        """The numbers of answered and unanswered calls of each service."""
+        """Returns the numbers of answered and unanswered calls for each service."""
         return {n: (c.answers, c.silences) for n, c in self._callers.items()}
 
     def close(self) -> None:
@@ -333,7 +338,9 @@ class Commander:
             self._sent_s = now_s
 
     def _unheard(self) -> bool:
-        """Whether the last request to the slowing service was unanswered."""
+        """Whether the last request to the service that slows Apollo down was
+        unanswered.
+        """
         slows = (channels.SPEED_SERVICE.name, channels.LANE_FOLLOW_SERVICE.name)
         return any(c.unanswered for n, c in self._callers.items() if n in slows)
 
@@ -360,12 +367,14 @@ class Commander:
         self._releases -= heard
 
     def _slow(self, cap_kmh: float | None) -> bool:
-        """Requests a speed cap, or restores the speed; returns whether it was sent."""
+        """Requests a speed cap or restores the speed; returns False if that is not yet
+        possible.
+        """
         if self.paths.slow == "speed service":
             if cap_kmh is None:
                 asked: dict[str, Any] = {"is_restore_target_speed": True}
             else:
-                # The factor would multiply the last requested speed.
+                # A speed factor would multiply the last requested speed.
                 asked = {"target_speed": cap_kmh / 3.6}
             self._call(channels.SPEED_SERVICE, **asked)
             return True
@@ -374,7 +383,10 @@ class Commander:
         return True
 
     def _follow(self, cap_kmh: float | None) -> bool:
-        """Requests the current route at another speed."""
+        """Requests the current route again with a different target speed.
+
+        Returns False if the route is not yet known.
+        """
         route = self.telemetry.route
         if route is None:
             return False
@@ -391,7 +403,7 @@ class Commander:
     # -- sending --------------------------------------------------------------------
 
     def _say(self, writer: Writer, channel: Channel, **content: Any) -> bool:
-        """Sends a message; returns False if it certainly cannot arrive."""
+        """Sends a message; returns False if the message is already known to be lost."""
         message = self._messages[channel.type](**content)
         self._head(message)
         self._count(channel.name)
@@ -408,7 +420,7 @@ class Commander:
         self.sent[name] = self.sent.get(name, 0) + 1
 
     def _now_s(self) -> float:
-        """Apollo's time, because requests with old timestamps are silently dropped."""
+        """Returns Apollo's time. Apollo silently drops requests with old timestamps."""
         known_s = self._inbox.apollo_time_s()
         return time.time() if known_s is None else known_s
 

@@ -1,4 +1,5 @@
-"""A node for Apollo's container, which asks a guard outside and stops the car.
+"""A node for Apollo's container that asks a guard outside the container and stops the
+car.
 
 Copy this file and `plugins/remote/client.py` (as `client.py`) into the container. They
 need only Python 3.6 or later and Apollo's own cyber_py3 and messages, not Forewarn:
@@ -6,10 +7,11 @@ need only Python 3.6 or later and Apollo's own cyber_py3 and messages, not Forew
     source /apollo/cyber/setup.bash
     python3 container.py HOST:PORT TOKEN_FILE
 
-where a guard listens outside: `forewarn guard --socket HOST:PORT --token-file …`. Only
-signals that need no map are sent, so the model must use only these. The client in the
-container holds the lease: if the guard or the network is lost, planning's pad stops the
-car. The car is released when the guard lets it proceed again.
+The guard must be listening outside the container: `forewarn guard --socket HOST:PORT
+--token-file …`. Only signals that need no map are sent, so the model must not use any
+others. The client in the container holds the lease: if the guard or the network fails,
+the client stops the car through the planning pad. The car is released when the guard
+lets it proceed again.
 """
 
 import math
@@ -36,8 +38,8 @@ Signals = Dict[str, Any]
 
 
 class Newest(object):
-    """The newest message of each input, with its arrival time. The callbacks do nothing
-    else, because cyber swallows their exceptions.
+    """The newest message of each input, with its arrival time. Callbacks only store
+    messages, because Cyber RT swallows their exceptions.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,22 +47,24 @@ class Newest(object):
         self._came: Dict[str, Tuple[float, Any]] = {}
 
     def keep(self, message: Any, name: str) -> None:
-        """Stores a message; the callback of readers."""
+        """Stores a message. This is the callback of the readers."""
         self._came[name] = (self._clock(), message)
 
     def message(self, name: str) -> Optional[Any]:
-        """The newest message; None before the first one."""
+        """Returns the newest message of an input; None if there is none."""
         came = self._came.get(name)
         return None if came is None else came[1]
 
     def age_s(self, name: str) -> Optional[float]:
-        """The time since the message of an input arrived."""
+        """Returns the seconds since the newest message of an input; None if there is
+        none.
+        """
         came = self._came.get(name)
         return None if came is None else self._clock() - came[0]
 
 
 def signals(newest: Newest) -> Signals:
-    """The signals; unknown values, and those that are not numbers, are omitted."""
+    """Returns the signals. Unknown values, NaN and infinite values are omitted."""
     found: Signals = {}
     chassis, located = newest.message("chassis"), newest.message("localization")
     for name in ("localization", "chassis", "lights"):
@@ -96,12 +100,13 @@ def _number(found: Signals, name: str, value: float) -> None:
 
 
 class Pad(object):
-    """Writes to planning's pad, which is latched; each message needs a new header.
+    """Writes to the planning pad. Planning keeps the last action, and each message
+    needs a new header.
 
     Args:
         write: Publishes a message on `/apollo/planning/pad`.
-        message_type: Apollo's class `PadMessage` for planning.
-        now_s: Returns Apollo's time.
+        message_type: Apollo's message class `PadMessage` for planning.
+        now_s: Returns Apollo's time in seconds.
     """
 
     def __init__(
@@ -118,7 +123,9 @@ class Pad(object):
         self._sent_s: Optional[float] = None
 
     def obey(self, decision: Dict[str, Any]) -> None:
-        """Stops the car, repeats the stop, or lets the car drive again."""
+        """Carries out a decision: stops the car, repeats the stop, or lets the car
+        drive again.
+        """
         passes = decision["decision"] in ("proceed", "alert")
         if passes:
             if self._stopping:
@@ -151,11 +158,12 @@ def run(
     """Asks the guard in each period and carries out its decision.
 
     Args:
-        guard: The client of the guard; it never raises.
-        newest: The newest messages.
+        guard: The client of the guard, which never raises an exception.
+        newest: The newest message of each input.
         pad: Stops the car.
         going: Returns whether to continue.
-        wait: Waits for some seconds; cyber's `Rate` does not wait at 1 Hz and above.
+        wait: Waits for a number of seconds. Cyber RT's `Rate` is not used, because it
+            does not wait at 1 Hz and above.
     """
     began_s, sequence = time.monotonic(), 0
     while going():

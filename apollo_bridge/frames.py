@@ -1,8 +1,8 @@
-"""The frames of cyber_bridge, Apollo's own TCP protocol.
+"""Encodes and decodes the frames of cyber_bridge, Apollo's TCP protocol.
 
 Numbers are little endian. A frame consists of an operation (one byte) and its parts,
-each preceded by its length (four bytes). Nothing is acknowledged; an unknown operation
-ends the connection.
+each preceded by its length (four bytes). Frames are not acknowledged. An unknown
+operation ends the connection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Registers descriptors of messages, imported ones first."""
+    """Registers the file descriptors of messages, imported files first."""
 
     files: tuple[bytes, ...]
 
@@ -39,7 +39,9 @@ class AddReader:
 
 @dataclass(frozen=True, slots=True)
 class AddWriter:
-    """Announces a channel for publishing; ignored unless the type is registered."""
+    """Announces a channel for publishing. It is ignored unless the type is
+    registered.
+    """
 
     channel: str
     type: str
@@ -57,7 +59,7 @@ Frame = Register | AddReader | AddWriter | Publish
 
 
 class BrokenStream(InvalidInput):
-    """The data is not a frame, so nothing after it can be trusted."""
+    """The data is not a valid frame, so the data after it cannot be interpreted."""
 
 
 def encode(frame: Frame) -> bytes:
@@ -79,10 +81,10 @@ def _part(content: bytes) -> bytes:
 
 
 class Reassembly:
-    """Assembles frames from the pieces in which they arrive.
+    """Assembles frames from the chunks in which they arrive.
 
     Args:
-        limit: The length limit of a frame.
+        limit: The maximum size of a frame in bytes.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -129,7 +131,7 @@ class Reassembly:
         raise BrokenStream(f"{operation} is not a known operation")
 
     def _take(self, count: int) -> None:
-        """Advances by this many bytes if they have arrived."""
+        """Advances by `count` bytes; raises `_Incomplete` if they have not arrived."""
         self._at += count
         if self._at > len(self._data):
             raise _Incomplete
@@ -158,6 +160,6 @@ class Reassembly:
 
 
 class _Incomplete(Exception):
-    """The rest of a frame has not yet arrived; `_at` is the position that must be
-    reached.
+    """The rest of a frame has not yet arrived. `_at` is the position up to which data
+    is needed.
     """

@@ -1,4 +1,4 @@
-"""Steps the stand-in and the world in turn, so that neither waits or is late."""
+"""Steps the stand-in and the world alternately, so that neither waits for the other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AGAIN_S = 0.05
 
 
 class LockstepWorld(ApolloWorld):
-    """The stand-in for Apollo as a world, in simulated time; use `LockstepWorld.of`."""
+    """The stand-in for Apollo as a world in simulated time. Use `LockstepWorld.of`."""
 
     _stand_in: StandIn
     _pace: float
@@ -44,10 +44,10 @@ class LockstepWorld(ApolloWorld):
         pace: float = 0.0,
         **settings: Any,
     ) -> Self:
-        """Makes a world that steps a stand-in and watches it over a bus.
+        """Creates a world that steps a stand-in and receives its messages over a bus.
 
         Args:
-            stand_in: The stand-in.
+            stand_in: The stand-in for Apollo.
             bus: The bus on which the stand-in's messages arrive.
             road_map: The scenario's map.
             pace: The speed of the clock relative to real time; 0 for as fast as
@@ -86,7 +86,7 @@ class LockstepWorld(ApolloWorld):
 
 
 def example_world() -> LockstepWorld:
-    """A stand-in for Apollo at a busy crossing, watched by a node."""
+    """Returns a world with a stand-in for Apollo at a busy crossing."""
     cyber = FakeCyber()
     traffic: Any = make_world("sumo", SumoWorld.example().settings)
     played = StandIn(cyber, messages(9), traffic, SumoDriver())
@@ -99,7 +99,9 @@ def example_world() -> LockstepWorld:
 
 
 def draw_map(name: str) -> Any:
-    """Converts a shipped map or a `.net.xml` to an `apollo.hdmap.Map`."""
+    """Converts an included map or a `.net.xml` file to an `apollo.hdmap.Map`
+    message.
+    """
     owner = object()
     sumo = wire.connect(owner, ["--net-file", str(find_map(name))], "")
     try:

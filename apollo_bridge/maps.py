@@ -1,4 +1,6 @@
-"""Apollo's map, read from base_map.bin or .txt, in the form that the senses read."""
+"""Reads Apollo's maps (base_map.bin or base_map.txt), and provides them to the
+senses.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +30,24 @@ _LONGEST_M = 10_000.0
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane from its start to its successors.
+    """A lane of an Apollo map.
 
     Args:
-        name: The id in the map.
+        name: The lane's id in the map.
         shape: The centre line.
-        length_m: The length along the centre line.
-        width_m: The mean width.
+        length_m: The length of the centre line in metres.
+        width_m: The mean width in metres.
         limit_mps: The speed limit in m/s; 0 if there is none.
         turn: The direction of the turn.
         junction: The junction that contains the lane; empty outside junctions.
         driving: Whether the lane is for cars.
-        before: The predecessors.
-        after: The successors.
+        before: The ids of the lane's predecessors.
+        after: The ids of the lane's successors.
         left: The adjacent lane to the left in the same direction, if any.
         right: The adjacent lane to the right in the same direction, if any.
         lights: The traffic lights that govern the lane.
-        stops: Whether a stop sign is before the lane.
-        yields: Whether a yield sign is before the lane.
+        stops: Whether there is a stop sign at the start of the lane.
+        yields: Whether there is a yield sign at the start of the lane.
     """
 
     name: str
@@ -76,7 +78,9 @@ class Crosswalk:
 
 
 class LanePoint(NamedTuple):
-    """A position on a lane: the distances along and to the left, and the heading."""
+    """A position relative to a lane: the distances along the lane and to the left of
+    its centre line, and the lane's heading.
+    """
 
     lane: str
     along_m: float
@@ -85,7 +89,7 @@ class LanePoint(NamedTuple):
 
 
 class RoadMap:
-    """The lanes and crosswalks of a map; finds those near a point."""
+    """The lanes and crosswalks of a map, with a search for lanes near a point."""
 
     def __init__(
         self, lanes: Mapping[str, Lane], crosswalks: Mapping[str, Crosswalk]
@@ -101,7 +105,9 @@ class RoadMap:
                         self._cells.setdefault(cell, []).append(segment)
 
     def near(self, x: float, y: float) -> list[tuple[float, LanePoint]]:
-        """The nearest position on each lane within 4 m of a point, and its distance."""
+        """Returns the nearest position on each lane within 4 m of a point, and its
+        distance.
+        """
         best: dict[str, tuple[float, LanePoint]] = {}
         cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
         for segment in self._cells.get(cell, ()):
@@ -112,7 +118,7 @@ class RoadMap:
         return [found for found in best.values() if found[0] < 4.0]
 
     def on(self, lane: str, x: float, y: float) -> LanePoint:
-        """The nearest position on a lane."""
+        """Returns the position on a lane that is nearest to a point."""
         return min(s.place(x, y) for s in self._segments[lane])[1]
 
 
@@ -128,7 +134,9 @@ class _Segment(NamedTuple):
     heading: float
 
     def place(self, x: float, y: float) -> tuple[float, LanePoint]:
-        """A point's distance from the lane, and its position along it."""
+        """Returns a point's distance from the segment and its position relative to the
+        lane.
+        """
         dx, dy = x - self.ax, y - self.ay
         along = dx * self.ux + dy * self.uy
         left = dy * self.ux - dx * self.uy
@@ -145,7 +153,7 @@ class _Segment(NamedTuple):
         high_y = math.floor((max(self.ay, by) + reach) / _CELL_M)
         for i in range(low_x, high_x + 1):
             for j in range(low_y, high_y + 1):
-                # A long segment's bounding box has many cells, few of which are near
+                # The bounding box of a long segment has many cells that are not near
                 # it.
                 mx, my = (i + 0.5) * _CELL_M, (j + 0.5) * _CELL_M
                 if self.place(mx, my)[0] <= reach + _CELL_M:
@@ -171,7 +179,7 @@ def _segments(lane: Lane) -> Iterator[_Segment]:
 
 
 def load_map(path: Path) -> RoadMap:
-    """Loads a map from its file, or from Apollo's folder of the map."""
+    """Loads a map from a file or from the folder of an Apollo map."""
     found = path
     if path.is_dir():
         inside = [path / name for name in FILES if (path / name).is_file()]
@@ -205,7 +213,7 @@ def _parsed(path: Path) -> Any:
 
 
 def read_map(message: Any, source: str = "") -> RoadMap:
-    """Converts an `apollo.hdmap.Map` of any generated class."""
+    """Converts an `apollo.hdmap.Map` message, which may be of any generated class."""
     governs = _Overlaps(message)
     junctions = {j.id.id: _polygon(j.polygon) for j in message.junction}
     lanes = {}
@@ -224,7 +232,7 @@ def read_map(message: Any, source: str = "") -> RoadMap:
 
 
 class _Overlaps:
-    """The lanes and crosswalks that overlap each lane."""
+    """The traffic lights, signs and junctions that overlap each lane."""
 
     def __init__(self, message: Any) -> None:
         self.lights: dict[str, list[str]] = {}
@@ -257,7 +265,7 @@ def _lane(
     length = each.length if 0.0 < each.length < _LONGEST_M else drawn
     junction = each.junction_id.id
     if not junction and name in governs.junctions:
-        # A lane that overlaps a junction is inside it if its midpoint is.
+        # A lane that overlaps a junction belongs to it if its midpoint is inside.
         over = governs.junctions[name]
         outline = junctions.get(over, ())
         junction = over if not outline or inside(_middle(shape), outline) else ""
@@ -308,7 +316,7 @@ def _middle(shape: Sequence[Point]) -> Point:
 
 
 def _crosswalk(each: Any, junctions: Mapping[str, Sequence[Point]]) -> Crosswalk | None:
-    """A crosswalk with its centre line, which runs between the two short sides."""
+    """Returns a crosswalk whose centre line runs between its two short sides."""
     corners = _polygon(each.polygon)
     if len(corners) < 3:
         return None
@@ -358,7 +366,7 @@ _DEEPEST = 8
 
 
 class Network(Junctions[str, Movement]):
-    """The lanes of a map under the senses' names; a `Net` for `Roads`.
+    """The lanes of a map under SUMO-style names; implements `Net` for `Roads`.
 
     Args:
         road_map: The map.
@@ -404,7 +412,9 @@ class Network(Junctions[str, Movement]):
         self.edge_of[name] = edge
 
     def _beside(self, lane: Lane) -> Iterator[Lane]:
-        """The adjacent lanes in the same direction, from right to left."""
+        """Yields a lane and the adjacent lanes in the same direction, from right to
+        left.
+        """
         seen = {lane.name}
         while (right := self._free(lane.right)) and right.name not in seen:
             lane = right
@@ -417,7 +427,9 @@ class Network(Junctions[str, Movement]):
             following = self._free(following.left)
 
     def _free(self, name: str) -> Lane | None:
-        """An adjacent lane of the same road that has no name yet, or None."""
+        """Returns a lane if it is outside junctions and has no SUMO-style name yet,
+        else None.
+        """
         lane = self.map.lanes.get(name)
         fits = lane is not None and lane.driving and not lane.junction
         return lane if fits and name not in self.name_of else None
@@ -434,13 +446,15 @@ class Network(Junctions[str, Movement]):
     # -- paths through junctions -------------------------------------------------------
 
     def after(self, lane: Lane) -> Iterator[Lane]:
-        """The successors of a lane that are for cars."""
+        """Yields the successors of a lane that are for cars."""
         for name in lane.after:
             if name in self.name_of:
                 yield self.map.lanes[name]
 
     def _exit(self, lane: Lane) -> str:
-        """The lane after the junction that an inner lane leads to; empty if none."""
+        """Returns the lane after the junction to which a lane inside it leads; empty if
+        none.
+        """
         for _ in range(_DEEPEST):
             if not lane.junction:
                 return self.name_of[lane.name]
@@ -473,7 +487,7 @@ class Network(Junctions[str, Movement]):
 
     @cached_property
     def governs(self) -> dict[str, tuple[str, ...]]:
-        """The lights of Apollo's map that govern each path into a junction."""
+        """The ids of the traffic lights that govern each path into a junction."""
         found: dict[str, tuple[str, ...]] = {}
         for movement in self.movements:
             names = self.lane_of[movement.via].lights
@@ -503,7 +517,9 @@ class Network(Junctions[str, Movement]):
             )  # fmt: skip
 
     def _node(self, junction: str) -> str:
-        """The name for a junction; crosswalks may be outside junctions."""
+        """Returns the SUMO-style name of a junction. Crosswalks may be outside
+        junctions.
+        """
         return f":{self._junction_names.get(junction, 'none')}"
 
     def _links(self, lane: Lane) -> Iterator[Link]:

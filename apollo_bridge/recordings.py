@@ -28,7 +28,7 @@ _NAME_LIMIT = 4096
 
 
 class Recorded(NamedTuple):
-    """A message: its channel, time of recording, and bytes."""
+    """A recorded message: its channel, the time of recording, and its bytes."""
 
     channel: str
     time_ns: int
@@ -42,14 +42,14 @@ class CutRecord(InvalidTrace):
 def read_record(
     path: Path, channels: Collection[str] | None = None
 ) -> Iterator[Recorded]:
-    """The messages of a record, in the order of writing.
+    """Yields the messages of a record in the order in which they were written.
 
     Args:
         path: The file.
         channels: The channels to read; None for all.
 
     Raises:
-        InvalidTrace: The file is not a record, or it is damaged.
+        InvalidTrace: The file is not a record, or is damaged.
     """
     for kind, size, file in _sections(path):
         if kind == _CHUNK_BODY:
@@ -57,7 +57,7 @@ def read_record(
 
 
 def record_channels(path: Path) -> dict[str, str]:
-    """The channels of a record and the types of their messages."""
+    """Returns the message type of each channel of a record."""
     found: dict[str, str] = {}
     try:
         for kind, size, file in _sections(path):
@@ -66,12 +66,14 @@ def record_channels(path: Path) -> dict[str, str]:
                 fields = dict(_fields(reading, size, wanted=(1, 2)))
                 found[_name(fields.get(1), reading)] = _name(fields.get(2), reading)
     except CutRecord:
-        pass  # keep what was read before the end
+        pass  # keep the channels read before the end
     return found
 
 
 def write_record(path: Path, said: Iterable[tuple[str, Any, int]]) -> int:
-    """Writes messages with their channels and times in ns; returns their number."""
+    """Writes messages with their channels and times in nanoseconds; returns how
+    many.
+    """
     try:
         from cyber_record.record import Record
     except ImportError as error:
@@ -88,7 +90,7 @@ def write_record(path: Path, said: Iterable[tuple[str, Any, int]]) -> int:
 
 
 def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
-    """Each section's kind and size, with the file positioned at its beginning."""
+    """Yields each section's kind and size, and the file positioned at its content."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -131,13 +133,15 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
 
 
 def _whole_size(reading: _Reading) -> int:
-    """The record's length according to its header; 0 if the writer was killed."""
+    """Returns the size of the record that its header states; 0 if the writer was
+    killed.
+    """
     sizes = [v for f, v in _fields(reading, reading.left, ()) if f == _SIZE_FIELD]
     return sizes[-1] if sizes and isinstance(sizes[-1], int) else 0
 
 
 class _Reading:
-    """Reads a section of a file sequentially."""
+    """Reads a section of a record sequentially."""
 
     def __init__(self, file: BinaryIO, size: int, path: Path) -> None:
         self._file, self.left, self._path = file, size, path
@@ -175,7 +179,7 @@ class _Reading:
 def _messages(
     reading: _Reading, channels: Collection[str] | None
 ) -> Iterator[Recorded]:
-    """The messages of a chunk's body, which is a repeated field 1."""
+    """Yields the messages of a chunk's body, which consists of a repeated field 1."""
     while reading.left > 0:
         tag = reading.number()
         if tag != (1 << 3 | 2):
@@ -203,7 +207,10 @@ def _fields(
     wanted: Collection[int],
     channels: Collection[str] | None = None,
 ) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message; only the first one for unwanted channels."""
+    """Yields the number and value of each field of a protobuf message.
+
+    It stops after the channel's name if the channel is not in `channels`.
+    """
     end = reading.left - size
     while reading.left > end:
         tag = reading.number()
@@ -243,18 +250,20 @@ _NEARLY = 0.9
 
 
 class RecordedDrive:
-    """The frames of a record. Only the newest message of each input is decoded.
+    """Computes frames from a record. Only the newest message of each input is decoded.
 
-    `provides` lists the signals that its channels allow; `faults` counts frames with
-    impossible values in their messages, and `fault` describes the last one.
+    `provides` lists the signals that the record's channels provide. `faults` counts the
+    frames whose messages contained invalid values; `fault` describes the invalid value
+    in the current frame, if any.
 
     Args:
         path: The `.record` file.
         messages: The message classes of the edition.
-        road_map: Apollo's map; without one there are only the car's own signals.
-        body: The car's size.
-        told: The values of signals that no channel sends, by signal.
-        period_s: The time between frames.
+        road_map: Apollo's map. Without a map, frames contain only the signals that need
+            no map.
+        body: The car's dimensions.
+        told: The values of signals that no channel provides, by signal.
+        period_s: The time between two frames in seconds.
     """
 
     def __init__(
@@ -291,9 +300,10 @@ class RecordedDrive:
         self.faults, self.fault = 0, ""
 
     def frames(self) -> Iterator[Frame]:
-        """The frames, each at the first localization message of its period.
+        """Yields the frames, each at the first localization message in its period.
 
-        Messages recorded at exactly that time belong to the frame, in any order.
+        Messages that were recorded at exactly that time belong to the frame, in any
+        order.
         """
         newest = _Newest(self._messages, self.channels, str(self._path))
         names = {channel.name: name for name, channel in self.channels.items()}
@@ -335,7 +345,10 @@ class RecordedDrive:
         return Frame(round(now_s - begun_s, 6), sequence, values)
 
     def steady(self) -> tuple[str, ...]:
-        """The signals in nearly every frame after every input has arrived."""
+        """Returns the signals that at least 90 % of the frames contain.
+
+        Only the frames after every input has arrived are counted.
+        """
         known: Counter[str] = Counter()
         count = 0
         ages = {f"{name}_age" for name in self.channels if name in INPUTS}
@@ -378,7 +391,7 @@ class _Newest:
         return {name: self._message(name) for name in self._said}
 
     def time_s(self, name: str) -> float:
-        """The time when a message was made or, if unknown, recorded."""
+        """Returns the time at which a message was created or, if unknown, recorded."""
         stamped = stamp(self._message(name))
         return self._said[name].time_ns / 1e9 if stamped is None else stamped
 

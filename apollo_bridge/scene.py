@@ -22,7 +22,7 @@ from forewarn.plugins.driving.scene import (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The extent of the car's body from the middle of the rear axle.
+    """The dimensions of the car's body, measured from the middle of the rear axle.
 
     The defaults are those of Apollo's default car.
     """
@@ -33,12 +33,12 @@ class Body:
 
     @property
     def length_m(self) -> float:
-        """The length from bumper to bumper."""
+        """The length from bumper to bumper in metres."""
         return self.front_m + self.back_m
 
     @classmethod
     def of(cls, length_m: float, width_m: float) -> Body:
-        """A body of a given size with the default rear overhang."""
+        """Returns a body of the given size with the default rear overhang."""
         back_m = cls().back_m
         return cls(length_m - back_m, back_m, width_m)
 
@@ -46,11 +46,11 @@ class Body:
 EGO = "ego"
 
 COLOURS = {1: Colour.RED, 2: Colour.YELLOW, 3: Colour.GREEN, 4: Colour.OFF}
-"""The colours of lights by their numbers in Apollo's perception."""
+"""The colours of traffic lights, by their numbers in Apollo's perception messages."""
 TURN_SIGNALS = (
     TurnSignal.OFF, TurnSignal.LEFT, TurnSignal.RIGHT, TurnSignal.HAZARD
 )  # fmt: skip
-"""The turn signals by their numbers in Apollo's chassis."""
+"""The turn signals, by their numbers in Apollo's chassis messages."""
 
 _MOVABLE, _PEDESTRIAN, _BICYCLE, _VEHICLE = 1, 3, 4, 5
 _ASIDE_M = 0.7  # a vehicle this far outside a lane still counts as on it
@@ -62,19 +62,19 @@ _ROUTE_HOLDS_S = 1.0
 
 
 class Anywhere:
-    """The edges of an unknown route, which may lead to any edge."""
+    """The edges of an unknown route: every edge counts as part of the route."""
 
     def __contains__(self, edge: object) -> bool:
         return True
 
 
 class ApolloScene(Scene):
-    """All road users at one moment.
+    """All road users at one point in time.
 
     Args:
         network: The map's lanes, by their names in `roads`.
         roads: The roads.
-        body: The ego's body.
+        body: The dimensions of the ego vehicle.
     """
 
     def __init__(self, network: Network, roads: Roads, body: Body) -> None:
@@ -93,7 +93,10 @@ class ApolloScene(Scene):
     # ----------------------------------------------------------
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges on a road user's predicted path, updated as it drives."""
+        """Returns the edges on a vehicle's predicted path.
+
+        The result is reused for up to 1 s while the vehicle stays in its lane.
+        """
         known = self._taken.get(vehicle.name)
         if known and known[0] == vehicle.lane:
             if self.time_s - known[1] < _ROUTE_HOLDS_S:
@@ -105,7 +108,9 @@ class ApolloScene(Scene):
         return edges
 
     def next_crosswalk(self, person: Mover) -> str:
-        """The crosswalk that a road user is predicted to reach; empty if none."""
+        """Returns the crosswalk that a pedestrian is predicted to reach; empty if
+        none.
+        """
         for point in self.foretold(person.name):
             if found := self.crosswalks.at(*point):
                 return found
@@ -123,7 +128,9 @@ class ApolloScene(Scene):
         return age_s if math.isfinite(age_s) else 0.0
 
     def _light(self, name: LightName) -> Any:
-        """The perceived state of a light; None if it is not perceived."""
+        """Returns the perceived state of a traffic light; None if it is not
+        perceived.
+        """
         governing = self.network.governs.get(name[0], ())
         seen = [self._lights[n] for n in governing if n in self._lights]
         return next((light for light in seen if light.color in COLOURS), None)
@@ -131,7 +138,9 @@ class ApolloScene(Scene):
     # -- reading messages --------------------------------------------------------
 
     def see_ego(self, time_s: float, pose: Any, speed: float, chassis: Any) -> None:
-        """Updates the ego's position and lights; its lane is empty off the map."""
+        """Updates the position and lights of the ego. Its lane is empty if it is off
+        the map.
+        """
         body, ego = self.body, self.ego
         heading = pose.heading
         ego.x = pose.position.x + body.front_m * math.cos(heading)
@@ -154,16 +163,16 @@ class ApolloScene(Scene):
         """Computes the ego's lateral speed from its previous position."""
         point, lane = self._before
         if not lane or place.lane in self.network.map.lanes[lane].after:
-            return  # the ego is on the next lane, and lanes need not join smoothly
+            return  # the ego has changed lanes, and lanes need not join smoothly
         was = self.network.map.on(place.lane, *point)
         aside = (place.left_m - was.left_m) / passed_s
         self.ego.lateral = aside if abs(aside) > _LATERAL else 0.0
 
     def see_others(self, obstacles: Any, prediction: Any, lights: Any) -> None:
-        """Updates the other road users and the lights.
+        """Updates the other road users and the traffic lights.
 
         Raises:
-            SignalFault: A road user's position, heading or speed is unknown.
+            SignalFault: A road user's position, heading, speed or size is unknown.
         """
         self._foretold = {
             str(each.perception_obstacle.id): each.trajectory
@@ -187,7 +196,9 @@ class ApolloScene(Scene):
         self.vehicles, self.people = vehicles, people
 
     def foretold(self, name: str) -> list[Point]:
-        """A road user's predicted path; empty if there is none."""
+        """Returns the most probable path predicted for a road user; empty if there is
+        none.
+        """
         trajectories = self._foretold.get(name)
         if not trajectories:
             return []
@@ -196,7 +207,9 @@ class ApolloScene(Scene):
         return [(p.x, p.y) for p in paths if math.isfinite(p.x + p.y)]
 
     def _settle(self, mover: Mover, before: Mover | None) -> None:
-        """Finds a road user's lane; inside a junction, by the predicted path."""
+        """Finds the lane of a road user. Inside a junction, the previous lane or the
+        predicted path decides between overlapping lanes.
+        """
         fitting = list(self._fitting(mover))
         if not fitting:
             return
@@ -214,7 +227,7 @@ class ApolloScene(Scene):
         mover.at_m = best.along_m
 
     def _fitting(self, mover: Mover) -> list[tuple[float, LanePoint]]:
-        """The lanes that a road user may be on, with a cost for each."""
+        """Returns the lanes that a road user may be on, with a cost for each."""
         found: list[tuple[float, LanePoint]] = []
         lanes = self.network.map.lanes
         for off, place in self.network.map.near(mover.x, mover.y):
@@ -234,7 +247,9 @@ class ApolloScene(Scene):
         )[1]
 
     def _led(self, place: LanePoint, way: Sequence[Point]) -> int:
-        """How many of a road user's next predicted points are on a lane."""
+        """Returns how many of the first predicted points are on a lane or its
+        successors.
+        """
         lanes = self.network.map.lanes
         onward = [place.lane]
         lane = lanes[place.lane]
@@ -252,7 +267,9 @@ class ApolloScene(Scene):
         return hits
 
     def edges_ahead(self, way: Sequence[Point]) -> Container[str]:
-        """The edges of a path; any edge if the path does not leave its first."""
+        """Returns the edges along a path, or `Anywhere` if the path does not leave its
+        first edge.
+        """
         edges: dict[str, None] = {}
         lanes, network = self.network.map.lanes, self.network
         for a, b in zip(way, way[1:], strict=False):
@@ -275,7 +292,7 @@ def check_obstacles(obstacles: Any) -> None:
 
 
 def mover_of(obstacle: Any) -> Mover:
-    """A road user from perception, positioned by its centre.
+    """Converts a perceived obstacle to a road user, positioned at its centre.
 
     Raises:
         SignalFault: The position, heading, speed or size is unknown.

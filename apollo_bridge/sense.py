@@ -1,9 +1,9 @@
-"""Converts Apollo's channels to signals, including the age of each input.
+"""Computes signals from Apollo's messages, including the age of each input.
 
 The signals have the same meaning as in SUMO, because the same code computes them, from
 the map, localization, perception and prediction. Values that Apollo itself measures are
-used directly. The signals of an input that has never arrived are omitted; its age is a
-signal. NaN is rejected.
+used directly. The signals of an input that has never arrived are omitted. Messages that
+contain NaN are invalid.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _MOST_M = 1000.0
 
 
 def mapless(body: Body, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The signals at one moment that need no map.
+    """Computes the signals that need no map.
 
     Args:
-        body: The ego's body.
+        body: The dimensions of the ego vehicle.
         inputs: The newest message of each input.
 
     Raises:
@@ -75,7 +75,7 @@ def mapless(body: Body, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def planned(planning: Any) -> dict[str, Any]:
-    """The signals from planning."""
+    """Computes the signals that are based on a planning message."""
     task = planning.decision.main_decision.WhichOneof("task")
     return {
         "destination_reached": task == "mission_complete",
@@ -104,7 +104,7 @@ def _light(detection: Any) -> dict[str, Any]:
 
 
 def _ego(body: Body, pose: Any) -> Mover:
-    """The ego, positioned by its centre."""
+    """Returns the ego, positioned at its centre."""
     middle = body.length_m / 2.0 - body.back_m
     return Mover(
         EGO, pose.position.x + middle * math.cos(pose.heading),
@@ -114,7 +114,7 @@ def _ego(body: Body, pose: Any) -> Mover:
 
 
 def _path(planning: Any, ego: Mover, body: Body) -> list[Point]:
-    """The planned path, starting at the front bumper."""
+    """Returns the planned path, starting at the front bumper."""
     cos, sin = math.cos(ego.heading), math.sin(ego.heading)
     front = ego.x + ego.length / 2.0 * cos, ego.y + ego.length / 2.0 * sin
     points = () if planning is None else planning.trajectory_point
@@ -156,7 +156,9 @@ def _others(ego: Mover, path: Sequence[Point], found: Any) -> dict[str, Any]:
 
 
 def _ahead(path: Sequence[Point], other: Mover, width: float) -> float | None:
-    """How far along the path a road user's nearest point is; None if off the path."""
+    """Returns the distance in metres along the path to a road user; None if the road
+    user is not on the path.
+    """
     along = 0.0
     reach = (width + other.width) / 2.0
     for (ax, ay), (bx, by) in zip(path, path[1:], strict=False):
@@ -177,7 +179,9 @@ def _ahead(path: Sequence[Point], other: Mover, width: float) -> float | None:
 
 
 def _clearance(one: Mover, other: Mover) -> float:
-    """The distance between two bodies, each modelled as a line with a width."""
+    """Returns the distance between two road users, each modelled as a line with a
+    width.
+    """
     between = apart(_spine(one), _spine(other))
     return max(0.0, between - (one.width + other.width) / 2.0)
 
@@ -193,7 +197,7 @@ OWN = (
     "manual_control", "turn_signal", "horn_on", "high_beam_on", "low_beam_on",
     "warning_flash_on", "braking",
 )  # fmt: skip
-"""The signals that chassis and localization provide without a map."""
+"""The signals that need only the chassis and localization messages."""
 
 _UNTOLD = frozenset(
     {"fog_light_on", "special_location", "special_location_distance", "snapshot_age"}
@@ -219,8 +223,8 @@ _FORETOLD = frozenset(
     {"shortfall", "unanswered_age", "headway", "lead_acceleration", "giving_way_age",
      "jam_age", "priority_gap", "priority_arrival", "side_margin"}
 )  # fmt: skip
-"""The signals derived from other road users and further signals; unsound if those are
-unknown.
+"""The signals that depend on other road users only indirectly; they are also unknown if
+the other road users are.
 """
 
 _GEARS = {0: "neutral", 1: "drive", 2: "reverse", 3: "parking", 4: "drive"}
@@ -233,13 +237,13 @@ def provided(
     inputs: Collection[str],
     surroundings: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    """The signals in frames, given the inputs and the map.
+    """Returns the names of the signals in each frame, given the inputs and the map.
 
     Args:
-        road_map: The map; without one, there are only signals of the car itself, of
-            nearby road users, and of the perceived light.
-        inputs: The inputs, among `INPUTS`, that are available.
-        surroundings: The given weather and time of day, by signal.
+        road_map: The map. Without a map, there are only signals of the car itself, of
+            nearby road users, and of the perceived traffic light.
+        inputs: The names of the available inputs, from `INPUTS`.
+        surroundings: The given values of weather and time of day, by signal.
     """
     constant = set(Surroundings.model_fields) - set(surroundings)
     names: tuple[str, ...] = (*OWN, *LIGHTS, *OTHERS, *PLANNED)
@@ -257,13 +261,13 @@ def provided(
 
 
 class ApolloSenses:
-    """Computes the ego's signals frame by frame.
+    """Computes the signals of successive frames.
 
     Args:
         road_map: Apollo's map.
-        body: The ego's body.
-        surroundings: The given weather and time of day, by signal.
-        period_s: The time between frames.
+        body: The dimensions of the ego vehicle.
+        surroundings: The given values of weather and time of day, by signal.
+        period_s: The time between two frames in seconds.
     """
 
     def __init__(
@@ -283,7 +287,7 @@ class ApolloSenses:
         self.reset()
 
     def resize(self, body: Body) -> None:
-        """Sets the ego's body from the next episode on."""
+        """Sets the dimensions of the ego vehicle from the next episode on."""
         self._body = body
 
     def reset(self) -> None:
@@ -308,13 +312,14 @@ class ApolloSenses:
         return None if self._looking is None else self._looking.scene
 
     def values(self, time_s: float, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The signals at one moment; `fault` names the invalid message, if any.
+        """Computes the signals of a frame; `fault` describes the invalid value, if any.
 
-        Signals that depend on an invalid value are omitted: an obstacle without a speed
-        makes all signals about other road users unknown, but none about the ego itself.
+        Signals that depend on an invalid value are omitted. For example, if an obstacle
+        has no speed, the signals about other road users are omitted, but not those
+        about the ego.
 
         Args:
-            time_s: The time by Apollo's clock.
+            time_s: The time by Apollo's clock in seconds.
             inputs: The newest message of each input that has arrived, and of `routing`.
         """
         self.fault = ""
@@ -331,8 +336,7 @@ class ApolloSenses:
             values = {}
         if self._looking is None or not values:
             return values | own
-        # Own measurements that the car does not report are not replaced by computed
-        # ones.
+        # Measurements that the car does not report are not replaced by computed values.
         for name in self._left_out:
             values.pop(name, None)
         for name, signals in _FROM.items():
@@ -344,7 +348,9 @@ class ApolloSenses:
     def _around(
         self, time_s: float, speed: float, inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The signals about the road and, if all are known, about other road users."""
+        """Computes the signals about the road and, if no obstacle is invalid, about
+        other road users.
+        """
         try:
             check_obstacles(inputs.get("obstacles"))
         except SignalFault as fault:
@@ -359,7 +365,7 @@ class ApolloSenses:
         return values
 
     def _own(self, pose: Any, chassis: Any) -> dict[str, Any]:
-        """The car's own measurements; unknown ones are omitted."""
+        """Returns the car's own measurements; unknown values are omitted."""
         speed = abs(chassis.speed_mps)
         before, self._speed = self._speed, speed
         gains = _along(pose)
@@ -397,7 +403,7 @@ class ApolloSenses:
 
 
 def _along(pose: Any) -> float | None:
-    """The acceleration along the heading, without gravity."""
+    """Returns the acceleration along the heading in m/s², or None if unknown."""
     if not pose.HasField("linear_acceleration"):
         return None
     gains = pose.linear_acceleration
@@ -406,7 +412,7 @@ def _along(pose: Any) -> float | None:
 
 
 class _Looking:
-    """The common driving senses on Apollo's map."""
+    """Applies the senses that all driving worlds share to Apollo's map."""
 
     def __init__(
         self, scene: ApolloScene, surroundings: Surroundings, period_s: float
@@ -417,7 +423,9 @@ class _Looking:
     def look(
         self, time_s: float, speed: float, inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The signals; empty if the ego is not on a lane of the map."""
+        """Computes the signals; returns an empty dict if the ego is not on a lane of
+        the map.
+        """
         scene, planning = self.scene, inputs.get("planning")
         line = [] if planning is None else [each.id for each in planning.lane_id]
         routing = inputs.get("routing")
@@ -464,7 +472,7 @@ class _Looking:
             yield from self._straight_on(lane.name)
 
     def _straight_on(self, name: str) -> Iterator[str]:
-        """The edges straight ahead, as far as the senses look, for an unknown route."""
+        """Yields the edges straight ahead within 250 m, for an unknown route."""
         network = self.scene.network
         lane, left_m = network.map.lanes[name], _WAY_M
         while left_m > 0.0:
@@ -479,7 +487,7 @@ class _Looking:
     # -- others -----------------------------------------------------------------------
 
     def _touches(self) -> bool:
-        """Whether the ego touches another road user."""
+        """Whether the ego is touching another road user."""
         scene = self.scene
         return any(
             touches(scene.ego, other, on_foot=on_foot)

@@ -1,4 +1,6 @@
-"""What is installed for Apollo: messages, records, and possibly Apollo itself."""
+"""Checks which software for Apollo is installed: messages, records and Apollo
+itself.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,21 @@ from forewarn.plugins.support import Support, installed
 PROTOBUF = "protobuf"
 RECORDS = "cyber-record"
 PLACES = ("cyber.python.cyber_py3", "cyber_py3")
-"""The possible modules for `cyber` in Apollo's container, the newest first."""
+"""The packages that may contain `cyber` in Apollo's container, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApolloSupport(Support):
-    """What can be used for Apollo on this machine.
+    """The software for Apollo that is installed on this machine.
 
     Args:
-        cyber: The module name of cyber_py3; empty outside Apollo's container.
+        cyber: The full name of the package cyber_py3; empty outside Apollo's container.
     """
 
     cyber: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as JSON types."""
+        """Returns the report as JSON-compatible values."""
         return {
             "versions": dict(self.versions),
             "channels": self.versions[PROTOBUF] is not None,

@@ -1,9 +1,10 @@
-"""cyber_bridge over TCP, from outside Apollo's container.
+"""A client of cyber_bridge over TCP, for use outside Apollo's container.
 
-One thread does all network I/O. A writer only puts a message in a tray, where a newer
-one on the same channel replaces it. Messages that cannot be sent are dropped and
-counted, never sent late, because a command from before a lost connection is stale. If
-messages arrive faster than they are read, only the newest of each channel is delivered.
+One thread does all network I/O. A writer only queues a message, which a newer message
+on the same channel replaces. Messages that cannot be sent are dropped and counted. They
+are never sent late, because a command from before a lost connection is stale. If
+messages arrive faster than they are read, only the newest message of each channel is
+delivered.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _CHUNK = 1 << 18
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """The host and port of `tcp://HOST:PORT`; the default port is 9090."""
+    """Returns the host and port of `tcp://HOST:PORT`; the default port is 9090."""
     scheme, _, rest = address.rpartition("://")
     host, colon, port = rest.rpartition(":")
     if not colon or "]" in port:
@@ -158,7 +159,7 @@ class TcpBus:
             self._ring()
 
     def _ring(self) -> None:
-        # Ignored: the bell has already been rung, or is closed.
+        # On an error, the thread has already been woken or has ended.
         with contextlib.suppress(OSError):
             self._bell.send(b"\0")
 
@@ -242,7 +243,7 @@ class TcpBus:
                 self._sending = self._sending[sent:]
 
     def _waiting(self) -> bytes:
-        """Takes the queued messages from the tray."""
+        """Removes the queued messages and returns them encoded."""
         with self._lock:
             news = [encode(Publish(c, m)) for c, m in self._tray.items()]
             waiting = b"".join(self._said + news)

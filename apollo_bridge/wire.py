@@ -1,8 +1,8 @@
-"""The connection to Apollo, and the newest messages from it.
+"""The connection to Apollo, and the newest messages received.
 
 A bus has the methods of a cyber_py3 node, so a node, a connection to cyber_bridge and a
-fake are interchangeable. Readers' callbacks run on the host's threads, which swallow
-exceptions, so ours only store the newest message.
+fake are interchangeable. Callbacks run on threads of Cyber RT, which swallow
+exceptions, so our callbacks only store the newest message.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Client(Protocol):
     """Calls one service."""
 
     def send_request(self, data: Any) -> Any:
-        """Sends a request and waits for the reply; returns None without a service or a
-        reply.
+        """Sends a request and waits for the reply; returns None if there is no service
+        or no reply.
         """
 
 
@@ -44,11 +44,11 @@ class Health:
 
     Args:
         connected: Whether the bus is connected.
-        losses: How often a connection was lost or carried invalid data.
+        losses: How often the connection was lost or a message was invalid.
         dropped: The number of outgoing messages that were replaced or could not be
             sent.
         skipped: The number of messages skipped because newer ones had arrived.
-        problem: The last problem.
+        problem: A description of the last problem.
     """
 
     connected: bool = False
@@ -58,7 +58,7 @@ class Health:
     problem: str = ""
 
     def lose(self, problem: object) -> None:
-        """Counts a lost connection."""
+        """Counts a lost connection or an invalid message."""
         self.losses += 1
         self.problem = str(problem)
 
@@ -74,16 +74,16 @@ class Bus(Protocol):
         """Adds a reader; returns None if the channel already has one."""
 
     def create_writer(self, name: str, data_type: Any, qos_depth: int = 1) -> Writer:
-        """Makes a writer for a channel."""
+        """Creates a writer for a channel."""
 
     def create_client(self, name: str, request_type: Any, response_type: Any) -> Client:
-        """Makes a client of a service that `services` lists."""
+        """Creates a client of a service that `services` lists."""
 
     def services(self) -> frozenset[str]:
-        """The services that can currently be called."""
+        """Returns the names of the services that can currently be called."""
 
     def close(self) -> None:
-        """Stops everything that the bus has started; safe to call twice."""
+        """Closes the connection; may be called more than once."""
 
 
 class NoCyber(ForewarnError):
@@ -93,7 +93,7 @@ class NoCyber(ForewarnError):
 
 
 def find_cyber() -> Any:
-    """The module `cyber` of cyber_py3.
+    """Returns the module `cyber` of cyber_py3.
 
     Raises:
         NoCyber: The module is not installed.
@@ -114,10 +114,10 @@ def find_cyber() -> Any:
 
 
 class NodeBus:
-    """A node as a bus.
+    """A bus that uses a Cyber RT node inside Apollo's container.
 
     Args:
-        cyber: The module `cyber`; by default the installed one.
+        cyber: The module `cyber`; by default the installed module.
     """
 
     def __init__(self, cyber: Any = None) -> None:
@@ -143,7 +143,9 @@ class NodeBus:
         return client
 
     def services(self) -> frozenset[str]:
-        """The services that cyber discovers within two seconds."""
+        """Returns the names of the services that Cyber RT discovers within two
+        seconds.
+        """
         return frozenset(self._cyber.ServiceUtils.get_services())
 
     def close(self) -> None:
@@ -153,7 +155,7 @@ class NodeBus:
 
 
 class Received(NamedTuple):
-    """A message, its arrival time by the local clock, and its number."""
+    """A message, its arrival time by the local clock, and its sequence number."""
 
     message: Any
     at_s: float
@@ -166,7 +168,7 @@ class Inbox:
     Args:
         bus: The source of the messages.
         channels: The channel of each input.
-        messages: The message classes that decode them.
+        messages: The message classes that decode the messages.
         clock: A monotonic clock in seconds.
     """
 
@@ -190,15 +192,17 @@ class Inbox:
         self._came.set()
 
     def apollo_time_s(self) -> float | None:
-        """Apollo's current time: the newest timestamp plus the time since then."""
+        """Returns Apollo's current time: the newest timestamp plus the time since its
+        arrival.
+        """
         stamped = [(stamp(each.message), each.at_s) for each in self._newest.values()]
         latest = max(((s, at) for s, at in stamped if s is not None), default=None)
         return None if latest is None else latest[0] + self._clock() - latest[1]
 
     def age_s(self, name: str) -> float | None:
-        """The age of an input, by its timestamp or its arrival.
+        """Returns the age of an input in seconds, by its timestamp or its arrival.
 
-        The larger of the two is used, because a timestamp may be in the future.
+        The larger of the two ages is used, because a timestamp may be in the future.
         """
         newest = self._newest.get(name)
         if newest is None:
@@ -210,11 +214,13 @@ class Inbox:
         return max(since_s, now_s - stamped)
 
     def newest(self, name: str) -> Received | None:
-        """The newest message of an input, or None."""
+        """Returns the newest message of an input, or None."""
         return self._newest.get(name)
 
     def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits in real time until a condition on messages holds."""
+        """Waits in real time until a condition on messages holds; returns False on a
+        timeout.
+        """
         end_s = time.monotonic() + timeout_s
         while not until():
             left_s = end_s - time.monotonic()
@@ -226,6 +232,6 @@ class Inbox:
 
 
 def stamp(message: Any) -> float | None:
-    """The time in a message's header; None if it has none."""
+    """Returns the timestamp in a message's header; None if there is none."""
     time_s: float = message.header.timestamp_sec
     return time_s if 0.0 < time_s < math.inf else None

@@ -1,6 +1,6 @@
-"""The main jobs from Python: learn, tune, measure, and the risks along one trace.
+"""The Python API: learn, tune, measure, and compute the risks along a trace.
 
-The functions do the same as the commands with the same names, and return objects with a
+The functions do the same as the commands of the same names, and return objects with a
 table and a plot (see `Plotted`).
 """
 
@@ -49,17 +49,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MEASURED_SEED, TUNED_SEED = 1_000_000, 2_000_000
-"""The first seeds for measuring and for tuning, far from those for training."""
+"""The default first seeds for measuring and for tuning, well above those for
+training.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned(Plotted):
-    """Models that were learned, with the risk of each law in each state.
+    """Learned models, with the risk of each law in each state.
 
     Args:
-        models: One model, or several models for different laws.
-        horizon_s: How far ahead the risks of the table look.
-        warnings: Remarks about the runs and the chain.
+        models: One model for all laws, or several models for different laws.
+        horizon_s: The prediction horizon of the risks in the table, in seconds.
+        warnings: Warnings about the runs and the chain.
     """
 
     models: tuple[Model, ...]
@@ -67,16 +69,16 @@ class Learned(Plotted):
     warnings: tuple[str, ...] = ()
 
     def write(self, path: Path | str) -> Path:
-        """Writes the model's file, as `forewarn learn --out` does."""
+        """Writes the models to a file, as `forewarn learn --out` does."""
         path = Path(path)
         write_json(path, models_as_dict(self.models))
         return path
 
     def table(self) -> Iterator[dict[str, Any]]:
-        """One row for each law and state that the chain may be in.
+        """Yields one row for each law and state of the chain.
 
-        `risk` is that of a law of which nothing is pending yet, with its bounds;
-        `worst` is the highest that can occur in the state.
+        `risk` is the risk when no obligation is pending, with its bounds; `worst` is
+        the highest risk that can occur in the state.
         """
         for model in self.models:
             steps = max(1, round(self.horizon_s / (model.period_s or 1.0)))
@@ -94,7 +96,9 @@ class Learned(Plotted):
                     }
 
     def draw(self, axes: Axes) -> None:
-        """The risk in each state, with its bounds, by how often the state was seen."""
+        """Plots the risk in each state, with its bounds, against the number of
+        visits.
+        """
         for (law, rows), marker in zip(_by_law(self.table()), cycle(MARKERS)):
             seen = [row for row in rows if row["visits"] and row["high"] is not None]
             x, risks = ([row[key] for row in seen] for key in ("visits", "risk"))
@@ -113,7 +117,7 @@ class Tuning(Plotted):
     """Tuned thresholds and their guarantees.
 
     Args:
-        settled: The horizons that were tried, thresholds and guarantees.
+        settled: The horizons that were tried, the thresholds and the guarantees.
         policy: The policy; None if no threshold keeps the guarantee.
     """
 
@@ -124,14 +128,18 @@ class Tuning(Plotted):
         """Writes the policy's file.
 
         Raises:
-            InvalidInput: There is no policy: the reason is in the message.
+            InvalidInput: No threshold keeps the guarantee; the message says why.
         """
         path = Path(path)
         write_policy(path, self.needed_policy())
         return path
 
     def needed_policy(self) -> Policy:
-        """The policy; if there is none the error says why."""
+        """Returns the policy.
+
+        Raises:
+            InvalidInput: No threshold keeps the guarantee; the message says why.
+        """
         if self.policy is None:
             why = "; ".join(f"{law}: {t}" for law, t in self.settled.without.items())
             raise InvalidInput(
@@ -141,7 +149,9 @@ class Tuning(Plotted):
         return self.policy
 
     def table(self) -> Iterator[dict[str, Any]]:
-        """One row for each law and horizon that was tried; `taken` marks the best."""
+        """Yields one row for each law and tried horizon; `taken` marks the best
+        horizon.
+        """
         for number, tried in enumerate(self.settled.tried):
             for row in tried.as_dict()["laws"]:
                 yield {
@@ -152,7 +162,9 @@ class Tuning(Plotted):
                 }
 
     def draw(self, axes: Axes) -> None:
-        """Detection and false alarms of each law by horizon; the best is marked."""
+        """Plots the detection and false-alarm rates of each law by horizon; the best
+        horizon is marked.
+        """
         for (law, rows), marker in zip(_by_law(self.table()), cycle(MARKERS)):
             rows.sort(key=lambda row: row["horizon_s"])
             x = [row["horizon_s"] for row in rows]
@@ -178,9 +190,9 @@ class Risks(Plotted):
     """The risk of each law at each frame of one trace.
 
     Args:
-        horizon_s: How far ahead the risks look.
+        horizon_s: The prediction horizon of the risks, in seconds.
         series: One row for each frame and law.
-        thresholds: For each law, the policy's interventions and their thresholds.
+        thresholds: The policy's interventions with their thresholds, by law.
     """
 
     horizon_s: float
@@ -188,11 +200,13 @@ class Risks(Plotted):
     thresholds: Mapping[str, Sequence[tuple[Kind, float]]]
 
     def table(self) -> Sequence[Mapping[str, Any]]:
-        """One row for each frame and law."""
+        """Returns one row for each frame and law."""
         return self.series
 
     def draw(self, axes: Axes) -> None:
-        """The risk of each law over time, its bounds, thresholds and violations."""
+        """Plots the risk of each law over time, with bounds, thresholds and
+        violations.
+        """
         for law, rows in _by_law(self.series):
             times = [row["time_s"] for row in rows]
             (line,) = axes.step(
@@ -264,14 +278,14 @@ def learn(
     """Learns a model, as `forewarn learn` does.
 
     Args:
-        traces: Files, or folders of traces. None: new runs of the scenario.
-        scenario: The scenario that gives the abstraction and the laws: a name or a
-            file.
-        laws: Laws to learn for, instead of the scenario's: names or formulas.
-        abstraction: A file of predicates; or `auto`, to find predicates.
-        horizon_s: How far ahead the risks look; by default as far as the scenario
-            says.
-        episodes: Without traces: the number of new runs.
+        traces: Files or folders of traces; by default, new runs of the scenario.
+        scenario: The name or the file of the scenario that defines the abstraction and
+            the laws.
+        laws: Laws to learn for, by name or formula; by default, the scenario's.
+        abstraction: A file of predicates, or `auto` to find predicates automatically.
+        horizon_s: The prediction horizon of the risks in seconds; by default, the
+            scenario's.
+        episodes: The number of new runs if no traces are given.
         jobs: The number of processes.
     """
     if traces is None and scenario is None:
@@ -323,19 +337,20 @@ def tune(
 ) -> Tuning:
     """Finds thresholds with a guaranteed false-alarm rate, as `forewarn tune` does.
 
-    Thresholds found with the guard acting are `forewarn tune --preset stop` alone.
+    To tune with the guard intervening, use the command `forewarn tune --preset stop`.
 
     Args:
-        scenario: Whose runs: a name or a file.
-        model: The model whose risks are used.
-        laws: Laws to tune for, instead of the scenario's.
-        runs: The number of new runs; by default 300, or of logs all that the model
-            was not trained on.
-        seed: Their first seed; by default, one that the model was not trained on.
+        scenario: The name or the file of the scenario to run.
+        model: The model that predicts the risks.
+        laws: Laws to tune for, by name or formula; by default, the scenario's.
+        runs: The number of new runs. The default is 300; for recordings, all that the
+            model was not trained on.
+        seed: The first seed of the runs; by default, one that the model was not trained
+            on.
         false_alarm_rate: Maximum false-alarm rate of each law.
-        horizons_s: The horizons to try.
+        horizons_s: The prediction horizons to try, in seconds.
         confidence: Confidence level of the guarantee.
-        intervene: Intervention at the thresholds.
+        intervene: The intervention at the thresholds.
         jobs: The number of processes.
     """
     wanted = _scenario(scenario, laws)
@@ -367,20 +382,21 @@ def measure(
     guarded: bool = True,
     jobs: int = 1,
 ) -> Measurement:
-    """Judges the warnings of a model on held-out runs, as `forewarn measure` does.
+    """Evaluates the warnings of a model on held-out runs, as `forewarn measure` does.
 
     Args:
-        scenario: Whose runs: a name or a file.
-        model: The model; by default the one that ships with the scenario.
-        policy: Which intervention begins at which risk; by default the shipped policy.
-        laws: Laws to watch, instead of the scenario's.
-        runs: The number of runs; by default 100, or of logs all that the model was
-            not trained on.
-        seed: Their first seed; by default, one that the model was not trained on.
-        thresholds: The thresholds to compare; by default the policy's.
-        baselines: Other methods to judge beside the guard, such as `ttc`.
-        sweep: Whether to compare all thresholds too, for a curve in the plot.
-        guarded: Whether to run the same seeds again with the guard acting.
+        scenario: The name or the file of the scenario to run.
+        model: The model; by default, the one that ships with the scenario.
+        policy: The guard's policy; by default, the one that ships with the scenario.
+        laws: Laws to watch, by name or formula; by default, the scenario's.
+        runs: The number of runs. The default is 100; for recordings, all that the model
+            was not trained on.
+        seed: The first seed of the runs; by default, one that the model was not trained
+            on.
+        thresholds: The thresholds to compare; by default, the policy's.
+        baselines: The names of other methods to compare with the guard, such as `ttc`.
+        sweep: Whether to evaluate all thresholds too, for curves in the plot.
+        guarded: Whether to run the same seeds again with the guard intervening.
         jobs: The number of processes.
     """
     wanted, on = _scenario(scenario, laws), pool(jobs, None)
@@ -415,14 +431,16 @@ def risks(
     horizon_s: float | None = None,
     laws: str | Sequence[str] = (),
 ) -> Risks:
-    """The risk of each law at each frame of a trace, as a guard would see it.
+    """Computes the risk of each law at each frame of a trace, as a guard would.
 
     Args:
-        trace: A trace, or its file; of a file or folder with several, the first.
+        trace: A trace, or its file; if a file or folder has several traces, the first
+            is used.
         model: The model.
-        policy: Corrects the risks by its calibration, and its thresholds are drawn.
-        horizon_s: How far ahead the risks look; by default as far as the policy says.
-        laws: Laws to watch, instead of the model's.
+        policy: The policy whose calibration is applied and whose thresholds are drawn.
+        horizon_s: The prediction horizon of the risks in seconds; by default, the
+            policy's.
+        laws: Laws to watch, by name or formula; by default, the model's.
     """
     read = trace if isinstance(trace, Trace) else next(read_traces(trace))
     chosen = Policy() if policy is None else _policy(policy)
@@ -431,7 +449,7 @@ def risks(
     with ExitStack() as stack:
         made = Path(stack.enter_context(TemporaryDirectory()))
         guarding = Guarding.load(_file(model, made), chosen, laws=_named(laws))
-    # A guard alone applies the policy's calibration to the laws that it watches.
+    # Only a guard applies the policy's calibration to the laws that it watches.
     watch = guarding.guard(read.header.provides or None).watch
     series: list[Mapping[str, Any]] = []
     for frame in read.frames:

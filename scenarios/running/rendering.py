@@ -41,9 +41,7 @@ def encoded(pixels: Any) -> str:
     else:
         image = image[::factor, ::factor][:high, :wide]
     high, wide = image.shape[:2]
-    rows = np.zeros(
-        (high, 1 + 3 * wide), np.uint8
-    )  # the first byte of a PNG row is its filter type
+    rows = np.zeros((high, 1 + 3 * wide), np.uint8)  # byte 0 of a row: filter type
     rows[:, 1:] = (image // 16 * 17).reshape(high, -1)
     header = struct.pack(">IIBBBBB", wide, high, 8, 2, 0, 0, 0)
     parts = (

@@ -1,1 +1,1 @@
-"""Training: models, thresholds and policies from collected runs."""
+"""Trains models, thresholds and policies from collected runs."""

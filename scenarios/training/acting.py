@@ -1,11 +1,12 @@
-"""Thresholds for acting: what an intervening guard prevents, and at what cost.
+"""Tunes thresholds for interventions, by the violations that they prevent and their
+cost.
 
-A threshold that suits a warning does not suit a stop: a late stop prevents nothing, and
-a short needless stop costs little. Training runs are therefore repeated with the guard
-intervening, at each threshold with each hold time. The results are the violations
-prevented and caused, the clean runs with an intervention, the clean runs that take
-longer, and the standing time. Most remaining violations come from stops that are
-released too soon, so thresholds and hold times are searched together.
+A threshold that suits warnings does not suit stops: a late stop prevents nothing, and a
+short needless stop costs little. Training runs are therefore repeated with the guard
+intervening, for every threshold and hold time. This measures the violations prevented
+and caused, the clean runs with an intervention, the clean runs that take longer, and
+the standing time. Most remaining violations come from stops that are released too soon,
+so thresholds and hold times are searched together.
 """
 
 from __future__ import annotations
@@ -34,28 +35,33 @@ THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """The thresholds that are tried."""
 
 MORE = 5
-"""If too few runs break a law, up to this many times as many are run."""
+"""If too few runs break a law, the number of runs is increased up to this factor."""
 
-_AT_ONCE = 20  # runs that are added before violations are counted again
+_AT_ONCE = 20  # the number of runs to add between two counts of violations
 
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """The results of a guard that acts from one threshold on.
+    """The results of a guard that intervenes with given thresholds and hold time.
 
     Args:
-        threshold: The threshold; the lowest where laws have several.
-        thresholds: The threshold of each law. hold_s: How long the risk stayed low
-            before an intervention was released.
+        threshold: The lowest of the laws' thresholds.
+        thresholds: The threshold of each law.
+        hold_s: The hold time in seconds: how long the risk must stay low before an
+            intervention is released.
         violating: The number of violations without the guard.
-        prevented: The number of violations prevented, minus those caused by the guard.
-        caused: The number of runs that broke a law only with the guard.
+        prevented: The number of violations prevented minus the number caused by the
+            guard.
+        caused: The number of violations that occurred only with the guard.
         interventions: The number of runs with an intervention.
-        clean_stopped: The number of these in which no law was broken without the guard.
-        clean: The number of clean runs that can be compared.
-        prolonged: The number of these that took more than 10 % longer.
-        duration_ratio: The ratio of their total durations, with and without the guard.
-        stationary_s: How much longer vehicles stood in runs without a violation.
+        clean_stopped: The number of runs with an intervention in which no law was
+            broken without the guard.
+        clean: The number of clean runs whose durations can be compared.
+        prolonged: The number of clean runs that took more than 10 % longer.
+        duration_ratio: The total duration of the clean runs with the guard, divided by
+            that without it.
+        stationary_s: The additional standing time in seconds, in runs without a
+            violation.
         cost: The cost of a needless intervention, in violations.
     """
 
@@ -82,15 +88,16 @@ class Acted:
     def worth(self) -> float:
         """The net value, in violations.
 
-        A clean run with an intervention, a clean run that takes more than a tenth
-        longer, and a minute of standing have the same cost.
+        A clean run with an intervention, a clean run that takes more than 10 % longer,
+        and a minute of standing each have the same cost.
         """
         needless = self.clean_stopped + self.prolonged + self.stationary_s / 60.0
         return self.prevented - self.cost * needless
 
     def within(self, allowed: float) -> bool:
-        """Whether at most about this fraction of clean runs was slowed by more than 10
-        %."""
+        """Whether at most about this fraction of clean runs took more than 10 %
+        longer.
+        """
         return self.prolonged <= round(allowed * self.clean)
 
     def as_dict(self) -> dict[str, Any]:
@@ -100,14 +107,14 @@ class Acted:
 
 
 class Trial:
-    """Repeats the same runs with a guard that intervenes.
+    """Repeats the same runs with different intervening guards.
 
     Args:
         scenario: The scenario.
         model: The model's file.
         cost: The cost of a needless intervention, in violations.
         on: The pool in which the episodes run.
-        folder: The folder for their files.
+        folder: The folder for the episodes' files.
         progress: Shows progress.
     """
 
@@ -131,12 +138,13 @@ class Trial:
         return sum(bool(episode.violations) for episode in self.before)
 
     def begin(self, seeds: Sequence[int], beyond: int, violations: int) -> None:
-        """Runs without a guard, until there are enough violations.
+        """Runs episodes without a guard until there are enough violations.
 
         Args:
-            seeds: The initial runs; they are not used to measure anything later.
-            beyond: The first seed of the added runs, of which there are up to `MORE`
-                times as many.
+            seeds: The seeds of the initial runs, which are not used for any later
+                measurement.
+            beyond: The first seed of additional runs; with these there are up to `MORE`
+                times as many runs.
             violations: The number of violations that suffices.
         """
         self._alone(seeds)
@@ -151,11 +159,11 @@ class Trial:
         self.before += self._done(todo, "episodes without a guard")
 
     def at(self, policy: Policy) -> Acted:
-        """The results of a guard that acts by a policy.
+        """Returns the results with a policy.
 
-        The policies of a trial differ in their thresholds and in how long they hold. A
-        run in which no threshold was reached is the same with thresholds as high or
-        higher.
+        The policies of a trial differ only in their thresholds and hold times. A run in
+        which no threshold was reached is not repeated for equal or higher thresholds,
+        because the result is the same.
         """
         acting = plan(self.scenario, self._model, replace(policy, shadow=False))
         now = thresholds_of(policy)
@@ -212,15 +220,16 @@ class Trial:
         longer: float,
         alert: Mapping[str, float],
     ) -> tuple[Policy, list[Acted], Acted]:
-        """The best policy for intervening, and all candidates.
+        """Returns the best policy, the results of all candidates, and those of the best
+        one.
 
         Args:
-            best: The horizon and the calibration that were found.
+            best: The horizon and the calibration to use.
             base: The policy that provides all other settings.
             kind: The intervention.
             holds_s: The hold times to try, in addition to the policy's own.
-            longer: Maximum fraction of clean runs that take longer by a tenth.
-            alert: The thresholds of the policy that alerts; these are tried as well.
+            longer: Maximum fraction of clean runs that take more than 10 % longer.
+            alert: The thresholds of the policy that alerts, which are tried too.
         """
         laws = [law for law in self.scenario.laws if law.name in best.calibration]
         known = {law: each for law, each in best.calibration.items() if each.points}
@@ -237,13 +246,13 @@ class Trial:
     def search(
         self, policies: Sequence[Policy], holds_s: Iterable[float], allowed: float
     ) -> tuple[list[Acted], Acted]:
-        """All candidates, and the best one.
+        """Returns the results of all candidates, and the best of them.
 
-        For each hold time, thresholds are tried until it is clear that higher ones come
-        too late.
+        For each hold time, thresholds are tried in ascending order until higher ones
+        clearly intervene too late.
 
         Args:
-            policies: One policy for each threshold, the lowest first.
+            policies: One policy per threshold, in ascending order.
             holds_s: The hold times.
             allowed: Maximum fraction of clean runs slowed by more than 10 %.
         """
@@ -259,8 +268,8 @@ class Trial:
 
 
 def thresholds_of(policy: Policy) -> dict[str, float]:
-    """The thresholds from which a policy intervenes, law by law, without alert
-    thresholds.
+    """Returns the threshold from which a policy intervenes, by law; laws that only have
+    alerts are omitted.
     """
     return {
         law: step.threshold
@@ -270,17 +279,18 @@ def thresholds_of(policy: Policy) -> dict[str, float]:
 
 
 def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
-    """The best one; among equals with the same hold time, the middle one.
+    """Returns the candidate with the highest net value; of similar ones with the same
+    hold time, the middle one.
 
-    The edges depend on a few runs.
+    The middle is chosen because the edges of such a plateau depend on a few runs.
 
     Args:
         tried: All candidates.
         allowed: Maximum fraction of clean runs slowed by more than 10 %.
 
     Raises:
-        InvalidInput: No candidate is worthwhile: interventions prevent nothing at that
-            cost, or each candidate slows too many clean runs.
+        InvalidInput: No candidate is worth its cost, or every candidate slows too many
+            clean runs.
     """
     within = [each for each in tried if each.within(allowed)]
     if not within:
@@ -308,7 +318,7 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
 
 
 def past_best(tried: Sequence[Acted], allowed: float) -> bool:
-    """Whether the last two thresholds had less value than a lower one."""
+    """Whether the last two thresholds are worth clearly less than a lower one."""
     within = [each for each in tried[:-2] if each.within(allowed) and each.worth > 0]
     if not within:
         return False
@@ -323,11 +333,11 @@ def _alike(one: Acted, best: Acted) -> bool:
 def acting_policy(
     base: Policy, laws: Sequence[Law], kind: Kind, at: Mapping[str, float]
 ) -> Policy:
-    """The policy that intervenes at these thresholds; for laws that demand movement it
-    only alerts.
+    """Returns the policy that intervenes at these thresholds; for laws that require
+    movement, it only alerts.
 
     Raises:
-        InvalidInput: All laws demand movement, so stopping would break them.
+        InvalidInput: All laws require movement, so stopping would break them.
     """
     moving = asks_to_move(laws)
     rules = {law: steps for law, steps in base.rules.items() if law in moving}

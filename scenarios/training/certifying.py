@@ -1,7 +1,7 @@
-"""Certifying an acting policy: on held-out runs that were used for nothing else.
+"""Certifies a policy that intervenes, on held-out runs that are used for nothing else.
 
-The one policy that was chosen is run on new seeds, with the guard and without. Choosing
-and certifying on the same runs would make the guarantee false far too often.
+The chosen policy is run on new seeds, with and without the guard. If the policy were
+chosen and certified on the same runs, the guarantee would often be false.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Wanted:
     Args:
         violating: Maximum fraction of runs that break a law.
         slowed: Maximum fraction of runs slowed by more than 10 %.
-        confidence: The confidence level.
+        confidence: The confidence level of the claim.
         seeds: The held-out runs.
     """
 
@@ -52,7 +52,9 @@ def certify(
     folder: Path,
     progress: Progress = lambda items, *_: items,
 ) -> Guarantee:
-    """The result of these runs for the policy; `certified` says whether it holds."""
+    """Runs the held-out seeds, and returns the guarantee; its `certified` says whether
+    the claim holds.
+    """
     policy = replace(policy, shadow=False)
     pairs = acted_on(scenario, model, policy, wanted.seeds, on, folder, progress)
     return certified(scenario, model, policy, wanted, pairs)
@@ -68,7 +70,7 @@ def acted_on(
     progress: Progress = lambda items, *_: items,
     known: Sequence[tuple[Episode, Episode]] = (),
 ) -> list[tuple[Episode, Episode]]:
-    """The runs of these seeds without a guard, and with one that acts.
+    """Runs these seeds without a guard and with one that intervenes; returns the pairs.
 
     Args:
         scenario: The scenario of the runs.
@@ -78,8 +80,8 @@ def acted_on(
         on: The pool in which the runs take place.
         folder: The folder for their files.
         progress: Shows progress.
-        known: Pairs with a policy that intervenes wherever this one does; runs without
-            an intervention are not repeated.
+        known: Pairs from a policy that intervenes at least whenever this one does; its
+            runs without an intervention are reused.
     """
 
     def run(planned: Plan, seeds: Sequence[int], what: str) -> list[Episode]:
@@ -94,7 +96,7 @@ def acted_on(
     left = sorted({*seeds}.difference(each.seed for each in calm))
     acting = plan(scenario, model, policy)
     guarded = by_seed([*calm, *run(acting, left, "held-out episodes with the guard")])
-    # Where it never stepped in, the run is the same without it.
+    # A run without an intervention is the same as without a guard.
     touched = [each.seed for each in guarded if each.interventions]
     new = [seed for seed in touched if seed not in alone]
     alone |= {each.seed: each for each in run(plan(scenario), new, "without it")}
@@ -108,7 +110,7 @@ def certified(
     wanted: Wanted,
     pairs: Sequence[tuple[Episode, Episode]],
 ) -> Guarantee:
-    """The same result as `certify`, for existing runs."""
+    """Returns the same result as `certify`, from existing runs."""
     return Guarantee(
         wanted.violating,
         wanted.slowed,
@@ -126,13 +128,15 @@ def certified(
 
 
 def drawn(scenario: Scenario) -> str:
-    """A digest of the scenario's text and pilot, which determine how runs are drawn."""
+    """Returns a digest of the scenario's text and pilot, which determine the
+    distribution of runs.
+    """
     text = scenario.digest + scenario.pilot.model_dump_json()
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def deciding(model: Path, policy: Policy) -> str:
-    """A digest of the parts of a model that affect decisions under a policy."""
+    """Returns a digest of the parts of a model that affect decisions under a policy."""
     told = {"training"}
     if policy.judge_by == "point":
         told |= {"likely", "first_visits"}
@@ -144,7 +148,9 @@ def deciding(model: Path, policy: Policy) -> str:
 
 
 def said_of(policy: Policy, scenario: Scenario, model: Path) -> str:
-    """The sentence about a policy's guarantee for a scenario's runs; empty if none."""
+    """Returns the sentence about a policy's guarantee for a scenario; empty if there is
+    none.
+    """
     kept = policy.kept
     if kept is None or policy.shadow:
         return ""

@@ -1,4 +1,4 @@
-"""Learns a model from traces, with given options and perhaps an earlier model."""
+"""Learns a model from traces, or updates an existing model."""
 
 from __future__ import annotations
 
@@ -66,19 +66,21 @@ from forewarn.scenarios.training.wish import Wish
 
 HORIZON_S = 3.0
 GroupOf = Callable[[str, int], str]
-"""The group of a run, by its name and number."""
+"""Returns the group of a run, given the run's name and number."""
 
 SHOWN = 4
-"""How many predicates tell people what state is meant."""
+"""The maximum number of predicates in the description of a state."""
 
 
 MOST_JUDGED = 1_000_000
-"""Of so many frames, at most, it is asked whether the chain is a fair picture."""
+"""The approximate maximum number of frames on which the chain's fairness is
+assessed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """Runs to be counted in another process, and the abstraction for it."""
+    """A batch of runs to count in another process, with the abstraction."""
 
     runs: Sequence[Stored]
     abstraction: dict[str, Any]
@@ -88,7 +90,7 @@ class _Share:
 
 
 def _count_share(share: _Share) -> list[Counted]:
-    """The counts of a batch of runs."""
+    """Counts the transitions in a batch of runs."""
 
     known = share.vocabulary
     by = Abstraction.from_dict(share.abstraction, "--abstraction", known)
@@ -102,7 +104,9 @@ def _count_share(share: _Share) -> list[Counted]:
 
 
 class Learner:
-    """Turns the options, and perhaps an earlier model, into one training."""
+    """Learns a model as the options say, starting from an existing model if there is
+    one.
+    """
 
     def __init__(
         self, wish: Wish, earlier: Model | None, source: str, sample: Path
@@ -142,7 +146,9 @@ class Learner:
         return scenario.under(wish.law) if wish.law else scenario
 
     def _vocabulary(self, sample: Path) -> Vocabulary | None:
-        """The requested one, or else that of the model or the first trace."""
+        """Returns the requested vocabulary, or else that of the scenario, the model or
+        the first trace.
+        """
 
         if self.wish.vocabulary:
             return load_vocabulary(self.wish.vocabulary)
@@ -192,14 +198,14 @@ class Learner:
     def find(
         self, files: Sequence[Path], progress: Shown, group_of: GroupOf | None = None
     ) -> list[tuple[Learner, Choice]]:
-        """For each law the abstraction that warns of it best in held-out traces, and
-        its learner.
+        """Finds the abstraction that best warns of each law in held-out traces; returns
+        a learner for each choice.
 
         Args:
             files: The traces.
             progress: Shows progress.
-            group_of: The group of a run, by its name and number. Without it each run is
-                held out by itself.
+            group_of: Returns the group of a run, given the run's name and number.
+                Groups are held out as a whole; by default, each run is a group.
         """
 
         chosen = self._choose(files, progress, group_of)
@@ -216,7 +222,7 @@ class Learner:
     def _choose(
         self, files: Sequence[Path], progress: Shown, group_of: GroupOf | None
     ) -> list[Chosen]:
-        """Chooses the abstraction of each law by the traces."""
+        """Chooses the abstraction of each law by cross-validation on the traces."""
         laws, hand, period_s = self.laws, self.abstraction, self.wish.period
         if not laws:
             raise InvalidInput("--abstraction auto needs --scenario or --law")
@@ -255,7 +261,7 @@ class Learner:
 
     @property
     def _horizon_s(self) -> float:
-        """How far ahead the guard's risk will look."""
+        """The prediction horizon of the guard's risk, in seconds."""
         known = self.scenario.horizon_s if self.scenario else HORIZON_S
         return self.wish.horizon or known
 
@@ -280,12 +286,12 @@ class Learner:
             raise error.within("--candidate") from None
 
     def add(self, runs: Iterable[Stored], on: Pool | None = None) -> Iterator[Stored]:
-        """Counts runs, and yields each that has been counted.
+        """Counts the transitions in runs, and yields each run once it is counted.
 
         Args:
-            runs: They.
-            on: The pool that reads them; it does not affect the counts. None: here, as
-                many at once as a piece of a file holds.
+            runs: The runs to count.
+            on: The pool that reads the runs; it does not affect the counts. None for
+                this process.
         """
         kind = self.wish.format
         with_frames = cache(holds_traces)
@@ -304,7 +310,7 @@ class Learner:
                 yield run
 
     def _count(self, runs: Sequence[Stored], on: Pool | None) -> Iterator[Stored]:
-        """Counts traces of frames."""
+        """Counts the transitions in traces of frames."""
 
         by, training = self.abstraction, self.training
         if by is None:
@@ -330,7 +336,7 @@ class Learner:
                     yield from counted.runs
 
     def model(self) -> Model:
-        """The model of all counts."""
+        """Returns the model with all transitions counted so far."""
 
         if not self.wish.mix_guarded:
             self.training.refuse_mixture()
@@ -364,7 +370,9 @@ class Learner:
         return replace(model, training=facts, first_visits=visits)
 
     def monitors(self, model: Model) -> dict[str, Automaton]:
-        """The laws' monitors on the model's clock, where its states decide them."""
+        """Returns the laws' monitors on the model's clock; empty without an
+        abstraction.
+        """
 
         if self.abstraction is None:
             return {}
@@ -374,7 +382,7 @@ class Learner:
         }
 
     def fairness(self, model: Model, monitors: dict[str, Automaton]) -> FairnessReport:
-        """Whether the model is a fair picture of the traces that were just counted."""
+        """Assesses whether the model describes the counted traces fairly."""
 
         every = self._judged_by
         unused = list(self.training.unused.runs(every))
@@ -392,11 +400,11 @@ class Learner:
 
     @property
     def _judged_by(self) -> int:
-        """Every n-th run, if there are more than fairness needs."""
+        """The fairness assessment uses every n-th run, where n is this number."""
         return math.ceil(self.training.seen.size / MOST_JUDGED) or 1
 
     def told(self, state: str) -> str:
-        """A state in words: the predicates that hold in it."""
+        """Describes a state by the predicates that hold in it."""
         if self.abstraction is None:
             return f"it is {state}"
         held = self.abstraction.holding(self.abstraction.bits(state))
@@ -421,7 +429,7 @@ class Learner:
         return Support.valid(self.abstraction)
 
     def warnings(self) -> Iterator[str]:
-        """Remarks about the training."""
+        """Yields warnings about the training."""
         if names := self.training.repeated():
             yield f"counted more than once, byte for byte: {', '.join(names)}"
         if len(self.training.periods) > 1:

@@ -1,9 +1,9 @@
-"""Training: a scenario's model and policy from runs, in one go.
+"""Trains a scenario's model and policy from runs.
 
-The runs are collected and split into three parts, so that nothing is judged on runs
-that it was made from. The first chooses the abstraction and teaches the chain; the
-second calibrates its risks; the third is kept for the thresholds and their guarantees
-(`tune`). The same runs give the same files, byte for byte.
+The runs are split into three parts, so that nothing is evaluated on its own training
+runs. The first part is used to choose the abstraction and to learn the chain; the
+second, to calibrate the risks; the third, to set the thresholds and their guarantees
+(see `tune`). The same runs give identical files.
 """
 
 from __future__ import annotations
@@ -47,33 +47,37 @@ from forewarn.scenarios.training.tune import (
 )
 
 FALSE_ALARMS = 0.10
-"""What thresholds promise: at most so many clean runs in one have an alarm."""
+"""The maximum false-alarm rate that the thresholds guarantee."""
 
 FEWEST_ASIDE = 60
-"""So many runs are set aside, where that is no more than a third of all: most scenarios
-have enough clean ones among them to promise one false alarm in ten."""
+"""The number of runs that are set aside, provided that it is at most a third of all
+runs. In most scenarios, they include enough clean runs to guarantee a false-alarm rate
+of 10 %.
+"""
 
 HOLD_S = 10.0
-"""How long the risk stays low before an intervention ends, where something is owed or
-ways cross: who stands is at no risk, and may still mean to go. Else it ends after the
-horizon: a car that stands on a highway for no need is a danger itself."""
+"""The hold time in seconds if laws have obligations or paths cross: the risk of a
+stationary vehicle is low, although it may be about to move. Otherwise the hold time is
+the horizon, because a car that stands on a highway without need is itself a hazard.
+"""
 
 _CROSSING = "junction_distance"
 
 THRESHOLDS = "thresholds"
-"""What the runs that were set aside were for."""
+"""The purpose of the third part of the runs, as stored in models."""
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What came of it.
+    """The results of training.
 
     Args:
-        models: The model; or several, each of its own laws.
-        chosen: For each its laws and its abstraction, and how that was chosen.
-        settled: Their thresholds and guarantees.
+        models: One model for all laws, or several models for different laws.
+        chosen: For each model, its laws and its abstraction, with the reasons for the
+            choice.
+        settled: The thresholds and their guarantees.
         policy: The policy; None if no threshold keeps the guarantee.
     """
 
@@ -111,15 +115,15 @@ def collected(
     progress: Progress = lambda items, *_: items,
     kept: KeptOf | None = None,
 ) -> list[Stored]:
-    """The traces of unguarded runs; those that are in the folder are not run again.
+    """Runs a scenario without a guard; returns the traces, including existing ones.
 
     Args:
-        scenario: Whose.
-        seeds: Theirs.
-        on: Where they run.
-        folder: Where the traces go.
+        scenario: The scenario to run.
+        seeds: The seeds of the runs.
+        on: The pool in which the episodes run.
+        folder: The folder for the traces; existing episodes are not run again.
         progress: Shows progress.
-        kept: How they are kept; by default as the folder does.
+        kept: The format of the traces; by default, the folder's current format.
     """
     keep = [kept or frames_kept(folder)]
     todo = jobs(plan(scenario), scenario, seeds, folder, keep)
@@ -136,7 +140,7 @@ def train(
     stored: Sequence[Stored],
     progress: Shown = lambda items, *_: items,
 ) -> Trained:
-    """Chooses, learns and tunes on these runs."""
+    """Chooses abstractions, learns models and tunes thresholds on these runs."""
     hand = scenario.abstraction
     vocabulary = hand.vocabulary
     families = families_of(scenario.laws, vocabulary)
@@ -159,7 +163,8 @@ def train(
         )
         for each in chosen
     ]  # fmt: skip
-    # At the scenario's own horizon: the best of several is partly the luckiest.
+    # Only the scenario's own horizon is used, because the best of several horizons is
+    # partly best by chance.
     hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
     base = Policy(
         f"{scenario.name}, at most {FALSE_ALARMS:g} false alarms a clean run",
@@ -171,7 +176,7 @@ def train(
 
 
 def dealt(runs: int) -> tuple[slice, slice, slice]:
-    """The runs to learn from, to calibrate by, and to set aside."""
+    """Splits runs into those for learning, for calibration, and for the thresholds."""
     aside = max(runs // 4, min(runs // 3, FEWEST_ASIDE))
     learning = (runs - aside) * 2 // 3
     return slice(learning), slice(learning, runs - aside), slice(runs - aside, runs)
@@ -187,14 +192,14 @@ def settled(
     kind: Kind,
     progress: Shown = lambda items, *_: items,
 ) -> Trained:
-    """The thresholds of models that were learned from the first share of these runs.
+    """Finds thresholds for models that were learned from the first part of these runs.
 
     Args:
-        scenario: Whose runs they are.
-        models: They.
-        chosen: Of each its laws and its abstraction.
-        runs: All of them, as `dealt` deals them.
-        false_alarms: What is promised.
+        scenario: The scenario of the runs.
+        models: The models.
+        chosen: The laws and the abstraction of each model.
+        runs: All runs, in the order in which `dealt` splits them.
+        false_alarms: The maximum false-alarm rate to guarantee.
         base: The policy without its thresholds.
         kind: The intervention at the thresholds.
         progress: Shows progress.
@@ -225,7 +230,7 @@ def settled(
 
 
 def runs_set_aside(folder: Path, scenario: Scenario) -> list[int]:
-    """The seeds of the runs that the thresholds of a trained policy were found by."""
+    """Returns the seeds of the runs that set a trained policy's thresholds."""
     model = load_models(Shipped.in_folder(folder, scenario.name).model)[0]
     return [
         seed
@@ -236,7 +241,7 @@ def runs_set_aside(folder: Path, scenario: Scenario) -> list[int]:
 
 
 def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> Path:
-    """Writes these runs' outcomes into a trained policy."""
+    """Stores the outcomes of these runs in a trained policy, for detecting drift."""
     files, runs = Shipped.in_folder(folder, scenario.name), kept_runs(stored)
     laws, models = applicable(scenario.laws, runs), load_models(files.model)
     policy = with_ordinary(load_policy(files.policy), laws, models, runs)
@@ -245,8 +250,8 @@ def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> 
 
 
 def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:
-    """Whether a stopped vehicle is held for long: an obligation is pending, or paths
-    cross.
+    """Whether a stopped vehicle should be held for `HOLD_S`: laws have obligations, or
+    paths cross.
     """
     if any(law.compile(period_s).pending.any() for law in laws):
         return True
@@ -261,7 +266,7 @@ def learned(
     laws: Sequence[Law],
     horizon_s: float,
 ) -> Model:
-    """The model of these runs."""
+    """Learns a model from these runs."""
     abstraction = choice.abstraction
     training, counting = Training(), Counting()
     for number, (origin, run) in enumerate(zip(stored, runs, strict=True)):

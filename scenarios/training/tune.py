@@ -1,12 +1,13 @@
-"""Tuning: thresholds with a guaranteed false-alarm rate, and a horizon.
+"""Finds thresholds with a guaranteed false-alarm rate, and the best horizon.
 
-The runs must not be those that the model was learned from. The first half calibrates
-the model's risks, and chooses the horizon that warns of most violations in time. The
-heights that the risk reaches in all clean runs then give the threshold
-(`evaluation.certified`). The first half may take part: a rising curve keeps the order
-of heights, and where there is a choice of n horizons each bound has an n-th of the
-error. The threshold is the lowest that keeps the guarantee, and the clean runs alone
-set it, so the violating runs bound the rate of missed violations.
+The runs must not be the model's training runs. The first half is used to calibrate the
+model's risks, and to choose the horizon that warns of the most violations in time. The
+highest risks in all clean runs then determine the threshold (see
+`evaluation.certified`). The first half can be included, because calibration is monotone
+and preserves the order of the risks, and because with n horizons to choose from, each
+bound gets an n-th of the error probability. The threshold is the lowest that keeps the
+guarantee. It depends only on the clean runs, so the violating runs can be used to bound
+the rate of missed violations.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ from forewarn.scenarios.measuring.measure import refuse_trained
 from forewarn.scenarios.measuring.recorded import applicable, kept_runs
 
 WORSE = 0.02
-"""So much less detected is as good as equal: it is within chance."""
+"""Detection rates that differ by at most this much count as equal, because the
+difference may be due to chance.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,14 @@ class Tuned:
     """The results of the calibration runs for one horizon.
 
     Args:
-        horizon_s: The horizon.
+        horizon_s: The prediction horizon in seconds.
         thresholds: The threshold of each law, considered separately.
-        warned: The figures of each law's warnings at that threshold.
-        ahead_s: Of each law, how long before its trigger or, where that is mostly
-            harmless, before its deadline the warnings came that came in time.
+        warned: The quality of each law's warnings at its threshold.
+        ahead_s: By law, the lead times in seconds of the warnings in time: before the
+            trigger or, if triggers are mostly harmless, before the deadline.
         harmless: The laws whose triggers are mostly harmless.
         calibration: The calibration of each law's risks.
-        told: Every run under each law, with the model's risks.
+        told: By law, every run with the model's risks.
     """
 
     horizon_s: float
@@ -90,7 +93,7 @@ class Tuned:
 
     @property
     def mean_ahead_s(self) -> float:
-        """The mean lead time of the warnings in time."""
+        """The mean lead time of the warnings in time, in seconds."""
         times = [time_s for several in self.ahead_s.values() for time_s in several]
         return sum(times) / max(len(times), 1)
 
@@ -116,18 +119,18 @@ def _finite(threshold: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The parts of a policy, and its guarantees.
+    """Tuned thresholds, and their guarantees.
 
     Args:
-        tried: Every horizon that was tried, the best first.
+        tried: The results for every horizon that was tried, the best first.
         thresholds: The threshold of each law that has one.
-        promises: What each keeps.
-        warned: The figures of each on all runs.
-        ahead_s: As in `Tuned`, on the same runs.
-        without: The laws that have none, and why.
-        seeds: The runs of the calibration, and those that were set aside.
-        ordinary: The highest risks in the latter runs, which did not calibrate them,
-            with the outcomes.
+        promises: The guarantee of each threshold.
+        warned: The quality of each law's warnings on all runs.
+        ahead_s: The lead times as in `Tuned`, on all runs.
+        without: The laws without a threshold, and why.
+        seeds: The seeds of the calibration runs, and those of the other runs.
+        ordinary: The highest risks and the outcomes in the other runs, for detecting
+            drift.
     """
 
     tried: tuple[Tuned, ...]
@@ -141,7 +144,7 @@ class Settled:
 
     @property
     def best(self) -> Tuned:
-        """The chosen horizon."""
+        """The results for the chosen horizon."""
         return self.tried[0]
 
     def as_dict(self) -> dict[str, Any]:
@@ -166,7 +169,9 @@ class Settled:
 
 
 def best_first(found: Iterable[Tuned]) -> list[Tuned]:
-    """The highest detection rate first; among similar ones, the longer lead time."""
+    """Sorts horizons by detection rate; of similar ones, the longer mean lead time
+    comes first.
+    """
     left = sorted(found, key=lambda each: (-each.in_time, each.horizon_s))
     ordered: list[Tuned] = []
     while left:
@@ -178,7 +183,7 @@ def best_first(found: Iterable[Tuned]) -> list[Tuned]:
 
 
 FEWEST = 10
-"""With fewer runs there is nothing to tune by."""
+"""The minimum number of runs for tuning."""
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
@@ -198,15 +203,16 @@ def tune(
     progress: Shown = lambda items, *_: items,
     confidence: float = CONFIDENCE,
 ) -> Settled:
-    """The best horizon, and thresholds with a guarantee.
+    """Finds the best horizon, and thresholds with a guarantee.
 
     Args:
-        laws: What is warned of.
-        path: The model.
-        runs: The traces; none of them is one that it was learned from.
+        laws: The laws to warn of.
+        path: The model's file.
+        runs: The traces, none of which may be a training run of the model.
         false_alarm_rate: The maximum false-alarm rate.
-        horizons_s: What to try.
-        policy: How an unknown state is treated, and which risk counts.
+        horizons_s: The horizons to try, in seconds.
+        policy: The policy without thresholds, which sets the treatment of unknown
+            states and the kind of risk to use.
         progress: Shows progress.
         confidence: The confidence level of the guarantee.
     """
@@ -234,10 +240,10 @@ def tune(
 
 
 def tunable(path: Path) -> tuple[Model, ...]:
-    """The models of a file, if the states of runs can be told by them.
+    """Loads the models of a file, and checks that they can be tuned.
 
     Raises:
-        InvalidModel: One has no abstraction or no counts.
+        InvalidModel: A model has no abstraction or no counts.
     """
     models = tuple(load_models(path))
     for model in models:
@@ -264,7 +270,7 @@ def settle(
     policy: Policy,
     confidence: float = CONFIDENCE,
 ) -> Settled:
-    """As `tune`, on runs that were read: calibration runs and others."""
+    """Does the same as `tune`, on runs in memory: calibration runs and other runs."""
     first, aside = runs
     shares = list(zip(models, dealt(models, laws), strict=True))
     stored = {
@@ -328,13 +334,13 @@ def with_ordinary(
     models: Sequence[Model],
     runs: Sequence[Kept],
 ) -> Policy:
-    """The same policy, with these runs' outcomes, for detecting drift.
+    """Returns the same policy with the outcomes of these runs, for detecting drift.
 
     Args:
-        policy: The policy; its thresholds and its calibration stay.
-        laws: What is warned of.
-        models: Whose risks these are.
-        runs: Runs that the models were not learned from.
+        policy: The policy, whose thresholds and calibration are kept.
+        laws: The laws to warn of.
+        models: The models that predict the risks.
+        runs: Runs that were not used to learn the models.
     """
     horizon_s = policy.horizon_s
     judges = [
@@ -382,7 +388,7 @@ def _look(judges: Sequence[Judge], runs: Sequence[Kept]) -> dict[str, list[Foret
 
 
 def _curve_after(policy: Policy, curve: Calibration) -> Calibration:
-    """The rest of a law's curve, once its risks were looked up."""
+    """Returns the calibration that is still to be applied to a law's risks."""
     return curve if policy.judge_by == "point" else Calibration()
 
 
@@ -441,7 +447,8 @@ def _warned(climbs: Iterable[Climb], at: float) -> Warned:
 
 
 def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
-    """The highest thresholds that warn of half the violations with this lead time.
+    """Finds the highest thresholds that warn of half the violations with this lead
+    time.
 
     They come from the calibration runs, without a guarantee.
     """
@@ -458,7 +465,7 @@ def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
             risks = curve(each.risks[best.horizon_s])[early]
             tops.append(float(risks.max(initial=0.0)))
         height = float(np.median(tops)) if tops else 0.0
-        # Rounded down, so that the run in the middle is warned of.
+        # Rounded down, so that the median run is included.
         at = math.floor(height * 1000) / 1000
         if at < LOWEST_THRESHOLD:
             without[law] = (
@@ -473,10 +480,10 @@ def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
 
 
 def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:
-    """The policy that intervenes at the thresholds that were found.
+    """Returns the policy that intervenes at the tuned thresholds.
 
     Raises:
-        InvalidInput: There is no threshold, so it would guard nothing.
+        InvalidInput: No law has a threshold, so the policy would guard nothing.
     """
     if not settled.thresholds:
         why = "; ".join(f"{law}: {text}" for law, text in settled.without.items())

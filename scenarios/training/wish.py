@@ -16,26 +16,29 @@ class Wish:
     """The options for learning a model; None for an automatic choice.
 
     Args:
-        format: states: one sequence of state names a line; trace: frames with signals.
-        scenario: The scenario that the traces come from: its abstraction and its laws.
-        abstraction: The predicates, as YAML; for traces of frames. auto: find some too,
-            and take those whose risks are best on held-out traces (needs scikit-learn).
-        horizon: Horizon in seconds of the risk by which --abstraction auto compares;
-            the scenario's, or 3.
-        law: A law that the model is for, instead of those of --scenario; may be
-            repeated. Without --abstraction and --scenario the predicates are the laws'
-            own atoms.
-        vocabulary: A shipped vocabulary, or the path of a YAML file.
-        period: Seconds between two states, where the predicates come from laws; also
-            between the rows of a table without times.
-        alpha: Pseudo-count of every allowed transition; 0 for the observed support and
-            0.1 for the others, unless given.
-        support: Allowed transitions: those seen (default), those the abstraction holds
-            valid, all pairs of seen states, or a JSON file {"state": ["successor", …]}.
-        end: Whether a trace's end is a step into an absorbing END (default) or nothing.
-        mix_guarded: Accept traces of guarded runs beside unguarded ones.
-        candidate: A predicate that the abstraction does not use: how informative would
-            it be? May be given again.
+        format: Format of the traces. states: one sequence of state names per line;
+            trace: frames with signals; auto: detect.
+        scenario: Scenario of the traces, which defines the abstraction and the laws.
+        abstraction: YAML file of predicates, for traces of frames. auto: also search
+            for predicates, and choose those whose risks are best on held-out traces
+            (needs scikit-learn).
+        horizon: Prediction horizon in seconds of the risks that --abstraction auto
+            compares (default: the scenario's, or 3).
+        law: Law to learn for, instead of those of --scenario; may be repeated. Without
+            --abstraction and --scenario, the predicates are the atoms of the laws.
+        vocabulary: Name of a shipped vocabulary, or path of a YAML file.
+        period: Seconds between two states if the predicates come from laws, and between
+            the rows of a table without times.
+        alpha: Pseudo-count of each allowed transition (default: 0 for the observed
+            support, 0.1 for the others).
+        support: Transitions to allow. observed: those seen in the traces (default);
+            valid: all between valid states of the abstraction; all: all pairs of seen
+            states; or a JSON file {"state": ["successor", …]}.
+        end: How to count the end of a trace. absorb: as a step into an absorbing state
+            END (default); ignore: not at all.
+        mix_guarded: Accept traces of guarded runs together with unguarded ones.
+        candidate: Predicate outside the abstraction; report how informative it would
+            be. May be repeated.
     """
 
     format: Literal["auto", "states", "trace"] = "auto"

@@ -1,1 +1,1 @@
-"""Warrants: a guard with a certificate, made from the logs that people have."""
+"""Warrants: guards with a certificate, made from users' own logs."""

@@ -1,9 +1,8 @@
-"""Certificates of laws that judge alone, without a chain: laws over agents' calls.
+"""Certifies laws over agents' calls, which need no learned chain.
 
-Such a law has no threshold and nothing is learned, so all runs go to its certificate.
-An alarm is a call that the guard would have withheld, by replay of past calls. If
-people labelled runs as unsafe, those must not be missed; without labels, every run
-counts as clean.
+Such a law has no threshold, and nothing is learned, so all runs are used for the
+certificate. An alarm is a past call that the guard withholds in a replay. Runs that
+people labelled as unsafe must not be missed; without labels, every run counts as clean.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from forewarn.scenarios.warrant.making import Made
 from forewarn.scenarios.warrant.runs import Label, once
 
 AROUND = 3
-"""So many calls before and after the one that counts are shown."""
+"""The number of calls to show before and after the decisive one."""
 
 SHOWN_CHARACTERS = 200
 
@@ -50,12 +49,12 @@ UNLABELLED = " Nobody has said which runs are unsafe, so each counts as clean."
 
 @dataclass(frozen=True, slots=True)
 class PastCalls:
-    """A run of calls with its labels.
+    """A run of calls with its group and its label.
 
     Args:
-        run: The calls.
+        run: The calls of the run.
         group: The run's group.
-        label: Whether people found it safe, if they said so.
+        label: The label `safe` or `unsafe`; None if people did not label the run.
     """
 
     run: CallRun
@@ -64,12 +63,14 @@ class PastCalls:
 
     @property
     def unsafe(self) -> bool:
-        """Whether it must not be missed."""
+        """Whether people labelled the run as unsafe."""
         return self.label == "unsafe"
 
 
 Withheld = Mapping[str, Sequence[int | None]]
-"""Of each law, for each run, the number of the first call that it withholds."""
+"""By law: for each run, the index of the first call that the law withholds; None if
+there is none.
+"""
 
 
 def make_alone(
@@ -84,11 +85,11 @@ def make_alone(
 
     Args:
         past: The runs.
-        withheld: The calls that each law would have withheld.
-        models: The model that a guard with these laws loads.
-        policy: The intervention on a call that would break one.
-        asked: The rates to guarantee for each law.
-        group: What runs are grouped by, for people.
+        withheld: The first call of each run that each law withholds.
+        models: The models that a guard with these laws loads.
+        policy: The policy for calls that would break a law.
+        asked: The maximum rates to guarantee.
+        group: The kind of group, such as `driver`; None if runs are not grouped.
     """
     new, again = once([each.run.digest for each in past])
     labelled = any(past[number].unsafe for number in new)

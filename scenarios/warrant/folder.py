@@ -1,4 +1,4 @@
-"""The folder of a guard with a certificate: written whole, or not at all."""
+"""Writes the folder of a guard with a certificate, atomically."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_guard(folder: Path, made: Made) -> Certificate:
     """Writes a guard and its certificate; earlier files are replaced.
 
     Raises:
-        InvalidInput: There is something else in the folder.
+        InvalidInput: The folder contains other files.
     """
     refuse_other(folder)
     policy, certificate = made.policy, made.certificate
@@ -43,7 +43,7 @@ def write_guard(folder: Path, made: Made) -> Certificate:
 
 
 def refuse_other(folder: Path) -> None:
-    """Refuses a folder that holds anything but a guard."""
+    """Raises an error if the folder contains anything but a guard."""
     if folder.exists() and not is_warranted(folder) and any(folder.iterdir()):
         raise InvalidInput(
             "the folder contains other files",
@@ -54,7 +54,7 @@ def refuse_other(folder: Path) -> None:
 
 @contextmanager
 def _in_place_of(folder: Path) -> Iterator[Path]:
-    """A new folder that takes the place of this one once all is written."""
+    """Provides a new folder that replaces this one once everything is written."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".warrant-") as spare:
         new, old = Path(spare) / "new", Path(spare) / "old"

@@ -1,8 +1,8 @@
-"""Makes a guard with a certificate from runs of frames.
+"""Creates a guard with a certificate from runs of frames.
 
-The runs are split into three parts. The first chooses the predicates and teaches the
-chain; the second calibrates its risks; the third gives the thresholds and the
-certificate, and is used for nothing else.
+The runs are split into three parts. The first part is used to choose the predicates and
+to learn the chain; the second, to calibrate its risks; the third, only for the
+thresholds and the certificate.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 PARTS = ("certificate", "calibration", "learning")
 CALIBRATION = 0.15
-"""The share of the runs that says what the risks have meant."""
+"""The fraction of the runs that calibrates the risks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of it.
+    """The result of creating a guard with a certificate.
 
     Args:
-        models: The models; empty if the law alone decides.
-        policy: The policy with the thresholds; None if something cannot be guaranteed.
-        certificate: The certificate; None likewise.
-        lacks: What cannot be guaranteed, and why.
-        climbs: For each law the highest risks in the runs of the certificate.
-        parts: How many runs were used for what.
-        again: How many runs were left out because they come twice.
+        models: The models; empty if nothing was learned.
+        policy: The policy with the thresholds; None if a rate cannot be guaranteed.
+        certificate: The certificate; None if a rate cannot be guaranteed.
+        lacks: The rates that cannot be guaranteed, and why.
+        climbs: By law, the highest risks in the runs of the certificate.
+        parts: The number of runs in each part.
+        again: The number of runs that were left out as duplicates.
     """
 
     models: tuple[Model, ...]
@@ -82,7 +82,7 @@ class Made:
 
 
 def assumption(group: str | None) -> str:
-    """The basis of the guarantees."""
+    """Returns the assumption behind the guarantees."""
     each = f"each {group}'s runs" if group else "each run"
     return (
         "Runs to come are drawn as the runs of the certificate were, and independently"
@@ -102,17 +102,17 @@ def make(
     search: bool = True,
     progress: Shown = lambda items, *_: items,
 ) -> Made:
-    """Chooses predicates, learns, sets thresholds and certifies them.
+    """Chooses predicates, learns models, sets thresholds and certifies them.
 
     Args:
         past: The runs.
-        laws: The laws, none with parts.
-        hand: An abstraction that was made by hand.
-        asked: The rates to guarantee for each law.
-        horizon_s: How far ahead the risk looks.
-        group: What runs are grouped by, for people.
-        seed: Of the dealing.
-        search: Whether predicates are searched for, beside those made by hand.
+        laws: The laws; compound laws must be split into their parts.
+        hand: A hand-written abstraction; None if there is none.
+        asked: The maximum rates to guarantee.
+        horizon_s: The prediction horizon of the risk, in seconds.
+        group: The kind of group, such as `driver`; None if runs are not grouped.
+        seed: The seed of the random split.
+        search: Whether to search for predicates in addition to the hand-written ones.
         progress: Shows progress.
     """
     new, again = once([each.stored.digest for each in past])
@@ -163,7 +163,7 @@ def make(
 
 
 def _named(past: Sequence[Past], numbers: Sequence[int]) -> dict[str, str]:
-    """The digests of runs, by their names."""
+    """Returns the digests of runs by name."""
     found: dict[str, str] = {}
     for number in numbers:
         name, digest = past[number].stored.name, past[number].stored.digest
@@ -173,12 +173,12 @@ def _named(past: Sequence[Past], numbers: Sequence[int]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A model, and the judging of runs by it.
+    """A learned model, ready to compute risks along runs.
 
     Args:
         model: The model.
         judge: Computes the model's risks along runs.
-        signals: The signals that it and its laws read.
+        signals: The signals that the model and its laws read.
     """
 
     model: Model
@@ -194,7 +194,7 @@ class Learned:
         horizon_s: float,
         period_s: float,
     ) -> Learned:
-        """The digest of a model with its laws."""
+        """Prepares a model to compute the risks of its laws."""
         judge = Judge(model, abstraction, laws, [horizon_s], period_s)
         read = [signal for law in laws for signal in law.signals]
         return cls(model, judge, tuple(dict.fromkeys([*read, *abstraction.signals])))
@@ -210,17 +210,18 @@ def certified_on(
     group: str | None,
     again: int,
 ) -> Made:
-    """Thresholds and a certificate, from the runs that nothing else was made from.
+    """Sets thresholds and certifies them, on runs that were used for nothing else.
 
     Args:
         guards: The models.
         policy: The policy without its thresholds.
         past: The runs.
-        numbers: Those that the certificate is made from.
-        before: The digests of those that the models and the policy were made from.
-        asked: The rates to guarantee for each law.
-        group: What runs are grouped by, for people.
-        again: How many runs were left out because they come twice.
+        numbers: The indices of the runs for the certificate.
+        before: The digests of the runs that were used for the models and the policy, by
+            part.
+        asked: The maximum rates to guarantee.
+        group: The kind of group, such as `driver`; None if runs are not grouped.
+        again: The number of runs that were left out as duplicates.
     """
     horizon_s = policy.horizon_s
     models = tuple(each.model for each in guards)
@@ -288,9 +289,9 @@ def certified_on(
 
 
 def share_aside(runs: int, asked: Asked) -> float:
-    """The fraction of the runs that thresholds and certificate are made from.
+    """Returns the fraction of the runs to use for the thresholds and the certificate.
 
-    A third suffices if there are many; a half if there are few.
+    It is between a third, if there are many runs, and a half, if there are few.
     """
     fewest = needed(asked.false_alarms, asked.delta) or runs
     return min(0.5, max(1 / 3, 2.0 * fewest / max(runs, 1)))
@@ -303,7 +304,9 @@ def too_few(
     asked: Asked,
     period_s: float,
 ) -> list[Lack]:
-    """What is missing even before anything is learned."""
+    """Returns the rates that too few runs prevent from being guaranteed, before
+    learning.
+    """
     found: list[Lack] = []
     runs = [each.run for each in past]
     broken = Corpus(runs, laws, runs[0].vocabulary, period_s).broken_runs()
@@ -362,7 +365,7 @@ def _climb(told: Foretold, horizon_s: float, curve: Calibration) -> Climb:
 
 
 def _promise(found: Certified, asked: Asked) -> Promise:
-    """The same guarantees, as policies have them."""
+    """Converts the guarantees to the form that policies store."""
     by_rate = {each.rate: each for each in found.guarantees}
     clean = by_rate["false_alarms"]
     missed = by_rate.get("missed")
@@ -386,7 +389,7 @@ def groups_of(
     asked: Asked,
     group: str | None,
 ) -> list[OverGroups]:
-    """The guarantee for a new group, from the groups of the certificate's runs."""
+    """Bounds the rates for a new group, from the groups of the certificate's runs."""
     if group is None:
         return []
     clean: dict[str, Counter[bool]] = {}
@@ -415,7 +418,7 @@ def groups_of(
 
 
 def check_laws(laws: Sequence[Law], past: Sequence[Past]) -> None:
-    """Refuses laws that the runs cannot answer."""
+    """Raises an error if a law needs a signal that a run does not have."""
     for each in past:
         header = each.run.header
         for law in laws:

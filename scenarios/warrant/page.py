@@ -1,4 +1,4 @@
-"""The certificate as one page, and as sentences."""
+"""The certificate as an HTML page and as sentences."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SHOWN_DIGITS = 12
 
 
 def write_page(folder: Path, certificate: Certificate) -> None:
-    """Writes the page into the folder of the guard; equal input, equal bytes."""
+    """Writes the page into the folder of the guard; equal input gives equal bytes."""
     with atomic_text(folder / PAGE) as out:
         out.write(render(certificate))
 
 
 def sentences(certificate: Certificate) -> Iterator[str]:
-    """What is guaranteed, for people."""
+    """Yields the guarantees in sentences."""
     yield (
         f"With {certificate.confidence:.0%} confidence all of this holds at once of"
         " runs to come:"
@@ -38,7 +38,7 @@ def sentences(certificate: Certificate) -> Iterator[str]:
 
 
 def cautions(certificate: Certificate) -> Iterator[str]:
-    """The guarantee for a new group, if groups differ."""
+    """Yields sentences about the rates for a new group, if groups differ."""
     for each in certificate.differ():
         yield (
             f"Groups differ ({certificate.group}, p = {each.alike:.2g}): for a new"
@@ -57,7 +57,7 @@ def _over(each: OverGroups) -> str:
 
 
 def render(certificate: Certificate) -> str:
-    """The page's text."""
+    """Returns the HTML of the page."""
     title = f"Certificate: {', '.join(certificate.laws)}"
     sections: tuple[tuple[str, Iterator[Markup]], ...] = (
         ("What is guaranteed", _guarantees(certificate)),

@@ -1,6 +1,8 @@
-"""Adds runs to the certificate of a guard: its model stays, its thresholds are new.
+"""Renews the certificate of a guard with further runs; the model is kept, and the
+thresholds are set anew.
 
-Runs that the guard was learned from do not count, and neither do runs of their groups.
+Runs that the guard was learned from are left out, as are all other runs of their
+groups.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ def renew(
     policy: Policy,
     past: Sequence[Past],
 ) -> Made:
-    """Certifies a guard again, on all runs that it was not learned from.
+    """Certifies a guard again, on all runs that were not used to learn it.
 
     Args:
-        certificate: The previous certificate, and the runs that the guard was learned
-            from.
-        models: Its models.
-        policy: Its policy.
-        past: The runs of before, and new ones.
+        certificate: The previous certificate, which also lists the runs that the guard
+            was learned from.
+        models: The guard's models.
+        policy: The guard's policy.
+        past: The original runs together with new ones.
     """
     new, again = once([each.stored.digest for each in past])
     past = [past[number] for number in new]
@@ -51,10 +53,11 @@ def renew(
 
 
 def _not_learned_from(certificate: Certificate, past: Sequence[Past]) -> list[int]:
-    """The runs that a guard was not learned from, nor any of their group.
+    """Returns the indices of runs that the guard was not learned from, and of whose
+    groups it was not learned either.
 
     Raises:
-        InvalidInput: The groups that it was learned from are unknown.
+        InvalidInput: The groups of the runs that it was learned from are unknown.
     """
     learned_from = {
         digest for name in PARTS[1:] for digest in certificate.runs[name].values()
@@ -76,7 +79,7 @@ def _not_learned_from(certificate: Certificate, past: Sequence[Past]) -> list[in
 
 
 def _asked_then(certificate: Certificate) -> Asked:
-    """The rates to guarantee."""
+    """Returns the rates that the certificate guarantees."""
     most = {each.rate: each.most for each in certificate.guarantees}
     return Asked(
         most["false_alarms"], most.get("missed"), certificate.confidence,

@@ -1,7 +1,8 @@
-"""The runs that a warrant is made from: their groups, their labels, and their parts.
+"""Reads the runs for a warrant, with their groups and labels, and splits them into
+parts.
 
-Runs of one group, such as one driver, are never split between two parts: a guard must
-not be judged on the driver that it learned from.
+The runs of a group, such as one driver, are all in the same part: a guard must not be
+evaluated on a driver that it was learned from.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 Label = Literal["safe", "unsafe"]
 
 FACTS = "runs.csv"
-"""A table beside the logs that says more about each run."""
+"""The name of a CSV file next to the logs, with further facts about each run."""
 
 NAMES = ("run", "file", "seed")
-"""The columns by which it may name a run."""
+"""The columns that can identify a run in this file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A table of facts about runs, beside their logs.
+    """A table of facts about runs.
 
     Args:
-        columns: The names of its columns.
-        by_name: The row of each run, by file name or number.
+        columns: The names of the columns.
+        by_name: The row of each run, by file name or by number.
         source: The table's file.
     """
 
@@ -45,7 +46,7 @@ class Facts:
 
     @classmethod
     def read(cls, path: Path) -> Facts:
-        """Reads a CSV with a row a run."""
+        """Reads a CSV file with one row per run."""
         reader = csv.reader(text + "\n" for _, text in lines(path))
         try:
             columns = tuple(cell.strip() for cell in next(reader, []))
@@ -64,7 +65,7 @@ class Facts:
 
     @classmethod
     def beside(cls, paths: Iterable[Path]) -> Facts:
-        """Those that lie beside logs, if any do."""
+        """Reads the table next to the logs; empty if there is none."""
         for path in paths:
             for folder in (path, path.parent, path.parent.parent):
                 if (found := folder / FACTS).is_file():
@@ -72,9 +73,9 @@ class Facts:
         return cls()
 
     def by_order(self) -> Facts:
-        """The same for the recordings of a scenario, which number them by file name.
+        """Renumbers the rows from 0 for the recordings of a scenario.
 
-        Their table may have other numbers, with gaps: what counts is their order.
+        The numbers in the table may have gaps; only their order matters.
         """
         if NAMES[-1] not in self.columns or not all(map(str.isdecimal, self.by_name)):
             return self
@@ -83,7 +84,7 @@ class Facts:
         return Facts(self.columns, rows, self.source)
 
     def of(self, name: str, number: int) -> Mapping[str, str]:
-        """The facts about a run, by its name or number."""
+        """Returns the facts about a run, by name or number; empty if there are none."""
         stem = name.split(".")[0]
         for key in (name, stem, str(number)):
             if key in self.by_name:
@@ -93,13 +94,13 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
-    """A run of the logs.
+    """A run from the logs.
 
     Args:
-        stored: Where it lies.
-        run: What was kept of it; its header's seed is its number among all.
-        group: Its group; by default each run is one.
-        label: Whether people found it safe, if they said so.
+        stored: Where the run is stored.
+        run: The signals of the run; the seed in its header is the run's index.
+        group: The run's group; by default, each run is a group of its own.
+        label: The label `safe` or `unsafe`; None if people did not label the run.
     """
 
     stored: Stored
@@ -109,10 +110,10 @@ class Past:
 
 
 def grouped(facts: Mapping[str, str], group: str | None, name: str, source: str) -> str:
-    """The group of a run.
+    """Returns the group of a run.
 
     Raises:
-        InvalidInput: Nothing says it.
+        InvalidInput: The facts do not give the group.
     """
     if group is None:
         return name
@@ -127,7 +128,7 @@ def grouped(facts: Mapping[str, str], group: str | None, name: str, source: str)
 
 
 def labelled(text: str, source: str) -> Label | None:
-    """A label as written in tables and logs."""
+    """Parses a label; None if it is empty."""
     match text.strip().lower():
         case "":
             return None
@@ -148,14 +149,14 @@ def read_past(
     period_s: float | None = None,
     progress: Shown = lambda items, *_: items,
 ) -> list[Past]:
-    """Reads runs of frames.
+    """Reads runs of frames, with their groups and labels.
 
     Args:
-        stored: Where they lie.
-        names: The signals to keep; None: all.
-        facts: Further facts about them.
-        group: The column of the facts that says their group.
-        period_s: The time between frames, where the runs do not say.
+        stored: Where the runs are stored.
+        names: The signals to keep; None for all.
+        facts: Further facts about the runs.
+        group: The column of the facts with the group; None if runs are not grouped.
+        period_s: The time between frames in seconds, for runs that do not state it.
         progress: Shows progress.
     """
     wanted = None if names is None else list(names)
@@ -196,7 +197,7 @@ def read_past(
 def once(
     digests: Sequence[str], known: Collection[str] = ()
 ) -> tuple[list[int], list[int]]:
-    """The numbers of new runs, and of exact duplicates."""
+    """Returns the indices of new runs, and those of exact duplicates."""
     seen, new, again = set(known), list[int](), list[int]()
     for number, digest in enumerate(digests):
         (again if digest in seen else new).append(number)
@@ -205,12 +206,13 @@ def once(
 
 
 def deal(groups: Sequence[str], shares: Sequence[float], seed: int) -> list[list[int]]:
-    """Deals runs to parts, whole groups at a time, at random.
+    """Splits runs into parts at random, one whole group at a time; returns the indices
+    in each part.
 
     Args:
         groups: The group of each run.
         shares: The fraction of all runs for each part except the last.
-        seed: Of the shuffling.
+        seed: The seed of the random order.
     """
     members: dict[str, list[int]] = {}
     for number, group in enumerate(groups):
@@ -222,7 +224,7 @@ def deal(groups: Sequence[str], shares: Sequence[float], seed: int) -> list[list
     for number, group in enumerate(order):
         left = len(order) - number
         full = at < len(shares) and len(parts[at]) >= shares[at] * len(groups)
-        # Each part gets a group, where there are as many.
+        # Every part gets a group if there are enough groups.
         starving = at < len(shares) and bool(parts[at]) and left <= len(shares) - at
         if full or starving:
             at += 1

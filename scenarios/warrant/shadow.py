@@ -1,4 +1,4 @@
-"""The shadow report: runs that a guard would have judged wrongly, each with a clip."""
+"""The shadow report: runs in which a guard would have been wrong, each with a clip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forewarn.monitors.guarding.certificate import Clip, Wrong
 from forewarn.scenarios.warrant.runs import Past
 
 CLIP_S = 3.0
-"""So much before and after the moment that counts is shown of a run."""
+"""The length of a clip in seconds, both before and after the decisive moment."""
 
 CLIP_FRAMES = 13
 
@@ -22,7 +22,9 @@ def shadow(
     past: Sequence[Past],
     signals: Sequence[str],
 ) -> list[Wrong]:
-    """Each run that the guard would have wrongly stopped, or wrongly let pass."""
+    """Returns the runs that the guard would have wrongly stopped or wrongly let
+    pass.
+    """
     found: list[Wrong] = []
     for climb in climbs:
         warned, own = climb.warned(at), past[climb.seed]
@@ -44,7 +46,7 @@ def shadow(
 
 
 def clip(past: Past, at_s: float, signals: Sequence[str]) -> Clip:
-    """The frames around a moment."""
+    """Returns the frames around a moment, thinned if there are too many."""
     import numpy as np
 
     times = past.run.times()
@@ -64,7 +66,7 @@ def clip(past: Past, at_s: float, signals: Sequence[str]) -> Clip:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON; NaN becomes null."""
+    """Converts a value to JSON; NaN becomes null."""
     if isinstance(value, float):
         return round(value, 3) if value - value == 0 else None
     return value

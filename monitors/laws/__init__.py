@@ -1,1 +1,1 @@
-"""Temporal formulas, the law book, and the automata that watch them."""
+"""Laws: temporal formulas, the law book, and the automata that monitor them."""

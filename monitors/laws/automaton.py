@@ -1,4 +1,4 @@
-"""A law as a deterministic automaton: its tables, and compiling it."""
+"""Compiles a law to the tables of a deterministic automaton."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ from forewarn.monitors.laws.progression import (
 
 
 def one_step_later(formula: Formula, period_s: float | None) -> Formula:
-    """The exact formula that the paper's automaton of this law accepts."""
+    """The formula that the paper's automaton for this law accepts, in exact
+    semantics.
+    """
     match formula:
         case Always(
             operand=Implies(left=trigger, right=Eventually(operand=target) as response),
@@ -73,33 +75,37 @@ def renamed_as_in_paper(names: tuple[str, ...]) -> tuple[str, ...]:
 MAX_STATES = 20_000
 MAX_LETTERS = 4096
 MAX_PROPOSITIONS = 62
-"""Letters must fit a signed 64-bit integer."""
+"""The maximum number of propositions, because letters are signed 64-bit integers."""
 _COARSER = (2, 5, 10, 20, 50, 100)
-"""The multiples of the period that an error tries, to suggest one that fits."""
+"""The multiples of the period that are tried to suggest a coarser clock in an error."""
 
 _State = tuple[Owed, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """A law as tables.
+    """The automaton of a law, as tables.
 
-    A state describes the law after a frame's letter has been read. The first frame's
-    letter is read in the state `initial`.
+    A letter is a set of propositions that hold in a frame. A state describes the law
+    after a letter has been read; the first letter is read in the state `initial`.
 
     Args:
         formula: The law.
-        propositions: Bit i of a letter says that proposition i holds.
+        propositions: The propositions; bit i of a letter tells whether proposition i
+            holds.
         letters: The letters that can occur, which are the columns of `step` and
             `complete`.
         step: The next state, by state and letter. `violated` is absorbing.
         names: The names of the states: `idle`, `wait:3`, `violated`.
         initial: The state before the first frame, 0.
-        violated: The state of a broken law, or -1 if no trace can break it.
-        left: Steps until the soonest violation; -1 if no violation can follow.
-        due: Steps until a pending obligation can be broken; 0 if none is pending.
-        pending: Whether an obligation is pending.
-        relieved: The state in which nothing is pending and everything else is equal.
+        violated: The state in which the law is broken, or -1 if no trace can break it.
+        left: The minimum number of steps from each state to a violation; -1 if none can
+            follow.
+        due: The minimum number of steps until a pending obligation can be broken; 0 if
+            none is pending.
+        pending: Whether an obligation is pending in each state.
+        relieved: For each state, the state that differs only in that nothing is
+            pending.
         complete: Like `step`, for obligations that are already pending. In row 0
             nothing is pending; in row 1 the obligation was not met.
         owed: The row of `complete` in which each state begins.
@@ -127,7 +133,9 @@ class Automaton:
         return len(self.names)
 
     def column(self, letter: int) -> int:
-        """The column of a letter; raises if the letter was excluded as impossible."""
+        """The column of a letter; raises an error if the letter was excluded as
+        impossible.
+        """
         column = bisect_left(self.letters, letter)
         if self.letters[column : column + 1] != (letter,):
             shown = " and ".join(
@@ -140,14 +148,16 @@ class Automaton:
         return column
 
     def response_steps(self) -> int | None:
-        """K if this is `always (a -> eventually[0, K] b)` in shape, else None."""
+        """K if the automaton has the form of `always (a -> eventually[0, K] b)`,
+        otherwise None.
+        """
         n = self.n
         if self.violated != n - 1 or self.pending[0]:
             return None
         if not self.pending[1 : n - 1].all():
             return None
         waits = self.step[1 : n - 1]
-        # wait:i stands in row i; each letter either discharges all or counts down.
+        # Row i is wait:i; each letter either discharges all obligations or counts down.
         down = np.where(np.arange(1, n - 1) > 1, np.arange(n - 2), self.violated)
         met = (waits == 0).all(axis=0)
         counted = (waits == down[:, None]).all(axis=0)
@@ -155,8 +165,8 @@ class Automaton:
         arises = self.step[0] == longest
         if not (met | counted).all() or not (arises | (self.step[0] == 0)).all():
             return None
-        # No letter both arises and discharges: repeated, it would be counted in pairs,
-        # and laws cannot count.
+        # No letter both triggers and discharges an obligation: its repetitions would
+        # have to be counted in pairs, and laws cannot count.
         return n - 2
 
 
@@ -169,18 +179,20 @@ def compile_law(
     semantics: str = "exact",
     max_states: int = MAX_STATES,
 ) -> Automaton:
-    """Compiles a law.
+    """Compiles a law to an automaton.
 
     Args:
-        formula: The result of `parse_formula`.
+        formula: The law's formula.
         period_s: The period of the monitor's clock, needed if times are in seconds.
-        vocabulary: Ranges and types that exclude letters.
+        vocabulary: The vocabulary, whose ranges and types exclude impossible letters.
         letters: The letters that can occur, if known more precisely.
-        semantics: `exact`, or `paper` for Definition 5.2, which waits one step more.
-        max_states: Larger automata are rejected.
+        semantics: `exact`, or `paper` for Definition 5.2 of the paper, which waits one
+            step longer.
+        max_states: The maximum number of states.
 
     Raises:
-        TooLarge: The message names a clock that would fit, if there is one.
+        TooLarge: The automaton is too large; the message names a clock that would fit,
+            if any.
     """
     if letters is not None:
         letters = sorted(set(letters))
@@ -227,7 +239,7 @@ def _coarser_clock(
     if period_s is None:
         return "write the law's times in fewer, longer steps"
     fits = ""
-    # The coarsest first: sizes grow as the clock gets finer.
+    # The coarsest clock comes first, because automata grow as the clock gets finer.
     for factor in reversed(_COARSER):
         period = float(Fraction(repr(float(period_s))) * factor)
         normal = normalise(formula, period)
@@ -244,7 +256,9 @@ def _coarser_clock(
 def _explored(
     formula: Formula, normal: Normal, letters: list[int], max_states: int
 ) -> _Explorer | None:
-    """All states; None if there are too many, which long times show early."""
+    """Explores all states; returns None if there are too many, which long times reveal
+    early.
+    """
     for node in formula.walk():
         steps = isinstance(node, Timed) and node.interval.steps(normal.period_s)[1]
         if steps and steps > max_states:
@@ -255,7 +269,9 @@ def _explored(
 def possible_letters(
     propositions: Sequence[Expression], vocabulary: Vocabulary | None = None
 ) -> list[int]:
-    """The possible letters, given the constants that signals are compared with."""
+    """The letters that can occur, given the constants that signals are compared
+    with.
+    """
     known = leaves(propositions, vocabulary)
     letters = [0]
     for members in components([read_by(node) for node in propositions]):
@@ -289,7 +305,7 @@ class _Explorer:
         self.step: list[list[int]] = []
 
     def explore(self) -> _Explorer | None:
-        """The explorer itself, once complete; None if there are too many states."""
+        """Explores all states and returns self; None if there are too many states."""
         start = self.progression.start(self.normal.initially)
         first = (start, (0,) * len(self.normal.memories))
         numbers = {first: 0}
@@ -324,11 +340,11 @@ class _Explorer:
         return owed, tuple(updated)
 
     def automaton(self, formula: Formula) -> Automaton:
-        """The minimal automaton of the states found."""
+        """The minimal automaton of the explored states."""
         step = np.array(self.step, np.int32)
         broken = np.array([owed is BROKEN for owed, _ in self.states])
         broken = certain_to_reach(step, broken)
-        # Before the first frame nothing is broken, even of a contradiction.
+        # Before the first frame, nothing is broken, even if the law is a contradiction.
         broken[0] = False
         classes = merge_equivalent(step, broken)
         _, chosen = np.unique(classes, return_index=True)
@@ -365,7 +381,9 @@ class _Explorer:
         )
 
     def _without_deadlines(self) -> list[int]:
-        """For each state, the state with only its permanent obligations, if known."""
+        """For each state, the state with only its permanent obligations, if it was
+        explored.
+        """
         numbers = {state: number for number, state in enumerate(self.states)}
         return [
             numbers.get((_lasting(owed), memory), number)

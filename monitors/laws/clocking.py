@@ -1,8 +1,8 @@
-"""A law's clock over recorded frames: converts the letters of frames to those of ticks.
+"""The clock of a law on recorded frames: combines the letters of frames into ticks.
 
-A tick combines the frames since the last one, so that nothing in between is lost. If no
-frame arrives for longer than a period, the ticks of the gap repeat the last state,
-because times are in seconds.
+A tick combines the frames since the last one, so that no frame is ignored. If no frame
+arrives for longer than a period, the ticks in the gap repeat the last state, so that
+times in seconds stay correct.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from forewarn.monitors.laws.formula import (
 
 MAX_TICKS = 20_000_000
 _JITTER = 0.2
-"""The jitter, as a fraction of the period, up to which frames count as regular."""
+"""The maximum jitter of regular frames, as a fraction of the period."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """A trace on a monitor's clock.
+    """A trace, resampled to a monitor's clock.
 
     Args:
         letters: The letter of each tick.
         frames: The index of the frame at which each tick is complete.
-        times_s: The time at which each tick is complete.
-        open: The letters that the last tick may still get, if the trace ends before the
-            tick does.
+        times_s: The time at which each tick is complete, in seconds.
+        open: The letters that the last tick could still become, if the trace ends
+            within the tick.
     """
 
     letters: NDArray[np.int64]
@@ -52,10 +52,10 @@ class Ticks:
 
 
 def regular_period(times: NDArray[np.float64]) -> float | None:
-    """The time between frames, if it is constant apart from jitter.
+    """The time between frames in seconds, if it is constant apart from jitter.
 
-    Recorders round times: a period within 0.1 % of whole milliseconds, or of a whole
-    number per second, is rounded to that.
+    Recorders round times, so a period within 0.1 % of a whole number of milliseconds,
+    or of a whole number of frames per second, is rounded to it.
     """
     if times.size < 2:
         return None
@@ -75,7 +75,8 @@ def ticks_of(
     period_s: float | None,
     latches: Sequence[Latch],
 ) -> Ticks:
-    """The ticks of a clock over frames; without a period each frame is a tick.
+    """Combines frames into the ticks of a clock; without a period, each frame is a
+    tick.
 
     Raises:
         TooLarge: The trace has more ticks than the limit.
@@ -87,7 +88,7 @@ def ticks_of(
     numbers = np.floor((times[ends] - times[0]) / period_s + 1e-6).astype(np.int64)
     still_open: tuple[int, ...] = ()
     if ends[-1] != every[-1]:
-        # What came after the last full tick was seen too.
+        # The frames after the last complete tick count, too.
         seen = letters[ends[-1] + 1 :]
         still_open = _completions(seen, latches)
         ends = np.append(ends, every[-1])
@@ -106,7 +107,7 @@ def ticks_of(
 
 
 def _completions(seen: NDArray[np.int64], latches: Sequence[Latch]) -> tuple[int, ...]:
-    """The letters that a tick may still get after the frames seen in it."""
+    """The letters that a tick could still become after the frames seen in it."""
     some, every = np.bitwise_or.reduce(seen), np.bitwise_and.reduce(seen)
     letters = [0]
     for bit, kind in enumerate(latches):
@@ -149,12 +150,12 @@ def _filled(
 def law_latches(
     formula: Formula, propositions: Sequence[Expression]
 ) -> tuple[Latch, ...]:
-    """How a tick combines each proposition over its frames, so that no violation is
-    lost.
+    """How a tick combines the values of each proposition over its frames, so that no
+    violation is missed.
 
-    A proposition that can break the law, or begin or meet an obligation, counts if it
-    held at any frame; one that must hold throughout counts if it held at all of them;
-    one used both ways is taken from the last frame.
+    A proposition that can break the law, or begin or meet an obligation, is true if it
+    held at any frame. One that must hold throughout is true if it held at all frames.
+    One that is used both ways has its value at the last frame.
     """
     uses: dict[str, set[Latch]] = {repr(p): set() for p in propositions}
     _collect(formula, True, False, uses)
@@ -168,12 +169,12 @@ def _latch(uses: set[Latch]) -> Latch:
 def _collect(
     node: Formula, positive: bool, waits: bool, uses: dict[str, set[Latch]]
 ) -> None:
-    """Notes how each proposition under the node is used.
+    """Collects how each proposition in a formula is used.
 
     Args:
-        node: A formula.
-        positive: Whether the law needs it to be true.
-        waits: Whether being true once within some time is enough.
+        node: The formula.
+        positive: Whether the law requires the formula to be true.
+        waits: Whether it suffices that the formula is true once within some time.
         uses: The uses found so far, by the proposition's text.
     """
     if not is_temporal(node):

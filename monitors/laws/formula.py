@@ -1,7 +1,7 @@
 """The syntax of laws: temporal formulas over the expression language.
 
-`always (a -> eventually[0, 2 s] b)`; times are in seconds, milliseconds or steps,
-and `G F X U` stand for `always eventually next until`.
+`always (a -> eventually[0, 2 s] b)`; times are in seconds, milliseconds, minutes or
+steps, and `G F X U` are short for `always eventually next until`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_STEPS = 1_000_000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Interval:
-    """The interval `[low, high]` in `unit`; a `high` of None is unbounded."""
+    """The interval `[low, high]` in `unit`; if `high` is None, it is unbounded."""
 
     low: float = 0
     high: float | None = None
@@ -42,7 +42,7 @@ class Interval:
         return f"[{_number(self.low)}, {_number(self.high)} {self.unit}]"
 
     def steps(self, period_s: float | None) -> tuple[int, int | None]:
-        """The bounds in steps of a clock with that period: floor(bound / period)."""
+        """The bounds in steps of a clock with this period: floor(bound / period)."""
         high = None if self.high is None else self._floor(self.high, period_s)
         return self._floor(self.low, period_s), high
 
@@ -75,13 +75,13 @@ class Temporal(Expression):
 
 
 class Future(Temporal):
-    """`always`, `eventually`, `next`, `until`."""
+    """A future operator: `always`, `eventually`, `next` or `until`."""
 
     __slots__ = ()
 
 
 class Past(Temporal):
-    """`once`, `historically`, `since`."""
+    """A past operator: `once`, `historically` or `since`."""
 
     __slots__ = ()
 
@@ -177,7 +177,7 @@ _ELSEWHERE = {
     "never": "write always not (…)",
     "within": "write the time after the operator: eventually[0, 2 s] (…)",
 }
-"""Operators of other languages, and how to write the same in ours."""
+"""Operators of other languages, and how to express them here."""
 
 
 def parse_formula(
@@ -185,16 +185,17 @@ def parse_formula(
     vocabulary: Vocabulary | None = None,
     definitions: Mapping[str, Expression] | None = None,
 ) -> Formula:
-    """Parses a law.
+    """Parses the formula of a law.
 
     Args:
         text: The law, such as `always(brake > 5 -> eventually[0, 2 s] speed < 0.5)`.
-        vocabulary: Defines types and units of signals; without a vocabulary, any name
-            is accepted.
-        definitions: Names that stand for expressions already parsed.
+        vocabulary: The vocabulary with the types and units of signals; without one, any
+            name is accepted.
+        definitions: Expressions, already parsed, by the names that refer to them.
 
     Raises:
-        InvalidExpression: The message names the column and the expected syntax.
+        InvalidExpression: The text is not a valid formula; the message names the column
+            and the expected syntax.
     """
     return _FormulaParser(text, vocabulary, definitions).parse()
 
@@ -208,7 +209,7 @@ class _FormulaParser(ExpressionParser):
     keywords = ExpressionParser.keywords | {"always", "eventually", "once",
         "historically", "until", "since", "next"}  # fmt: skip
     operators = frozenset(_INFIX)
-    remembers = False  # a law speaks of the past by once, historically and since
+    remembers = False  # laws refer to the past with once, historically and since
 
     def _unary(self) -> Expression:
         token = self._peek
@@ -224,8 +225,8 @@ class _FormulaParser(ExpressionParser):
         return super()._unary()
 
     def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
-        """Reports an error, and suggests the operator for which the preceding word may
-        stand.
+        """Raises an error, and suggests an operator if a preceding word may be a
+        misspelt one.
         """
         at = token or self._peek
         words = [each for each in self._tokens if each.start <= at.start]

@@ -1,8 +1,8 @@
-"""Laws over recorded traces: verdicts, violations, and laws without a meaningful
-verdict.
+"""Evaluates laws on recorded traces: verdicts, violations, and laws without a
+meaningful verdict.
 
-A law whose signals the trace cannot know is not applicable. A law that could not have
-been broken, because its trigger never occurred or its signals never changed, is
+A law is not applicable if the trace lacks some of its signals. A law that could not
+have been broken, because its trigger never occurred or its signals never changed, is
 vacuous. Neither kind is ever reported as ok.
 """
 
@@ -60,8 +60,8 @@ Judged = Literal["ok", "pending", "violated", "not applicable", "vacuous"]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A violation that became certain at a frame and a time, of an obligation pending
-    since `since_s`.
+    """A violation that became certain at a frame and a time, of an obligation that was
+    pending since `since_s`.
     """
 
     frame: int
@@ -70,12 +70,12 @@ class Breach:
 
 
 AGAIN_S = 1.0
-"""A violation that follows sooner than this belongs to the same instance."""
+"""Violations at most this many seconds apart belong to the same instance."""
 
 
 def instances(times_s: Iterable[float]) -> list[tuple[float, float]]:
-    """The intervals in which a law was broken, from the ordered times of its
-    violations.
+    """Groups the ordered times of violations into intervals in which the law was
+    broken.
     """
     found: list[tuple[float, float]] = []
     for time_s in times_s:
@@ -88,15 +88,16 @@ def instances(times_s: Iterable[float]) -> list[tuple[float, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One law over one trace.
+    """The verdict on a law for one trace.
 
     Args:
         law: The law's name.
-        verdict: The first violation is final; without one, the verdict at the end.
-        violations: All violations; after each the monitor restarts.
-        frames: The verdict on every prefix, if requested.
-        left_s: The time left in seconds if the trace ends pending; in steps if the law
-            has no clock.
+        verdict: `violated` after the first violation; otherwise the verdict at the end
+            of the trace.
+        violations: All violations; the monitor restarts after each.
+        frames: The verdict on every prefix of the trace, if requested.
+        left_s: The time left to meet the obligation if the trace ends pending: in
+            seconds, or in steps if the law has no clock.
         reason: Why a law is not applicable or vacuous.
     """
 
@@ -111,17 +112,18 @@ class Judgement:
 def judge(
     law: Law, trace: Trace | Kept, period_s: float | None = None, *, every: bool = False
 ) -> Judgement:
-    """Runs one law over a whole trace.
+    """Evaluates a law on a whole trace.
 
     Args:
-        law: A law from the book, or a formula.
-        trace: The frames, or the law's signals by columns.
-        period_s: The monitor's clock; by default the trace's own.
-        every: Whether to return the verdict on every prefix too.
+        law: The law.
+        trace: The frames, or the columns of the law's signals.
+        period_s: The period of the monitor's clock in seconds; by default, that of the
+            trace.
+        every: Whether to return the verdict on every prefix, too.
 
     Raises:
-        InvalidTrace: A signal is provided but absent from a frame.
-        InvalidExpression: The law needs a clock and the trace has none.
+        InvalidTrace: A signal that the trace provides is missing from a frame.
+        InvalidExpression: The law needs a clock, but the trace has none.
     """
     if not len(trace):
         raise InvalidTrace("the trace has no frames")
@@ -162,7 +164,7 @@ def _columns(law: Law, trace: Trace | Kept) -> Columns:
 
 
 def _typed(signals: tuple[str, ...], trace: Trace, vocabulary: Vocabulary) -> Trace:
-    """The trace's values, converted for the law's vocabulary."""
+    """The trace, with values converted to the law's vocabulary."""
     frames = []
     for index, frame in enumerate(trace.frames):
         row = {k: v for k, v in frame.values.items() if k in signals}
@@ -183,7 +185,7 @@ def _judged(
         letters |= evaluate(proposition, columns).astype(np.int64) << bit
     latches = law_latches(law.formula, normal.propositions)
     ticks = ticks_of(letters, times, clock, latches)
-    # A tick that gathers frames may show together what no frame does.
+    # A tick that combines frames may show a letter that no single frame shows.
     shown = np.unique(ticks.letters).tolist()
     possible = {*possible_letters(normal.propositions, law.vocabulary), *shown}
     automaton = _compiled(law.formula, clock, frozenset(possible))
@@ -222,7 +224,7 @@ def _judged(
 def _compiled(
     formula: Formula, clock_s: float | None, letters: frozenset[int]
 ) -> Automaton:
-    """The automaton, cached for later runs, because most have the same letters."""
+    """Compiles the automaton; cached, because most runs have the same letters."""
     return compile_law(formula, clock_s, letters=letters)
 
 
@@ -244,7 +246,9 @@ def _ends_too_early(automaton: Automaton, ticks: Ticks, found: Scan) -> bool:
 def _clocked(
     law: Law, trace: Trace | Kept, times: NDArray[np.float64], period_s: float | None
 ) -> tuple[Normal, float | None]:
-    """The law in steps of its clock, and the clock; without one a frame is a step."""
+    """The law in steps of its clock, and the clock's period; without a clock, each
+    frame is a step.
+    """
     given = period_s or trace.header.period_s
     units = _units(law.formula)
     clock: float | None = None
@@ -262,7 +266,7 @@ def _clocked(
 
 
 def _units(formula: Formula) -> set[str]:
-    """The units of its times; an invariant has none and needs no clock."""
+    """The units of the formula's times; an invariant has none and needs no clock."""
     units = {"steps" for node in formula.walk() if isinstance(node, Next)}
     for node in formula.walk():
         interval = getattr(node, "interval", Interval())
@@ -271,16 +275,16 @@ def _units(formula: Formula) -> set[str]:
     return units
 
 
-# -- what no verdict is worth ----------------------------------------------------------
+# -- vacuous laws ----------------------------------------------------------
 
 
 def why_vacuous(formula: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> str:
-    """Why the law could not have been broken in this trace; empty if it could.
+    """Returns why the law could not have been broken in this trace; empty if it could.
 
-    A part is vacuous if its trigger never holds, if its obligation compares only
-    signals that are always none, or, without a trigger, if none of its signals ever
-    changes. Truth values are exempt from the last condition, because a constant false
-    is normal when such a law is kept.
+    A part of a law is vacuous if its trigger never holds, if its obligation compares
+    only signals that are always none, or, without a trigger, if none of its signals
+    ever changes. The last condition does not apply to Boolean signals, because they are
+    often constant when a law is kept.
     """
     reasons = [_part_reason(part, columns, n) for part in _parts(formula)]
     return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
@@ -318,7 +322,7 @@ def _part_reason(part: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> 
 def _could(
     node: Expression, columns: Mapping[str, NDArray[Any]], n: int
 ) -> NDArray[np.bool_]:
-    """The frames in which a condition may hold; conditions on other moments are not
+    """The frames in which a condition may hold; most temporal operators are not
     analysed.
     """
     if not is_temporal(node):
@@ -354,7 +358,7 @@ def _is_none_throughout(column: NDArray[Any]) -> bool:
 
 
 def _is_truth(column: NDArray[Any]) -> bool:
-    """Whether a column holds truth values, which a CSV may write as 0 and 1."""
+    """Whether a column is Boolean; a CSV file may use 0 and 1."""
     if column.dtype == object:
         return all(value is None or isinstance(value, bool) for value in column)
     return column.dtype == bool or bool(np.isin(column, (0, 1)).all())

@@ -1,7 +1,7 @@
 """The law book: laws by name in two editions, and users' own law files.
 
-A law file is YAML in the form `forewarn.laws/1`. The one that ships, `driving`, holds
-the traffic laws that LawBreaker formalised and "no collision".
+A law file is YAML of the format `forewarn.laws/1`. The shipped one, `driving`, contains
+the traffic laws that LawBreaker formalised, and "no collision".
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class Law:
 
     Args:
         name: The name in the book, such as `51_5`; for a bare formula, its text.
-        formula: The formula of the law; for a law in parts, the conjunction of the
-            parts.
+        formula: The formula; for a law with parts, the conjunction of the parts.
         text: The formula as it was written.
         title: The law in plain words.
-        article: Its place in the statute.
+        article: The article of the statute.
         statute: The statute.
-        edition: The author of this text and its times; empty if there is only one.
-        clock_s: The finest period at which the law's monitor ticks, because the
+        edition: The edition from which the text and its times come; empty if there is
+            only one.
+        clock_s: The shortest period of the law's monitor in seconds, for laws whose
             automaton grows exponentially with shorter periods.
-        note: A remark about its text.
-        vocabulary: The vocabulary of its names; None if any name is accepted.
+        note: A remark about the law's text.
+        vocabulary: The vocabulary of the formula's names; None if any name is accepted.
         parts: The parts of this law, each with its own monitor.
     """
 
@@ -79,7 +79,7 @@ class Law:
 
     @property
     def reference(self) -> str:
-        """The name by which `find_laws` finds this law in its book."""
+        """The text by which `find_laws` finds this law in its book."""
         if self.title or self.name == self.text:
             return self.name
         return f"{self.name} := {self.text}"
@@ -91,13 +91,13 @@ class Law:
         return formula if self.name == self.text else f"{self.name} := {formula}"
 
     def period(self, period_s: float | None) -> float | None:
-        """The period of this law's monitor for frames with the given period."""
+        """The period of the law's monitor for frames with the given period."""
         if self.clock_s is None:
             return period_s
         return max(self.clock_s, period_s or 0.0)
 
     def compile(self, period_s: float | None = None) -> Automaton:
-        """The law's automaton at the given period, or else at the book's period."""
+        """Compiles the law for frames with the given period."""
         return compile_law(
             self.formula, self.period(period_s), vocabulary=self.vocabulary
         )
@@ -111,9 +111,9 @@ class LawBook:
     edition: Edition
 
     def find(self, name: str) -> tuple[Law, ...]:
-        """The law of that name, or all laws of an article: `51` has five.
+        """The law with this name, or all laws of an article, such as the five of `51`.
 
-        `rule51_5`, `law51_5` and `51_5` are the same law; for an unknown name, the
+        `rule51_5`, `law51_5` and `51_5` mean the same law. For an unknown name, the
         result is empty.
         """
         every = self.every()
@@ -124,7 +124,7 @@ class LawBook:
         return tuple(law for key, law in self.laws.items() if key.startswith(article))
 
     def every(self) -> dict[str, Law]:
-        """All laws by name, including parts that can be used alone."""
+        """All laws by name, including parts of laws, which can be used alone."""
         parts = {part.name: part for law in self.laws.values() for part in law.parts}
         return {**self.laws, **parts}
 
@@ -140,18 +140,19 @@ def find_laws(
     vocabulary: Vocabulary | None = None,
     definitions: Mapping[str, Expression] | None = None,
 ) -> tuple[Law, ...]:
-    """The laws that a name or a formula stands for.
+    """Finds the laws with a name, or creates a law from a formula.
 
     Args:
-        name_or_formula: `51_5`, an article such as `51`, or `always (a -> …)`, which
-            may be given a name: `careful := always (a -> …)`.
-        book: The book in which names are looked up; by default the shipped one.
+        name_or_formula: A name such as `51_5`, an article such as `51`, or a formula
+            such as `always (a -> …)`. A formula may have a name: `careful := always (a
+            -> …)`.
+        book: The book in which names are looked up; by default, the shipped one.
         vocabulary: The vocabulary of the names in a formula.
-        definitions: The names in a formula that stand for expressions.
+        definitions: Expressions by the names that refer to them in a formula.
 
     Raises:
-        InvalidLaw: No law has that name.
-        InvalidExpression: The formula does not parse.
+        InvalidLaw: No law has this name.
+        InvalidExpression: The formula is not valid.
     """
     book = book or law_book()
     text = name_or_formula.strip()
@@ -172,7 +173,9 @@ def find_laws(
 
 
 def _plain(name: str) -> str:
-    """The book's spelling of names such as `rule51_5`, `Law51_5` and `NoCollision`."""
+    """Converts names such as `rule51_5`, `Law51_5` and `NoCollision` to the book's
+    spelling.
+    """
     short = re.sub(r"^(rule|law)_?(?=\d)", "", name, flags=re.IGNORECASE)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", short).lower()
 
@@ -306,11 +309,11 @@ SPEED = "speed"
 
 
 def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
-    """Whether a stationary vehicle may have to break the law if it does not move.
+    """Whether a stationary vehicle may be forced to break the law if it does not move.
 
     Args:
         law: The law. Signals other than the speed may have any value.
-        period_s: The clock, where the law's times are in seconds.
+        period_s: The period of the clock, if the law's times are in seconds.
     """
     if SPEED not in law.signals:
         return False

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _REPEATED_LETTERS = 32
-"""The number of letters whose repetition is tried to separate states quickly."""
+"""The number of letters whose repetition is used to separate states quickly."""
 
 
 def steps_to(step: NDArray[np.int32], target: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -42,12 +42,12 @@ def certain_to_reach(
 def merge_equivalent(
     step: NDArray[np.int32], target: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The equivalence class of each state: equivalent states reach the target by the
+    """The equivalence class of each state; equivalent states reach the target by the
     same words.
 
-    Refinement starts from the distances to the target, by any letters and by one letter
-    repeated. Equivalent states have equal distances, and distances separate long
-    countdowns at once instead of one step per round.
+    Refinement starts from the distances to the target, by any letters and by
+    repetitions of one letter. Equivalent states have equal distances, and distances
+    separate all states of a long countdown at once, not one per round.
     """
     single = range(min(step.shape[1], _REPEATED_LETTERS))
     distances = [steps_to(step[:, [letter]], target) for letter in single]

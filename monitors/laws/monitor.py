@@ -1,8 +1,8 @@
-"""Monitors: a law's automaton run over frames as they come, or over whole traces.
+"""Monitors: run a law's automaton on frames as they arrive, or on whole traces.
 
-A violation is final for the verdict on a trace. The monitor then restarts on the next
-frame, so that later violations are counted too. A guard instead keeps the law's memory
-of the past.
+After a violation, the verdict on a trace is final. The monitor restarts at the next
+frame, so that later violations are counted, too. In a guard, the restarted monitor
+keeps the law's memory of the past.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ from forewarn.monitors.laws.lawbook import Law
 Status = Literal["ok", "pending", "violated"]
 
 MAX_REMEMBERED = 100_000
-"""The number of frames kept of a pending obligation, to find when it arose."""
+"""The maximum number of frames stored to find when a pending obligation arose."""
 
 MAX_TABLE = 4096
-"""With more combinations of propositions than this, letters are looked up in a hash
-table.
+"""The maximum number of combinations of propositions for a lookup table by letter.
 """
 
 
@@ -42,7 +41,7 @@ class Verdict:
 
     Args:
         status: `ok`, `pending`, or `violated` at the frame that breaks the law.
-        state: The automaton's state.
+        state: The name of the automaton's state.
         left: The minimum number of steps until a pending obligation can be broken.
     """
 
@@ -53,14 +52,16 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken law: certain at `step`, of an obligation that arose at `since`."""
+    """A violation that became certain at `step`, of an obligation that arose at
+    `since`.
+    """
 
     step: int
     since: int
 
 
 def verdicts_of(automaton: Automaton) -> list[Verdict]:
-    """The verdict of each state."""
+    """The verdict in each state of an automaton."""
     verdicts: list[Verdict] = []
     for q, name in enumerate(automaton.names):
         if q == automaton.violated:
@@ -73,7 +74,7 @@ def verdicts_of(automaton: Automaton) -> list[Verdict]:
 
 
 class Monitor:
-    """One law over a stream of frames, one at a time.
+    """Monitors one law on a stream of frames.
 
     Args:
         automaton: The compiled law.
@@ -107,11 +108,13 @@ class Monitor:
 
     @property
     def state(self) -> int:
-        """The automaton's state after the last frame, re-armed after a violation."""
+        """The automaton's state after the last frame; after a violation, the initial
+        state.
+        """
         return self._state.number
 
     def step(self, values: Mapping[str, Any]) -> Verdict:
-        """Reads one frame; `SignalFault` where a signal is missing or unusable."""
+        """Reads one frame; raises `SignalFault` if a signal is missing or unusable."""
         return self.advance(self._letter(values))
 
     def advance(self, letter: int) -> Verdict:
@@ -148,8 +151,8 @@ class _State(dict[int, "_After"]):
 
 
 _After = tuple[_State, Verdict, bool, tuple[int, int]]
-"""The next state, its verdict, whether an obligation is pending in it, and the
-transition.
+"""The next state, its verdict, whether the state is not `ok`, and the state's number
+with the letter's column.
 """
 
 
@@ -163,7 +166,7 @@ class _States:
         self.by_number = [_State(number, self) for number in range(automaton.n)]
 
     def after(self, number: int, letter: int) -> _After:
-        """The state after a letter."""
+        """The transition from a state by a letter."""
         column = self._columns.get(letter)
         if column is None:
             raise _impossible(self._automaton)
@@ -182,12 +185,12 @@ class _States:
         return found
 
     def began(self, seen: Sequence[tuple[int, int]]) -> int:
-        """The frame at which a broken obligation arose: the first after which relief
-        prevents the violation.
+        """The frame at which a broken obligation arose: the first one after which
+        dropping all pending obligations would prevent the violation.
 
         Args:
-            seen: The state after each frame and the letter's column; the violation
-                is last.
+            seen: For each frame, the state after it and the column of its letter; the
+                violation is last.
         """
         relieved, step, violated = self._relieved, self._step, self._automaton.violated
 
@@ -197,8 +200,8 @@ class _States:
                 state = step[state][column]
             return state != violated
 
-        # What was pending only grows, so the frames after which relief helps come last;
-        # and as a rule nothing else is pending from the first on.
+        # Pending obligations only accumulate, so relief helps after all later frames,
+        # too. Usually no other obligation is pending at the first frame.
         if helps(0):
             return 0
         return bisect_left(range(len(seen) - 1), True, key=helps)
@@ -216,11 +219,11 @@ def _impossible(automaton: Automaton) -> SignalFault:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A law over a whole trace.
+    """The result of running a law on a whole trace.
 
     Args:
         violations: All violations, with a restart after each.
-        status: The verdict on the trace: its first violation is final.
+        status: The verdict on the trace; the first violation is final.
         left: The minimum number of steps until the obligation can be broken, if the
             trace ends pending.
     """
@@ -231,7 +234,7 @@ class Scan:
 
 
 def scan(automaton: Automaton, letters: NDArray[Any]) -> Scan:
-    """Runs a law over the letters of a trace, vectorised where its shape allows."""
+    """Runs a law on the letters of a trace; vectorised for laws of bounded response."""
     steps = automaton.response_steps()
     if steps is None or 1 << len(automaton.propositions) > MAX_TABLE:
         return _scan_table(automaton, letters)
@@ -259,7 +262,9 @@ def _scan_table(automaton: Automaton, letters: NDArray[Any]) -> Scan:
 
 
 def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> Scan:
-    """Bounded response and invariants: a trigger not met within `steps` frames."""
+    """Finds triggers of a bounded response, or of an invariant, not met within `steps`
+    frames.
+    """
     n = len(letters)
     arises = _lookup(automaton, automaton.step[0] != 0)[letters]
     if steps == 0:
@@ -268,7 +273,8 @@ def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> S
         return Scan(found, "violated" if found else "ok")
     met = _lookup(automaton, automaton.step[1] == 0)[letters]
     answers = np.cumsum(met, dtype=np.int32)
-    # No answer at the trigger itself, so equal counts mean none up to `steps` later.
+    # A trigger is not a response, so equal counts mean no response within `steps`
+    # frames.
     unmet = arises[:-steps] & (answers[steps:] == answers[:-steps])
     starts = np.flatnonzero(unmet).tolist() if n > steps else []
     violations: list[Violation] = []
@@ -279,7 +285,7 @@ def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> S
         at = bisect_right(starts, since + steps, at)
     if violations:
         return Scan(tuple(violations), "violated")
-    # What arose longer ago was met, and an answer meets all that arose before it.
+    # Earlier obligations were met, and a response meets all obligations before it.
     recent = max(0, n - steps)
     met_at = np.flatnonzero(met[recent:])
     open_from = recent + int(met_at[-1]) + 1 if met_at.size else recent
@@ -306,11 +312,11 @@ MAX_MISSED = 1000
 
 
 class FollowedLaw:
-    """One law over the frames of one episode after another.
+    """Monitors one law on the frames of successive episodes.
 
     Args:
         law: A law without parts.
-        frame_period_s: The time between two frames.
+        frame_period_s: The time between two frames, in seconds.
     """
 
     def __init__(self, law: Law, frame_period_s: float) -> None:

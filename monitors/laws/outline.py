@@ -1,4 +1,6 @@
-"""A summary of an automaton: countdowns are folded, letters become conditions."""
+"""Summarises an automaton as text or drawing: folds countdowns, and shows letters as
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ class Node:
 
     Args:
         name: `idle`, `wait:100 … wait:1`, `violated`.
-        states: The states' numbers, the soonest violation last.
+        states: The numbers of the states, those closest to a violation last.
     """
 
     name: str
@@ -27,9 +29,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A step from node to node, by the propositions that must hold for it.
+    """A transition between nodes, with the condition under which it is taken.
 
-    An edge that leaves a countdown from its last state only is `at_the_end`.
+    `at_the_end` marks an edge that leaves a countdown only from its last state.
     """
 
     source: int
@@ -40,7 +42,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The folded automaton; `legend` gives each letter's proposition."""
+    """The folded automaton; `legend` lists the proposition behind each short name."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -62,7 +64,7 @@ def legend(automaton: Automaton) -> tuple[tuple[str, str], ...]:
 
 
 def outline(automaton: Automaton) -> Outline:
-    """Folds countdowns, and describes the letters of every step as conditions."""
+    """Folds countdowns, and describes the letters of each transition as a condition."""
     chains = _chains(automaton)
     if len(chains) > MAX_NODES:
         return _summary(automaton)
@@ -72,7 +74,7 @@ def outline(automaton: Automaton) -> Outline:
     for i, chain in enumerate(chains):
         if chain[0] == automaton.violated:
             continue
-        # Inside a countdown all states step alike, save where the last one ends.
+        # All states of a countdown have the same transitions, except the last one.
         firsts, lasts = chain[0], chain[-1]
         targets = _targets(automaton, firsts, home)
         for target, columns in targets.items():
@@ -86,7 +88,7 @@ def outline(automaton: Automaton) -> Outline:
 
 
 def _summary(automaton: Automaton) -> Outline:
-    """Shows only whether an obligation is pending, for a large automaton."""
+    """Outlines a large automaton by whether an obligation is pending."""
     groups: dict[str, list[int]] = {}
     for state in range(automaton.n):
         kind = "waiting" if automaton.pending[state] else "at rest"
@@ -111,7 +113,7 @@ def _summary(automaton: Automaton) -> Outline:
 
 
 def transitions(automaton: Automaton) -> list[tuple[str, str, str]]:
-    """Every transition: source, condition, target."""
+    """All transitions as source, condition and target."""
     found: list[tuple[str, str, str]] = []
     alone = {state: state for state in range(automaton.n)}
     for state, name in enumerate(automaton.names):
@@ -134,7 +136,7 @@ def _node(automaton: Automaton, chain: Sequence[int]) -> Node:
 def _targets(
     automaton: Automaton, state: int, home: dict[int, int]
 ) -> dict[int, list[int]]:
-    """The columns, grouped by the node to which they lead."""
+    """The columns of a state, grouped by the node to which they lead."""
     found: dict[int, list[int]] = {}
     for column, target in enumerate(automaton.step[state].tolist()):
         found.setdefault(home[target], []).append(column)
@@ -142,11 +144,11 @@ def _targets(
 
 
 def _chains(automaton: Automaton) -> list[list[int]]:
-    """The states, grouped into countdowns, in the order of their first state."""
+    """The states, grouped into countdowns, which are ordered by their first state."""
     rows = automaton.step.tolist()
 
     def successor(state: int) -> int | None:
-        """The next state of a countdown when the obligation is not met."""
+        """The next state of a countdown while the obligation is not met."""
         for target in rows[state]:
             if target != state and automaton.due[target] == automaton.due[state] - 1:
                 return int(target)
@@ -165,7 +167,7 @@ def _chains(automaton: Automaton) -> list[list[int]]:
             continue
         if shape(state) == shape(following):
             follows[state] = following
-    # A state that two countdowns lead to begins one of its own.
+    # A state to which two countdowns lead begins a new one.
     led_to: dict[int, int] = {}
     for following in follows.values():
         led_to[following] = led_to.get(following, 0) + 1
@@ -232,7 +234,7 @@ text { fill: #e6edf3 } .when { fill: #9aa7b4 } .paper { fill: #0f1419 }
 
 
 def draw(outlines: Sequence[tuple[str, Outline]]) -> str:
-    """One SVG with a titled row for each outline."""
+    """Draws an SVG image with a titled row for each outline."""
     rows = [_Row(title, outline) for title, outline in outlines]
     width = max(row.width for row in rows)
     height = sum(row.height for row in rows)
@@ -359,5 +361,5 @@ def _middle(x: int, y: int, text: str, kind: str = "") -> str:
 
 
 def _text(text: str) -> str:
-    """The text, escaped and without the control characters that XML forbids."""
+    """Escapes the text, and replaces control characters that XML forbids."""
     return escape("".join(c if c.isprintable() else " " for c in text))

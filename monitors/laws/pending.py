@@ -1,13 +1,14 @@
 """The pending obligations in the states of a law's automaton, derived from its
 transitions alone.
 
-Equivalent laws therefore have the same obligations, however they are written. A state
-is *relieved* by a state that differs from it for a bounded time only: whatever follows,
-both soon reach the same state, or one of them is violated. Among such states, the
-relieved state is the most lenient that is no more lenient than the law's initial state.
-Whatever a state forbids beyond its relieved state is pending. Whatever both forbid is
-the law's mode: after `a`, `always (a -> always not bad)` is in another mode, and
-nothing is pending. It is the same law as `always (once a -> not bad)`.
+Equivalent laws therefore have the same obligations, however they are written. The
+*relieved* state of a state is the same state without its pending obligations. It is
+found among the states that differ from it only for a bounded time: whatever follows,
+both soon reach the same state, or one of them is violated. Among these, the relieved
+state is the most lenient one that is no more lenient than the law's initial state. A
+state's pending obligations are what it forbids beyond its relieved state. What both
+forbid is the law's mode: after `a`, `always (a -> always not bad)` is in a different
+mode, but nothing is pending. It is the same law as `always (once a -> not bad)`.
 
 A pending obligation is broken if the law is violated before the obligation is settled,
 and the same frame does not violate the law from the relieved state.
@@ -21,10 +22,10 @@ from numpy.typing import NDArray
 from forewarn.monitors.laws.minimal import merge_equivalent, steps_to
 
 MAX_COMPARED = 128
-"""The maximum number of states of which all pairs are compared."""
+"""The maximum number of states for which all pairs are compared."""
 
 MAX_ROWS = 50_000
-"""The maximum number of pairs of a state and a relieved state that are tracked."""
+"""The maximum number of pairs of a state and its relieved state that are tracked."""
 
 MET, UNMET = 0, 1
 """Rows of a completion: the pending obligation was met, or was not met."""
@@ -34,11 +35,11 @@ _Bools = NDArray[np.bool_]
 
 
 def relieved_states(step: _Table, initial: int, violated: int, guess: _Table) -> _Table:
-    """The relieved state of each state: the state itself if nothing is pending.
+    """The relieved state of each state; the state itself if nothing is pending.
 
     Args:
         step: The transitions of a minimal automaton.
-        initial: Its first state.
+        initial: The automaton's initial state.
         violated: The automaton's violated state, or -1.
         guess: The relieved state of each state, for an automaton too large to compare
             all pairs.
@@ -64,7 +65,7 @@ def relieved_states(step: _Table, initial: int, violated: int, guess: _Table) ->
 def _at_first(
     columns: _Table, initial: int, near: _Bools, within: _Bools, alive: _Bools
 ) -> int:
-    """The state in which nothing has happened.
+    """The state that is free of pending obligations at the start.
 
     This is the initial state, unless the law constrains only the first frame.
     """
@@ -77,7 +78,9 @@ def _at_first(
 
 
 def _soon_the_same(columns: _Table, violated: int) -> _Bools:
-    """[q, m]: from both, any frames soon lead to one state or violate one of them."""
+    """Whether, from q and m, any frames soon lead to the same state or violate one; [q,
+    m].
+    """
     same = np.eye(columns.shape[1], dtype=bool)
     while True:
         same[violated] = same[:, violated] = True
@@ -90,7 +93,7 @@ def _soon_the_same(columns: _Table, violated: int) -> _Bools:
 
 
 def _inclusion(columns: _Table, violated: int) -> _Bools:
-    """[q, m]: what breaks the law from m also breaks it from q."""
+    """Whether all that breaks the law from m also breaks it from q; [q, m]."""
     within = np.ones((columns.shape[1], columns.shape[1]), dtype=bool)
     within[:, violated] = False
     within[violated] = True
@@ -107,16 +110,17 @@ def _inclusion(columns: _Table, violated: int) -> _Bools:
 def completion(
     step: _Table, violated: int, relieved: _Table
 ) -> tuple[_Table, NDArray[np.int32]]:
-    """What happens to pending obligations: a table, and each state's first row.
+    """The table that tracks pending obligations, and the row in which each state
+    begins.
 
     A row is a pair of a state and its relieved state, both of which read further
-    letters. If there are too many of these, only the state is tracked, and an
-    obligation that arises while another is pending counts as pending too.
+    letters. If there are too many pairs, only the state is tracked, and an obligation
+    that arises while another is pending counts as pending too.
     """
     columns, back = np.unique(step, axis=1, return_inverse=True)
     found = _pairs(columns, violated, relieved)
     table, owed = found if found is not None else _alone(columns, violated, relieved)
-    # Rows 0 and 1 come first among their equals, and so keep their numbers.
+    # Rows 0 and 1 are the first of their classes, so they keep their numbers.
     classes = merge_equivalent(table, np.arange(len(table)) == UNMET)
     _, firsts, classes = np.unique(classes, return_index=True, return_inverse=True)
     number = np.argsort(np.argsort(firsts))[classes].astype(np.int32)
@@ -143,13 +147,14 @@ def _pairs(
         q, m = np.divmod(fresh, n)
         after, beside = step[q].astype(np.int64), step[m].astype(np.int64)
         if large:
-            # What cannot break before all is settled is as good as the relieved state.
+            # A state that cannot break before all is settled may be replaced by the
+            # relieved state.
             settled = fragile[beside] > lasting[after]
             settled &= relieved[beside] == relieved[after]
             beside = np.where(settled, relieved[after], beside)
         target = after * n + beside
-        # Broken together, it may be by what arose later: then too, unless nothing that
-        # was pending can have to do with it.
+        # If both break at once, an obligation that arose later may be the cause. It
+        # counts as unmet anyway, unless nothing pending can be the cause.
         broken = after == violated
         target[(after == beside) | (beside == violated)] = -2
         target[broken & (step[relieved[q]] != violated)] = -1
@@ -194,7 +199,7 @@ def _longest_pending(
     cycle.
     """
     going = (step != step[relieved]) & (step != violated)
-    # Longest paths, backwards from the states that are settled by any frame.
+    # The longest paths, computed backwards from states that every frame settles.
     waiting = going.sum(axis=1)
     longest = np.where(waiting == 0, 0.0, np.inf)
     before: list[list[int]] = [[] for _ in range(len(step))]
@@ -214,7 +219,7 @@ def _longest_pending(
 
 
 def _soonest(step: _Table, violated: int, relieved: _Table) -> NDArray[np.float64]:
-    """The number of frames to the soonest violation that relief would prevent."""
+    """The minimum number of frames to a violation that relief would prevent."""
     own = np.arange(len(step))[:, None]
     prevented = np.where(step[relieved] != violated, step, own)
     distance = steps_to(prevented, np.arange(len(step)) == violated)

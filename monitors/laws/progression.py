@@ -1,8 +1,8 @@
-"""Formulas in the normal form that progression needs.
+"""Progression of formulas: the obligations that remain after each frame.
 
-Negations are pushed down to propositions, times are counted in steps, maximal
-propositional parts become numbered propositions, and past operators become numbered
-memories whose output is one more proposition.
+Formulas are first normalised: negations are pushed down to propositions, times are
+counted in steps, maximal propositional parts become numbered propositions, and past
+operators become numbered memories whose output is an additional proposition.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Connective = Literal["true", "false", "atom", "not", "and", "or", "F", "G", "U",
 class Node:
     """A formula in negation normal form.
 
-    `atom` and `not` carry the number of a proposition in `bit`; `F G U R` carry bounds
-    in steps and one or two operands (R is the dual of U).
+    `atom` and `not` have the number of a proposition in `bit`; `F G U R` have bounds in
+    steps and one or two operands (R is the dual of U).
     """
 
     kind: Connective
@@ -56,7 +56,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A past operator: `left since[low, high] right`, both over numbered bits."""
+    """A past operator `left since[low, high] right`, whose operands test numbered
+    bits.
+    """
 
     low: int
     high: float
@@ -64,8 +66,8 @@ class Memory:
     right: Callable[[int], bool]
 
     def update(self, held: int, letter: int) -> int:
-        """The memory after a frame: bit k says that `right` held k steps ago and `left`
-        since.
+        """The memory after a frame; bit k tells that `right` held k steps ago, and
+        `left` since then.
         """
         held = (held << 1 if self.left(letter) else 0) | self.right(letter)
         if math.isinf(self.high):
@@ -73,7 +75,7 @@ class Memory:
                 held = held & ((1 << self.low) - 1) | 1 << self.low
         else:
             held &= (1 << int(self.high) + 1) - 1
-        # With no lower bound only the latest moment matters.
+        # Without a lower bound, only the latest moment matters.
         return held & -held if self.low == 0 else held
 
     def holds(self, held: int) -> bool:
@@ -82,7 +84,7 @@ class Memory:
 
 @dataclass(slots=True)
 class Normal:
-    """A formula's nodes, propositions and memories. Nodes are numbers: see `nodes`."""
+    """A formula's nodes, propositions and memories; nodes are referred to by number."""
 
     period_s: float | None
     propositions: list[Expression] = field(default_factory=list)
@@ -95,13 +97,11 @@ class Normal:
 
     @property
     def memory_bit(self) -> int:
-        """The first bit after the propositions, from which the memories' outputs are
-        numbered.
-        """
+        """The bit of the first memory's output, after those of the propositions."""
         return len(self.propositions)
 
     def add(self, node: Node) -> int:
-        """The number of that node, new or known."""
+        """Returns the number of a node; adds the node if it is new."""
         if node not in self._numbers:
             self._numbers[node] = len(self.nodes)
             self.nodes.append(node)
@@ -109,7 +109,7 @@ class Normal:
 
 
 def normalise(formula: Formula, period_s: float | None) -> Normal:
-    """Splits a law into invariants and conditions on the start.
+    """Normalises a law, split into invariants and conditions on the first frame.
 
     Raises:
         InvalidExpression: No violation of the law could ever be observed, or a past
@@ -120,7 +120,7 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
             f"a clock period of {period_s} s is not valid", mend="give a period above 0"
         )
     normal = Normal(period_s)
-    # Propositions come first, so that memories can be numbered after them.
+    # Propositions are numbered first, so that the numbers of memories follow.
     _collect(formula, normal)
     for conjunct in _conjuncts(formula):
         match conjunct:
@@ -132,10 +132,10 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
 
 
 def _conjuncts(formula: Formula) -> list[Formula]:
-    """The parts that must all hold, independent of how the law was written.
+    """The conjuncts of a law, regardless of how the law was written.
 
-    `always (a and b)`, `always a and always b` and `not (eventually not a or
-    eventually not b)` are the same two invariants.
+    `always (a and b)`, `always a and always b` and `not (eventually not a or eventually
+    not b)` yield the same two invariants.
     """
     match formula:
         case And(parts=parts) if is_temporal(formula):
@@ -151,7 +151,9 @@ def _conjuncts(formula: Formula) -> list[Formula]:
 
 
 def _denied(formula: Formula) -> Formula | None:
-    """`not formula` with the negation one level further in, if that splits a law."""
+    """`not formula` with the negation moved one level inwards, if that helps to split a
+    law.
+    """
     match formula:
         case Not(operand=operand):
             return operand
@@ -177,7 +179,7 @@ def _collect(formula: Formula, normal: Normal) -> None:
 
 
 def _proposition(formula: Expression, normal: Normal) -> None:
-    """Numbers a propositional formula; a leading `not` is skipped."""
+    """Assigns a number to a propositional formula; a leading `not` is skipped."""
     while isinstance(formula, Not):
         formula = formula.operand
     key = repr(formula)
@@ -244,7 +246,9 @@ def _bounds(interval: Interval, normal: Normal) -> tuple[int, float]:
 
 
 def _memory(formula: Formula, normal: Normal) -> int:
-    """The bit of a past operator's output; `historically a` is `not once not a`."""
+    """The bit of a past operator's output; `historically a` becomes `not once not
+    a`.
+    """
     key = f"memory {formula!r}"
     if key in normal._bits:
         return normal._bits[key]
@@ -267,7 +271,9 @@ def _memory(formula: Formula, normal: Normal) -> int:
 
 
 def _test(formula: Formula, normal: Normal) -> Callable[[int], bool]:
-    """A past operand as a test of the bits known so far."""
+    """Compiles the operand of a past operator to a test of the bits that are already
+    known.
+    """
     if not is_temporal(formula):
         positive = True
         while isinstance(formula, Not):
@@ -319,7 +325,7 @@ def _implies(one: Timed, other: Timed) -> bool:
 
 
 def _strongest(literals: Iterable[Timed]) -> Clause:
-    """The clause without literals that imply another literal in it."""
+    """The clause without literals that imply another literal of the clause."""
     kept: list[Timed] = []
     for literal in literals:
         if any(_implies(literal, other) for other in kept):
@@ -366,7 +372,7 @@ def either(one: Owed, other: Owed) -> Owed:
 
 
 class Progression:
-    """Progresses obligations through the letters of one law."""
+    """Progresses the obligations of a law through letters."""
 
     def __init__(self, normal: Normal) -> None:
         self._nodes = normal.nodes
@@ -379,7 +385,7 @@ class Progression:
         return frozenset(frozenset([("F", 0, 0, (node,))]) for node in nodes)
 
     def after(self, owed: Owed, letter: int) -> Owed:
-        """The obligations that remain after a frame with that letter."""
+        """The obligations that remain after a frame with this letter."""
         left: set[Clause] = set()
         for clause in owed:
             kept = self._clause(clause, letter)

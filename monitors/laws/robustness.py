@@ -1,12 +1,12 @@
 """The quantitative semantics of formulas: how far a law is from being broken.
 
 A formula holds if its robustness is above 0, and does not hold if it is below 0. The
-value is the margin in the units of its comparisons; 0 is exactly on the boundary. A
-comparison's number is the distance to its limit, `and` and `always` take the least,
-`or` and `eventually` the greatest. Boolean values, including comparisons with `none`,
-have no distance: they count as infinite, unless a degree is given.
+value is the margin in the units of its comparisons; 0 is exactly on the boundary. The
+robustness of a comparison is the distance to its limit; `and` and `always` take the
+minimum, `or` and `eventually` the maximum. Boolean values and comparisons with `none`
+have no distance, so their robustness is infinite, unless a degree is given.
 
-A trace is finite. After the end, the last frame is repeated forever; before the
+Traces are finite: after the end, the last frame is repeated forever; before the
 beginning, there are no frames.
 """
 
@@ -58,10 +58,11 @@ class Stretch:
     """Consecutive frames, as columns.
 
     Args:
-        columns: The signals, as `evaluate` reads them; all of the same length.
+        columns: The columns of signals, in the form that `evaluate` reads, all of the
+            same length.
         length: The number of frames.
-        degrees: The margin by which a Boolean signal keeps its value; positive if the
-            signal is true.
+        degrees: The margin by which each Boolean signal keeps its value; positive where
+            it is true.
     """
 
     columns: Mapping[str, NDArray[Any]]
@@ -76,8 +77,8 @@ class Robustness:
     """The robustness of one formula.
 
     Args:
-        formula: A law or any part of one.
-        period_s: The time between two frames.
+        formula: The formula of a law, or any part of it.
+        period_s: The time between two frames, in seconds.
     """
 
     def __init__(self, formula: Formula, period_s: float | None) -> None:
@@ -87,7 +88,7 @@ class Robustness:
                 mend="use a law without count[…]",
             )
         self._period_s = period_s
-        # So far beyond the end the past operators still change.
+        # The number of steps after the end in which past operators may still change.
         self._tail = _reach(formula, period_s)
         self._degree = self._compiled(formula)
 
@@ -150,7 +151,7 @@ def _reach(node: Formula, period_s: float | None) -> int:
     return inner
 
 
-# -- what holds at one moment ---------------------------------------------------------
+# -- conditions on one moment ---------------------------------------------------------
 
 
 def _degree(node: Expression, stretch: Stretch) -> Floats:
@@ -182,17 +183,19 @@ def _fold(choose: np.ufunc, parts: list[_Degree]) -> _Degree:
     return lambda stretch: reduce(choose, [part(stretch) for part in parts])
 
 
-# -- what holds at other moments ------------------------------------------------------
+# -- temporal operators ------------------------------------------------------
 
 
 def _later(values: Floats, steps: int) -> Floats:
-    """The values this many steps ahead; the last value is repeated."""
+    """The values a number of steps ahead; the last value is repeated."""
     steps = min(steps, len(values) - 1)
     return np.concatenate([values[steps:], np.full(steps, values[-1])])
 
 
 def _earlier(values: Floats, steps: int, before: float) -> Floats:
-    """The values this many steps ago."""
+    """The values a number of steps ago, with `before` for times before the first
+    frame.
+    """
     steps = min(steps, len(values))
     return np.concatenate([np.full(steps, before), values[: len(values) - steps]])
 

@@ -1,1 +1,1 @@
-"""The risk of a law: the product of chain and automaton, solved once."""
+"""The risk of breaking a law, computed on the product of a chain and an automaton."""

@@ -1,14 +1,14 @@
 """Calibration of a chain's risks: a curve, and likely intervals.
 
-A chain has no memory: it treats two runs in one state alike, even if one driver is bold
-and the other is not. Its risks over a horizon are therefore biased towards medium
-values. Held-out runs show by how much. `Calibration` corrects the bias with an
+A chain has no memory: it treats two runs in the same state alike, even if one driver is
+bold and the other is not. Its risks over a horizon are therefore biased towards medium
+values. Held-out runs show how large the bias is. `Calibration` corrects it with an
 increasing curve: risks keep their order, 0 stays 0 and 1 stays 1.
 
-`Likely` is a risk's likely interval, stored in the model. It comes from resampling
-whole runs (`trust.resampling`), so it shows how much the risk depends on the collected
-runs. The interval is not a bound, and does not cover unseen transitions; `low` and
-`high` do.
+`Likely` contains the likely intervals of risks, stored in the model. They come from
+resampling whole runs (`trust.resampling`), so they show how much a risk depends on the
+collected runs. Unlike the bounds `low` and `high`, they guarantee nothing and do not
+cover unseen transitions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Calibration:
     """A piecewise linear curve through points (predicted, observed).
 
     Args:
-        points: Both numbers increase from point to point, strictly between 0 and 1.
+        points: The points; both numbers increase from point to point, strictly between
+            0 and 1.
     """
 
     points: tuple[tuple[float, float], ...] = ()
@@ -48,7 +49,7 @@ class Calibration:
     def __post_init__(self) -> None:
         line = [(0.0, 0.0), *self.points, (1.0, 1.0)]
         for before, after in zip(line, line[1:], strict=False):
-            # Written so that what is not a number does not pass.
+            # Written so that NaN is rejected.
             if not (before[0] < after[0] and before[1] < after[1]):
                 raise InvalidInput(
                     f"the calibration decreases from {before} to {after}"
@@ -63,10 +64,11 @@ class Calibration:
         return meant
 
     def widened(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Bounds on the chain's risk that also contain the calibrated risk.
+        """Widens bounds on the chain's risk so that they also contain the calibrated
+        risk.
 
-        The curve is itself an estimate, so bounds that were only mapped through it
-        would lose their confidence level.
+        The curve is itself an estimate, so bounds mapped through it would lose their
+        confidence level.
         """
         return np.minimum(low, self(low)), np.maximum(high, self(high))
 
@@ -78,18 +80,19 @@ def calibrated(
     frames: Floats | None = None,
     weight: Floats | None = None,
 ) -> Calibration:
-    """The calibration curve from frames of held-out runs.
+    """Fits a calibration curve to frames of held-out runs.
 
     Neighbouring segments are merged until each has enough runs and observed rates
     increase with predicted rates.
 
     Args:
-        said: The risk at every frame, or at several equal frames of a run.
-        happened: Whether the violation then happened, or after how many of these
-            frames.
+        said: The predicted risk of each entry, which is one frame or several equal
+            frames of a run.
+        happened: For each entry, the number of its frames after which the violation
+            happened.
         run: The run of each entry.
-        frames: The number of frames of each entry; by default one.
-        weight: The weight of each run; by default one.
+        frames: The number of frames of each entry; by default, one.
+        weight: The weight of each run; by default, one.
     """
     if weight is None:
         weight = np.ones(int(run.max(initial=-1)) + 1)
@@ -142,7 +145,7 @@ class _Span:
         return float(self.weight[self.present].sum())
 
     def above(self, other: _Span) -> bool:
-        """Whether both have enough runs, and the observed rate increases."""
+        """Whether both spans have enough runs, and the observed rate increases."""
         enough = min(self.runs, other.runs) >= MIN_RUNS
         return enough and self.share > other.share
 
@@ -154,8 +157,8 @@ class _Span:
 
 
 JudgeBy = Literal["point", "likely", "upper"]
-"""The value that thresholds are compared with: the risk, the upper end of its likely
-interval, or its upper bound.
+"""The value that is compared with thresholds: the estimated risk, the upper end of its
+likely interval, or its upper bound.
 """
 
 _FINENESS = 1000
@@ -164,18 +167,19 @@ _FINENESS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likely:
-    """The likely interval of one law's risk, from every pair.
+    """The likely intervals of a law's risk, for each pair of monitor state and chain
+    state.
 
     Args:
-        horizon_s: H of the guard's risk.
-        level: The probability that the interval contains the risk.
-        draws: The number of resamplings.
-        calibration: The calibration curve with which the interval was computed, and
-            without which it is invalid.
+        horizon_s: The horizon H of the risk, in seconds.
+        level: The fraction of resampled risks within the interval, such as 0.95.
+        draws: The number of resamples.
+        calibration: The calibration curve with which the intervals were computed; they
+            are invalid with any other curve.
         monitor: The digest of the monitor whose states are the rows (see
             `monitor_digest`).
-        low: The lower ends: [monitor state, chain state].
-        high: The upper ends.
+        low: The lower ends, indexed by [monitor state, chain state].
+        high: The upper ends, indexed alike.
     """
 
     horizon_s: float
@@ -187,7 +191,7 @@ class Likely:
     high: Floats
 
     def as_dict(self) -> dict[str, Any]:
-        """The content for the model's file."""
+        """The intervals as stored in the model's file."""
         return {
             "horizon_s": self.horizon_s,
             "level": self.level,
@@ -200,7 +204,7 @@ class Likely:
 
     @classmethod
     def from_dict(cls, content: object, source: str = "") -> Likely:
-        """The interval described by a model's file."""
+        """Creates the intervals from the content of a model's file."""
         file = validated(_LikelyFile, content, source, InvalidModel)
         low, high = (
             np.array(rows, np.float64) / _FINENESS for rows in (file.low, file.high)
@@ -218,11 +222,11 @@ class Likely:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corrected:
-    """A law's calibrated risk from every pair.
+    """The calibrated risk of a law for each pair of monitor state and chain state.
 
     Args:
         low: The lower bound.
-        point: The risk.
+        point: The estimated risk.
         high: The upper bound.
         likely: The ends of the likely interval, if the model has one.
     """
@@ -236,7 +240,8 @@ class Corrected:
         """The value that is compared with thresholds.
 
         Raises:
-            InvalidModel: The likely risk is required but unknown.
+            InvalidModel: Thresholds are compared with the likely risk, but it is
+                unknown.
         """
         if by != "likely":
             return self.point if by == "point" else self.high
@@ -254,7 +259,8 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounded:
-    """A law's risk from every pair according to the chain, with bounds if known.
+    """The risk of a law for each pair, as computed from the chain, with bounds if
+    known.
 
     `observed` marks the bounds that come from first visits.
     """
@@ -268,11 +274,11 @@ class Bounded:
 def corrected(
     table: RiskTable | Bounded, curve: Calibration, likely: Likely | None = None
 ) -> Corrected:
-    """The risks of a table, corrected by a curve.
+    """Corrects the risks of a table by a calibration curve.
 
     Bounds on the chain's risk are widened by the curve. Bounds from first visits apply
-    to the outcome itself, so these bounds are only widened to contain the risk. A
-    likely interval that was computed with another curve is left out.
+    to the outcome itself, so they are only widened to contain the calibrated risk.
+    Likely intervals that were computed with a different curve are left out.
     """
     point = curve(table.point)
     low = table.point if table.low is None else table.low
@@ -311,15 +317,15 @@ def likely_for(
     letters: Ints,
     source: str = "",
 ) -> Likely | None:
-    """A law's interval in a model; None if there is none.
+    """The likely intervals of a law, if the model has them for this horizon.
 
     Args:
         kept: The likely intervals stored in the model, by the texts of laws.
         law: The law's text.
-        horizon_s: H.
+        horizon_s: The horizon H, in seconds.
         automaton: The law's monitor.
         letters: The letter that the monitor reads in each state of the chain.
-        source: The model's file, for errors.
+        source: The model's file, for error messages.
     """
     if law not in kept:
         return None
@@ -330,7 +336,7 @@ def likely_for(
 
 
 def kept_curves(kept: Mapping[str, Any], horizon_s: float) -> dict[str, Calibration]:
-    """The curves of a model's intervals at this horizon, by law."""
+    """The calibration curves of a model's likely intervals at this horizon, by law."""
     found = {law: Likely.from_dict(content) for law, content in kept.items()}
     return {
         law: each.calibration

@@ -1,4 +1,6 @@
-"""Laws on a model: assigns laws to models, and computes risks and evidence."""
+"""Connects laws with models: assigns laws to models, and computes risks and
+evidence.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,11 @@ from forewarn.monitors.risk.product import Bools, Ints
 from forewarn.monitors.risk.tables import RiskTable, solve_risk
 
 Truth = Callable[[Expression], Bools]
-"""The states in which a proposition holds, as a mask over a chain's states."""
+"""Returns the states in which a proposition holds, as a mask over a chain's states."""
 
 
 def truth_in_sets(sets: Mapping[str, Iterable[int]], n: int) -> Truth:
-    """The truth of propositions over named sets of states: a chain's labels, or
-    definitions.
-    """
+    """The truth of propositions whose names refer to sets of states, such as labels."""
     columns: dict[str, Bools] = {}
     for name, group in sets.items():
         columns[name] = np.zeros(n, dtype=bool)
@@ -60,7 +60,9 @@ def truth_in_sets(sets: Mapping[str, Iterable[int]], n: int) -> Truth:
 
 
 def truth_in_abstraction(chain: Chain, abstraction: Abstraction) -> Truth:
-    """The truth of propositions that the abstract states decide; false in END."""
+    """The truth of propositions whose value follows from a state's predicates; false in
+    END.
+    """
 
     def truth(proposition: Expression) -> Bools:
         decide = abstraction.decides(proposition)
@@ -79,16 +81,16 @@ def compile_for(
     period_s: float | None,
     **options: Any,
 ) -> Automaton:
-    """A law's monitor for the states of an abstraction.
+    """Compiles a law to a monitor over the states of an abstraction.
 
     Latched predicates refer to different moments of a tick, so propositions that
-    exclude each other at one moment may both hold in one state.
+    exclude each other at any one moment may both hold in a state.
 
     Args:
         law: The law.
         abstraction: The abstraction of the states, if there is one.
-        period_s: The time between two states.
-        options: As `compile_law` takes them.
+        period_s: The time between two states, in seconds.
+        options: Further arguments of `compile_law`.
     """
     if abstraction is not None:
         options.setdefault("vocabulary", abstraction.vocabulary)
@@ -126,7 +128,7 @@ def count_violations(
 ) -> Ints:
     """The number of violations in each state, over sequences of states.
 
-    After a violation the monitor restarts.
+    The monitor restarts after each violation.
     """
     seen = [0] * len(letters)
     column, step = letters.tolist(), automaton.step.tolist()
@@ -150,7 +152,7 @@ def abstraction_of(
 
 
 def needed_abstraction(model: Model, source: str = "the model") -> Abstraction:
-    """The abstraction of a model, which must exist to encode frames."""
+    """The abstraction of a model; raises an error if the model has none."""
     found = abstraction_of(model, source)
     if found is None:
         raise InvalidModel(
@@ -172,17 +174,17 @@ def assess(
     violations_seen: Ints | None = None,
     truth: Truth | None = None,
 ) -> RiskTable:
-    """The risk table of a law on a model, with bounds if the model has counts.
+    """Computes the risk table of a law, with bounds if the model has counts.
 
     Args:
         model: The model.
         automaton: The law, compiled with the model's period.
-        horizon_steps: H.
+        horizon_steps: The horizon H, in steps.
         delta: The error probability of the bounds.
-        law: The law's text, under which the model stores its first visits.
+        law: The law's text, which is the key of its first visits in the model.
         violations_seen: The result of `count_violations` on the training traces.
-        truth: The states in which the law's propositions hold. By default the model's
-            abstraction must decide them; on a chain without an abstraction,
+        truth: The states in which the law's propositions hold. By default, they follow
+            from the predicates of the model's abstraction; without an abstraction,
             propositions are labels.
     """
     chain, abstraction = model.chain, abstraction_of(model)
@@ -209,7 +211,7 @@ def assess(
 
 @dataclass(frozen=True, slots=True)
 class RiskAt:
-    """The guard's risk in one state of the monitor, with any bounds.
+    """The guard's risk in one state of the monitor, with bounds if known.
 
     `likely` is the likely interval of the calibrated risk; it is not a bound.
     """
@@ -223,14 +225,14 @@ class RiskAt:
 
 @dataclass(frozen=True, slots=True)
 class RiskRow:
-    """One state of the chain, for people.
+    """The risk and the evidence in one state of the chain, for display.
 
     Args:
-        state: Its name.
-        words: The predicates that hold in it, if known.
+        state: The state's name.
+        words: The predicates that hold in the state, if known.
         fresh: The risk if the monitor has read only this state.
-        worst: The highest risk over the monitor states that can occur here, except
-            `violated`.
+        worst: The highest risk over the monitor states that can occur in this state,
+            except `violated`.
         visits: The number of transitions out of the state in training.
         violations_seen: The number of observed violations in the state.
     """
@@ -248,11 +250,12 @@ def risk_rows(
     abstraction: Abstraction | None = None,
     likely: Likely | None = None,
 ) -> list[RiskRow]:
-    """Every state except END, with its meaning, its risk and the evidence."""
+    """Lists every state except END with its predicates, its risk and the evidence."""
     automaton = table.automaton
     possible = table.consistent.copy()
     if automaton.violated >= 0:
-        # Every monitor may be violated; that tells of a state only if it must be.
+        # Almost any state allows `violated`; it is used only if no other monitor state
+        # can occur.
         possible[automaton.violated] = False
         possible[automaton.violated] = ~possible.any(axis=0)
     worst = np.where(possible, table.point, -1.0).argmax(axis=0).tolist()
@@ -292,7 +295,7 @@ def _entry(counts: Ints | None, state: int) -> int | None:
 
 
 def for_people(rows: Sequence[RiskRow]) -> tuple[list[str], list[list[str]]]:
-    """The rows as a table with a header, without empty columns."""
+    """Formats the rows as a table with a header, without empty columns."""
     head = ["state", "risk", "worst", "in", "visits", "broken", "what holds"]
     body = []
     for row in rows:
@@ -317,7 +320,7 @@ def _figure(at: RiskAt) -> str:
 
 
 def parts_of(text: str, abstraction: Abstraction | None) -> list[Law]:
-    """The laws that a name or formula stands for, each with its own monitor."""
+    """The laws with a name, or the law of a formula; parts of laws are separate."""
     vocabulary = None if abstraction is None else abstraction.vocabulary
     laws = find_laws(text, vocabulary=vocabulary)
     return [part for law in laws for part in law.parts or (law,)]
@@ -333,7 +336,7 @@ def told_apart(laws: Iterable[Law]) -> list[Law]:
     """The laws without duplicates.
 
     Raises:
-        InvalidModel: Two different laws have the same name, so a rule for the name
+        InvalidModel: Two different laws have the same name, so rules for this name
             would be ambiguous.
     """
     found: dict[str, Law] = {}
@@ -347,7 +350,7 @@ def told_apart(laws: Iterable[Law]) -> list[Law]:
 
 
 def laws_named(model: Model, names: Sequence[str] = ()) -> list[Law]:
-    """The laws with these names; by default all that a model was learned for."""
+    """The laws with these names; by default, all that a model was learned for."""
     abstraction = abstraction_of(model)
     vocabulary = None if abstraction is None else abstraction.vocabulary
     texts = names or model.laws
@@ -355,16 +358,18 @@ def laws_named(model: Model, names: Sequence[str] = ()) -> list[Law]:
 
 
 def in_words_of(model: Model, law: str) -> str:
-    """A law under the name that the model gives it, or the requested name."""
+    """The text of the model's law with this name; the name itself if the model has
+    none.
+    """
     own = (text for text in model.laws if text.partition(" := ")[0] == law)
     return next(own, law)
 
 
 def dealt(models: Sequence[Model], laws: Sequence[Law]) -> list[list[Law]]:
-    """For each model, the laws that it watches.
+    """Assigns laws to models; returns the laws of each model.
 
-    A law is watched with the model that was learned for it, or else with the first
-    model whose states decide it.
+    A law belongs to the model that was learned for it, or else to the first model whose
+    predicates suffice to evaluate it.
     """
     laws = told_apart(laws)
     if len(models) == 1:
@@ -394,10 +399,11 @@ def _decides(model: Model, law: Law) -> bool:
 def refuse_undecided(
     abstraction: Abstraction, laws: Iterable[Law], period_s: float | None = None
 ) -> None:
-    """Rejects laws that the states of an abstraction do not decide.
+    """Rejects laws that cannot be evaluated from the states of an abstraction.
 
     Raises:
-        InvalidInput: The message names the law and the missing predicate.
+        InvalidInput: A law cannot be evaluated; the message names it and the missing
+            predicate.
     """
     for law in laws:
         try:
@@ -409,7 +415,7 @@ def refuse_undecided(
 
 
 def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
-    """Rejects laws that no model among these can decide."""
+    """Rejects laws that cannot be evaluated with any of these models."""
     for law in laws:
         if not any(_decides(model, law) for model in models):
             raise InvalidModel(
@@ -419,11 +425,10 @@ def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
 
 
 def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
-    """The model to use: the only one, or the model of a law.
+    """Chooses a model: the only one, or the model that was learned for a law.
 
     Raises:
-        InvalidModel: There are several models and no law is given, or no model is for
-            that law.
+        InvalidModel: There are several models, and none was learned for the law.
     """
     if len(models) == 1:
         return models[0]

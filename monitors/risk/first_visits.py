@@ -1,15 +1,16 @@
 """Bounds on risks from first visits, without the Markov assumption.
 
-From each run we take the first moment in each pair of a chain state and a monitor
-state, before any violation, and whether an obligation that was pending then, or arose
-within the horizon, was broken. These outcomes are independent between runs, even if
-states hide memory. Clopper-Pearson therefore bounds the probability at a first visit,
-and Bonferroni makes the bounds hold for all pairs at once. They do not apply to later
-visits in a run.
+For each run and each pair of a chain state and a monitor state, we take the first
+moment in this pair, before any violation. Its outcome is whether an obligation that was
+pending then, or arose within the horizon, was broken. These outcomes are independent
+between runs, even if states hide memory. Clopper-Pearson bounds therefore hold for the
+probability at a first visit, and a Bonferroni correction makes them hold for all pairs
+at once. They do not apply to later visits in a run.
 
-If ends of runs are counted, a run that ends is followed to its end. Otherwise, and
-where frames are missing, some outcomes are unknown: the lower bound counts them as met,
-the upper bound as broken, so both hold whatever cut the run short.
+If the ends of runs are counted, obligations pending at the end of a run are decided.
+Otherwise, and where frames are missing, some outcomes are unknown: the lower bound
+counts them as met, the upper bound as broken, so both bounds hold for any reason for
+which a run was truncated.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ class FirstVisits:
     """The outcomes of first visits to the pairs of a law, over the training runs.
 
     Args:
-        horizon_s: H of the guard's risk.
+        horizon_s: The horizon H of the risk, in seconds.
         monitor: The digest of the monitor (see `monitor_digest`).
-        pairs: One row per pair: the monitor's state, the chain's state, and the numbers
-            of runs that visited it, that were followed by a violation, and whose
-            outcome is unknown.
+        pairs: One row per pair: the monitor's state, the chain's state, the number of
+            runs that visited the pair, and how many of these were followed by a
+            violation or have an unknown outcome.
     """
 
     horizon_s: float
@@ -46,7 +47,7 @@ class FirstVisits:
     pairs: Ints
 
     def as_dict(self) -> dict[str, Any]:
-        """As stored in the model's file."""
+        """The visits as stored in the model's file."""
         return {
             "horizon_s": self.horizon_s,
             "monitor": self.monitor,
@@ -55,7 +56,7 @@ class FirstVisits:
 
     @classmethod
     def from_dict(cls, content: object, source: str = "") -> FirstVisits:
-        """The content of a model's file."""
+        """Creates the visits from the content of a model's file."""
         file = validated(_File, content, source, InvalidModel)
         pairs = np.array(file.pairs, np.int64).reshape(-1, 5)
         if (pairs[:, 3] + pairs[:, 4] > pairs[:, 2]).any():
@@ -67,7 +68,8 @@ class FirstVisits:
         return cls(file.horizon_s, file.monitor, pairs)
 
     def bounds(self, possible: Bools, delta: float) -> tuple[Floats, Floats]:
-        """The least and greatest risk of each pair; NaN where there was no visit.
+        """The lower and upper bound on the risk of each pair; NaN where there was no
+        visit.
 
         Args:
             possible: The pairs that can occur, whose bounds hold jointly.
@@ -95,15 +97,15 @@ def visits_for(
     letters: Ints,
     source: str = "",
 ) -> FirstVisits | None:
-    """A law's first visits in a model; None if there are none.
+    """The first visits of a law, if the model has them for this horizon.
 
     Args:
         model: The model.
         law: The law's text.
-        horizon_s: H.
+        horizon_s: The horizon H, in seconds.
         automaton: The law's monitor.
         letters: The letter that the monitor reads in each state of the chain.
-        source: The model's file, for errors.
+        source: The model's file, for error messages.
     """
     if law not in model.first_visits:
         return None
@@ -122,7 +124,9 @@ def visits_for(
 
 
 def monitor_digest(automaton: Automaton, letters: Ints) -> str:
-    """A digest that distinguishes monitors with different states or numbers."""
+    """A digest that differs between monitors with different transitions or state
+    numbers.
+    """
     parts = (automaton.step, automaton.pending, letters)
     content = b"".join(np.asarray(part, "<i8").tobytes() for part in parts)
     return hashlib.sha256(content).hexdigest()[:16]

@@ -30,16 +30,16 @@ class Reading:
     """The transitions of a chain, and the letter that a monitor reads in each state.
 
     An obligation pending at END is decided by repeating the last state forever. END is
-    therefore split into one absorbing state for each letter from which it is entered;
-    in this state, the monitor continues to read that letter. The first copy keeps END's
-    number, and the others come last, so that all other numbers stay the same.
+    therefore split into one absorbing copy for each letter that may come last; in this
+    copy, the monitor keeps reading that letter. The first copy keeps END's number, and
+    the others come last, so that all other numbers stay the same.
 
     Args:
         indptr: The start of each row, with END split.
         indices: The successors, ascending within each row.
-        origin: For each transition, its number before END was split; the self-loop of
-            an added copy has the original number of transitions.
-        letters: For each state, the column of the automaton's tables.
+        origin: For each transition, its number before END was split; for the self-loop
+            of an added copy, the original number of transitions.
+        letters: For each state, the column of its letter in the automaton's tables.
         ends: The copies of END; empty if there is no END.
         size: The number of states before END was split.
     """
@@ -59,11 +59,15 @@ class Reading:
         return np.repeat(np.arange(self.n), np.diff(self.indptr))
 
     def weights(self, data: Floats) -> Floats:
-        """The values of each transition, from the values before END was split."""
+        """Maps the values of transitions before END was split to the present
+        transitions.
+        """
         return np.append(data, 1.0)[self.origin] if self.ends.size > 1 else data
 
     def restore(self, values: Floats) -> Floats:
-        """Values [q, s] over the original states; END takes its worst copy's value."""
+        """Maps values [q, s] to the original states; END gets the value of its worst
+        copy.
+        """
         if self.ends.size < 2:
             return values
         kept = values[:, : self.size].copy()
@@ -74,9 +78,7 @@ class Reading:
 def read_chain(
     indptr: Ints, indices: Ints, end: int | None, letters: Ints, automaton: Automaton
 ) -> Reading:
-    """The letters that the automaton reads along a chain; END's own letter is never
-    read.
-    """
+    """Splits END, and checks the letters that the automaton reads along a chain."""
     n = len(indptr) - 1
     monitor_states, columns = automaton.step.shape
     letters = np.array(letters, dtype=np.int64)
@@ -119,9 +121,9 @@ def read_chain(
 
 
 def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bools:
-    """The pairs [q, s] that can occur: q after reading s from some monitor state.
+    """The pairs [q, s] that can occur, because reading s leads from some state to q.
 
-    END has no letter of its own, so any monitor state may occur in END.
+    Nothing is read in END, so any monitor state may occur there.
     """
     step = automaton.step
     after = np.zeros(step.shape, dtype=bool)
@@ -133,12 +135,12 @@ def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bo
 
 
 def product_chain(chain: Chain, letters: Ints, automaton: Automaton) -> Chain:
-    """The reachable pairs as a chain, for other tools.
+    """Builds a chain of all reachable pairs, for other tools.
 
-    The product starts in the chain's initial states, or else in every state, after the
-    monitor has read that state. A pair is named "s|q". The chain's labels are kept,
-    `violated` and `pending` are added. A product that would be too large is rejected
-    before it is built.
+    The product starts in the chain's initial state, or else in every state, after the
+    monitor has read that state. A pair is named "s|q". The labels of the chain are
+    kept, and `violated` and `pending` are added. A product that would be too large is
+    rejected before it is built.
     """
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     n = reading.n

@@ -1,14 +1,14 @@
-"""The probability that a monitor reaches violation along a chain, from every pair at
+"""The probability that a monitor reaches `violated` along a chain, for all pairs at
 once.
 
-`within` computes the probability within a horizon, with one product per step. `ever`
-computes it without a horizon. Value iteration is not suitable for `ever`: chains
+`within` computes the probability within a horizon, with one matrix product per step.
+`ever` computes it without a horizon. Value iteration is not suitable for `ever`: chains
 learned from driving stay in the same state 997 times in 1000 and need tens of thousands
-of sweeps. Instead a few states of the monitor are kept as unknowns, such that the
-others have no cycle left (for a bounded response, only `idle`). The other states are
-affine functions of the unknowns, layer by layer. A countdown is a run of layers that
-differ only in the state below them, and a run of K layers costs log K matrix products.
-If the layers are too large, `ever` solves one sparse system over all pairs.
+of sweeps. Instead, a few states of the monitor are kept as unknowns, so that the others
+form no cycle (for a bounded response, only `idle` is kept). The other states are affine
+functions of the unknowns, layer by layer. A countdown is a sequence of layers that
+differ only in the state below them, and a sequence of K layers costs log K matrix
+products. If the layers are too large, `ever` solves one sparse system over all pairs.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ MAX_UNKNOWNS = 3_000
 MAX_LAYER_CELLS = 50_000_000
 
 FLOOR = 1e-150
-"""The lower limit of probabilities above 0, so that none underflows to 0."""
+"""The minimum of probabilities above 0, so that none underflows to 0."""
 
 
 @dataclass(slots=True)
 class Countdown:
-    """A sequence of monitor states that differ only in the state below.
+    """A sequence of monitor states that differ only in the state below each.
 
-    `pattern` is the row of each state over the letters in use, with BELOW in place of
+    `pattern` contains the successors of each state by letter, with BELOW in place of
     the previous state; `base` precedes the first state.
     """
 
@@ -53,11 +53,11 @@ BELOW = -1
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The order in which the states of a monitor can be eliminated.
+    """A plan for eliminating the states of a monitor.
 
-    `live` states can reach `violated`; the others cannot. The `runs` are ordered so
-    that each refers only to earlier runs, to unknowns, to `violated` and to states that
-    are not live.
+    `live` states can reach `violated`; the others cannot. The countdowns in `runs` are
+    ordered so that each refers only to earlier ones, to unknowns, to `violated` and to
+    states that are not live.
     """
 
     rows: list[tuple[int, ...]]
@@ -68,12 +68,14 @@ class Plan:
 
     @property
     def is_short(self) -> bool:
-        """Whether countdowns cover enough of the monitor for the method of layers."""
+        """Whether countdowns cover enough of the monitor to compute it layer by
+        layer.
+        """
         parts = len(self.runs) + len(self.unknowns)
         return parts <= max(8, int(self.live.sum()) // 8)
 
     def levels(self) -> list[Ints]:
-        """The live states in levels, each of which needs only earlier levels and the
+        """The live states in levels, each of which depends only on earlier levels and
         unknowns.
         """
         depth = [0] * len(self.rows)
@@ -106,7 +108,9 @@ def plan_elimination(table: Sequence[Sequence[int]], violated: int) -> Plan:
 def _order(
     rows: list[tuple[int, ...]], referrers: list[list[int]], live: Bools
 ) -> tuple[list[int], list[int]]:
-    """The live states, each after its successors, and the states kept as unknowns."""
+    """Returns the live states, each after its successors, and the states kept as
+    unknowns.
+    """
     alive = live.tolist()
     waiting = {
         q: sum(alive[r] for r in set(row)) for q, row in enumerate(rows) if alive[q]
@@ -153,7 +157,7 @@ def _runs(
 
 @dataclass(slots=True)
 class _Powers:
-    """N^(2^j), and the sum of N^i for i < 2^j, computed on demand."""
+    """The matrix N^(2^j) and the sum of N^i for i < 2^j, computed on demand."""
 
     powers: list[Floats]
     sums: list[Floats] = field(default_factory=list)
@@ -174,12 +178,12 @@ def _floored(values: Floats) -> Floats:
 
 
 class Layers:
-    """Affine functions of the unknowns, layer by layer.
+    """The values of monitor states as affine functions of the unknowns, layer by layer.
 
     The unknowns are the values of the pairs (q, s) with q an unknown state that can be
-    entered with the letter of s. A layer is a matrix [n, unknowns + 2]: the
-    probabilities of reaching each unknown, `violated`, and states from which nothing
-    can be violated.
+    entered with the letter of s. A layer is a matrix [n, unknowns + 2] of
+    probabilities: of reaching each unknown, `violated`, and states from which
+    `violated` cannot be reached.
     """
 
     def __init__(self, plan: Plan, chain: Floats, column: Ints) -> None:
@@ -255,7 +259,7 @@ class Layers:
         return self._powers[below]
 
     def _climb(self, run: Countdown) -> Floats:
-        """The layer at the top of a run."""
+        """The layer of the last state of a countdown."""
         fixed = self._fixed(run.pattern)
         if BELOW not in run.pattern:
             return fixed
@@ -267,7 +271,7 @@ class Layers:
         return layer
 
     def _fill(self, values: Floats, run: Countdown) -> None:
-        """Fills in the values of a run from the values below it."""
+        """Computes the values of a countdown from the values below it."""
         targets = np.array(run.pattern)[self._column]
         successors = values[targets, np.arange(len(targets))]
         fixed = self._chain @ np.where(targets == BELOW, 0.0, successors)
@@ -287,9 +291,9 @@ class Layers:
 
 
 def _absorption(system: Floats) -> Floats:
-    """The probability of the column before the last, in a chain with two exits.
+    """The probability of leaving through the first of two exits, the last two columns.
 
-    States with probability 0 and 1 are found in the graph, not computed.
+    States with probability 0 or 1 follow from the graph.
     """
     stay, hit, miss = system[:, :-2].copy(), system[:, -2], system[:, -1]
     np.fill_diagonal(stay, 0)
@@ -316,16 +320,20 @@ def _backwards(edges: Bools, seeds: Bools) -> Bools:
 
 
 Backup = Callable[[Floats], Floats]
-"""One step of a chain: the values [k, n] of successors to expected values [k, n]."""
+"""One step of a chain: maps the values [k, n] of successors to expected values [k,
+n].
+"""
 
 Table = NDArray[np.integer[Any]]
 """The next monitor state, by monitor state and column of letters."""
 
 SMALL_STATES = 200
-"""With at most this many states, a chain is stored as a full matrix."""
+"""With at most this many states, a chain is stored as a dense matrix."""
 
 DENSE_STATES = 1_000
-"""The same limit if one in ten transitions is possible, or for layers."""
+"""The limit on states for a dense matrix if one in ten transitions is possible, and for
+layers.
+"""
 
 MAX_SPARSE_TRANSITIONS = 5_000_000
 
@@ -333,14 +341,15 @@ MAX_SPARSE_TRANSITIONS = 5_000_000
 def within(
     backup: Backup, table: Ints, start: Floats, first: Ints, steps: int
 ) -> Floats:
-    """Values after `steps` steps: V_h(q, s) = sum P(s, s') V_h-1(table[q, s'], s').
+    """The values V_h after h = `steps` steps: V_h(q, s) = sum P(s, s') V_h-1(table[q,
+    s'], s').
 
     Args:
-        backup: One step of the chain, point or robust.
+        backup: One step of the chain, with known probabilities or robust.
         table: For each monitor state and successor, the next monitor state.
-        start: V_0.
-        first: The first step at which a monitor state's values may change; negative if
-            they never do.
+        start: The values V_0.
+        first: For each monitor state, the first step at which its values may change;
+            negative if they never do.
         steps: The number of steps.
     """
     values = start.copy()
@@ -354,7 +363,7 @@ def within(
 
 
 def expectation(reading: Reading, data: Floats) -> Backup:
-    """The expected values after one step of a chain with known probabilities."""
+    """The step of a chain with known probabilities."""
     if _is_dense(reading):
         across = np.ascontiguousarray(_dense(reading, data).T)
         return lambda values: values @ across
@@ -383,12 +392,12 @@ def _sparse(reading: Reading, data: Floats) -> csr_array:
 
 
 def ever(reading: Reading, data: Floats, table: Table, violated: int) -> Floats:
-    """The probability that `violated` is ever reached, from every pair [q, s].
+    """The probability that `violated` is ever reached from each pair [q, s].
 
     Args:
         reading: The chain and its letters.
-        data: The probability of each of the reading's transitions.
-        table: The next state of the monitor: [monitor state, column of letters].
+        data: The probability of each transition of `reading`.
+        table: The next state of the monitor, by [monitor state, column of letters].
         violated: The absorbing state whose probability is computed; negative if there
             is none.
     """
@@ -419,7 +428,7 @@ def sweep(
 
 
 def _solve_sparse(reading: Reading, data: Floats, table: Table, plan: Plan) -> Floats:
-    """One sparse system over all live pairs, for monitors with many cycles."""
+    """Solves one sparse system over all live pairs, for monitors with many cycles."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -458,7 +467,7 @@ def _solve_sparse(reading: Reading, data: Floats, table: Table, plan: Plan) -> F
         return found
 
     possible = reaching(hit)
-    # Where `violated` cannot be reached is as good as the other exit.
+    # Pairs that cannot reach `violated` count as the other exit.
     lost = np.flatnonzero(~possible)
     exits = coo_array(
         (np.ones(lost.size), (np.full(lost.size, miss), lost)), inverse.shape

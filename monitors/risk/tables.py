@@ -1,12 +1,12 @@
-"""Risk tables: the risk of a law from every state and monitor state.
+"""Risk tables: the risk of breaking a law for each chain state and monitor state.
 
 The guard's risk within H is the probability that an obligation that is pending now, or
-arises within the next H steps, is then broken: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
+arises within the next H steps, is later broken: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
 where q' is q after reading s'; V_0(s, q) settles the pending obligations of q without
 new ones. The literal risk, "violated within H steps" (`violation_within`), is 0 while
 the deadline lies beyond H. For invariants, the two risks agree.
 
-Tables are computed when a model is loaded; at run time a risk is a list look-up.
+Tables are computed when a model is loaded; at run time, a risk is looked up in a list.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from forewarn.monitors.risk.reaching import (
 )
 
 BROKEN = 1
-"""The row of `Automaton.complete` that stands for a broken obligation."""
+"""The row of `Automaton.complete` for a broken obligation."""
 
 NEVER = -1
 
@@ -46,27 +46,32 @@ ROBUST_SWEEPS = 10_000
 ROBUST_TOLERANCE = 1e-10
 
 MAX_WORK = 8_000_000_000
-"""The maximum of transitions times monitor states times steps, about half a minute."""
+"""The maximum of transitions times monitor states times steps, for about half a minute
+of computing.
+"""
 
 MAX_ROBUST_WORK = 800_000_000
-"""The same limit for bounds, where every row is padded to the longest."""
+"""The limit on the same product for bounds, where every row is padded to the
+longest.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RiskTable:
-    """The risk of one law from every pair; arrays are [monitor state, chain state].
+    """The risk of one law for each pair; arrays are indexed by [monitor state, chain
+    state].
 
     Args:
         automaton: The law's monitor.
         states: The names of the chain's states.
         end: The index of END, if there is one.
         letters: The column of the automaton's tables for each state.
-        horizon_steps: H.
+        horizon_steps: The horizon H, in steps.
         point: The guard's risk within H.
-        low: The lower bound on the risk. If training runs visited the pair, it comes
-            from first visits; otherwise it is the least risk of any chain within the
-            intervals.
-        high: The upper bound, likewise.
+        low: The lower bound on the risk. If training runs visited the pair, the bound
+            comes from first visits; otherwise, it is the minimum risk over all chains
+            within the intervals.
+        high: The upper bound on the risk, computed likewise.
         consistent: The pairs that can occur.
         observed: The pairs whose bounds come from first visits.
         visits: The number of transitions out of each state in training.
@@ -95,11 +100,13 @@ class RiskTable:
         return len(self.states)
 
     def lookup(self, monitor_state: int, state: int) -> float:
-        """The guard's risk; `flat[monitor_state * n + state]` avoids a call."""
+        """The guard's risk of a pair; `flat[monitor_state * n + state]` avoids a
+        call.
+        """
         return self.flat[monitor_state * len(self.states) + state]
 
     def bounds(self, monitor_state: int, state: int) -> tuple[float, float] | None:
-        """The least and greatest risk within the intervals, if there are any."""
+        """The lower and upper bound on the risk of a pair, if the table has bounds."""
         if self.low is None or self.high is None:
             return None
         pair = (monitor_state, state)
@@ -118,14 +125,14 @@ def solve_risk(
     visits: Ints | None = None,
     violations_seen: Ints | None = None,
 ) -> RiskTable:
-    """Precomputes the risk of one law, with bounds, for a guard's run time.
+    """Precomputes the risk of a law, with bounds, for a guard.
 
     Args:
         chain: The chain; obligations pending at its END are decided by repeating the
             last state.
         letters_of_state: The result of `evidence.letters_of_states`.
         automaton: The law's monitor.
-        horizon_steps: H.
+        horizon_steps: The horizon H, in steps.
         intervals: Bounds on the chain's probabilities, for `low` and `high`.
         first: The first visits of training runs, for `low` and `high`.
         delta: The error probability of the bounds from first visits.
@@ -154,7 +161,8 @@ def solve_risk(
         low = np.where(observed, least, 0.0 if low is None else low)
         high = np.where(observed, greatest, 1.0 if high is None else high)
     if low is not None and high is not None:
-        # A much smoothed point may lie outside; wider bounds are no less true.
+        # A strongly smoothed estimate may lie outside the bounds; widening keeps them
+        # valid.
         low, high = np.minimum(low, point), np.maximum(high, point)
     return RiskTable(
         automaton=automaton,
@@ -173,14 +181,16 @@ def solve_risk(
 
 
 def short_of_violation(pairs: Bools, automaton: Automaton) -> Bools:
-    """These pairs, except those in which the law is broken."""
+    """The given pairs, except those in which the law is broken."""
     left = pairs.copy()
     left[automaton.violated] &= automaton.violated < 0
     return left
 
 
 def violation_ever(chain: Chain, letters: Ints, automaton: Automaton) -> Floats:
-    """The probability that the law is ever violated: [monitor state, chain state]."""
+    """The probability that the law is ever violated, by [monitor state, chain
+    state].
+    """
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     values = ever(
         reading, reading.weights(chain.data), automaton.step, automaton.violated
@@ -191,7 +201,7 @@ def violation_ever(chain: Chain, letters: Ints, automaton: Automaton) -> Floats:
 def violation_within(
     chain: Chain, letters: Ints, automaton: Automaton, steps: int
 ) -> Floats:
-    """The probability that the law is violated within this many further steps."""
+    """The probability that the law is violated within a number of steps."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     step = expectation(reading, reading.weights(chain.data))
@@ -203,7 +213,7 @@ def violation_within(
 
 
 def guard_risk(chain: Chain, letters: Ints, automaton: Automaton, steps: int) -> Floats:
-    """The guard's risk within this many steps: [monitor state, chain state]."""
+    """The guard's risk within a number of steps, by [monitor state, chain state]."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     unmet = ever(reading, reading.weights(chain.data), automaton.complete, BROKEN)
@@ -220,11 +230,11 @@ def guard_bound(
     steps: int,
     maximise: bool,
 ) -> Floats:
-    """The least or greatest guard's risk of all chains within the intervals.
+    """The minimum or maximum of the guard's risk over all chains within the intervals.
 
     If obligations may stay pending forever, the part beyond H is iterated from the safe
-    side and stopped after 10,000 sweeps or at the work limit: the bound holds, but may
-    be wide.
+    side, and stopped after 10,000 sweeps or at the work limit. The bound then holds,
+    but may be loose.
     """
     reading = read_chain(intervals.indptr, intervals.indices, end, letters, automaton)
     cells = _check_work(
@@ -249,15 +259,15 @@ def guard_bound(
 def _check_work(
     automaton: Automaton, each: int, steps: int, most: int, held: int | None = None
 ) -> int:
-    """The number of cells of a step; raises an error beforehand if solving would take
-    too long.
+    """Returns the number of cells of a step; raises an error if solving would take too
+    long.
 
     Args:
         automaton: The monitor whose live states count.
         each: The number of cells per live state.
         steps: The number of steps.
         most: The maximum number of cells in total.
-        held: The number of cells that may be in memory together.
+        held: The maximum number of cells in memory at a time.
     """
     states = int(np.count_nonzero(automaton.left > 0))
     cells = states * each
@@ -297,14 +307,14 @@ def _unmet_bound(
     maximise: bool,
     sweeps: int,
 ) -> Floats:
-    """The least or greatest probability that pending obligations are broken: [row,
+    """The minimum or maximum probability that pending obligations are broken, by [row,
     state].
     """
     step = RobustStep(intervals, maximise=maximise)
     table = automaton.complete[:, reading.letters].astype(np.int64)
     used = np.unique(reading.letters)
     if intervals.unseen is not None:
-        # Where nobody has been any letter may be read.
+        # In an unseen successor, any letter may be read.
         used = np.arange(automaton.complete.shape[1])
     plan = plan_elimination(automaton.complete[:, used].tolist(), BROKEN)
     if not plan.unknowns:
@@ -316,7 +326,7 @@ def _unmet_bound(
         even = np.repeat(1 / lengths, lengths)
         possible = ever(reading, even, automaton.complete, BROKEN) > 0
         if intervals.unseen is not None:
-            # Where nobody has been all that can break may.
+            # In an unseen successor, all that can break may break.
             possible[plan.live] |= intervals.unseen > 0
             possible = _reaching(possible, expectation(reading, even), table)
         values[possible] = 1

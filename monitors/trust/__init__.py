@@ -1,1 +1,1 @@
-"""How far a chain can be trusted: fairness, memory, reliability."""
+"""How far a learned chain can be trusted: memory tests, reliability, resampling."""

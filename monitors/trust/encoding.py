@@ -1,4 +1,4 @@
-"""Runs as sequences of states, and counts of these."""
+"""Encodes runs as sequences of states, and counts them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from forewarn.monitors.chains.chain import compressed
 from forewarn.monitors.laws.clocking import regular_period
 
 _GAP = 1.5
-"""A gap of this many periods between two states means that frames were missed."""
+"""If two states are further apart than this many periods, frames are missing."""
 
 _MOST_LATE = 1.2
-"""Frames that are further apart than this fraction of a period leave steps without a
-frame.
+"""If frames are further apart than this many periods, some steps have no frame.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """The states of several runs in sequence, latched if the abstraction has a period.
+    """The states of several runs, concatenated; latched if the abstraction has a
+    period.
 
     Args:
         states: The states.
-        times_s: The time at which each state was complete.
-        starts: The start of each run.
+        times_s: The time at which each state was complete, in seconds.
+        starts: The index of the first state of each run.
     """
 
     states: NDArray[np.int64]
@@ -43,7 +43,7 @@ class Encoded:
 
 
 def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
-    """The states of several runs."""
+    """Encodes several runs."""
     for name in abstraction.signals:
         if not batch.headers[0].can_know(name):
             raise InvalidTrace(
@@ -74,7 +74,7 @@ def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
 def encode_traces(
     traces: Sequence[Trace | Kept], abstraction: Abstraction
 ) -> list[Encoded]:
-    """The states of each of these runs; encoding many runs together is faster."""
+    """Encodes runs, many of them together, because this is faster."""
     names = abstraction.signals
     kept = (each if isinstance(each, Kept) else Kept.of(each, names) for each in traces)
     found: list[Encoded] = []
@@ -99,7 +99,7 @@ def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.in
 
 
 def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.float64]:
-    """The time at which each state of a trace was complete."""
+    """The time at which each state of a trace was complete, in seconds."""
     times = trace.times()
     period_s = abstraction.period_s
     return times if period_s is None else times[tick_ends(times, period_s)]
@@ -107,18 +107,19 @@ def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.floa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """The counts of some runs, independent of where they were read.
+    """The states of runs that were read from a file, ready to be counted.
 
     Args:
         runs: The runs.
-        headers: The header of each run. names: The states that occur.
-        numbers: The runs one after the other, by the numbers of these.
-        starts: Where each begins.
+        headers: The header of each run.
+        names: The names of the states that occur.
+        numbers: The states of all runs, concatenated, as indices into `names`.
+        starts: The index at which each run begins.
         gaps: The indices of states that follow a gap in time.
-        periods: The time between two states of each run.
-        late: The mean time between frames, for runs in which it is well above the
-            period.
-        unused: The further predicates that held, and the length of each run.
+        periods: The time between two states of each run, in seconds.
+        late: The mean time between frames in seconds, for runs in which it is well
+            above the period.
+        unused: The values of the candidate predicates, and the length of each run.
     """
 
     runs: tuple[Stored, ...]
@@ -140,7 +141,7 @@ class Counted:
 def count(
     batch: Batch, abstraction: Abstraction, candidates: Abstraction | None = None
 ) -> Counted:
-    """The counts of runs that were read from a file."""
+    """Encodes runs that were read from a file, to be counted."""
     path, lengths = batch.runs[0].path, batch.lengths
     if not lengths.all():
         raise InvalidTrace("the trace has no frames", source=str(path))
@@ -175,7 +176,7 @@ def _lengths(found: Encoded) -> NDArray[np.int64]:
 
 
 def _late(batch: Batch, periods: Sequence[float | None]) -> dict[str, float]:
-    """The mean time between frames of the runs in which it is well above a period."""
+    """The mean time between frames, for runs in which it is well above the period."""
     last = batch.starts + batch.lengths - 1
     passed = batch.times_s[last] - batch.times_s[batch.starts]
     between = passed / np.maximum(batch.lengths - 1, 1)
@@ -184,7 +185,7 @@ def _late(batch: Batch, periods: Sequence[float | None]) -> dict[str, float]:
 
 
 def _gaps(found: Encoded, periods: Sequence[float | None]) -> NDArray[np.int64]:
-    """The indices of states that follow a longer time than other states do."""
+    """The indices of states that follow a gap in time."""
     times, starts, lengths = found.times_s, found.starts, _lengths(found)
     period = np.repeat(np.array(periods, np.float64), lengths)
     wide = np.diff(times, prepend=math.inf) > _GAP * period

@@ -1,6 +1,6 @@
 """Checks whether a chain represents the traces that it was learned from.
 
-The check only warns: it tests whether states depend on the past, whether predicted
+The checks only warn. They test whether states depend on the past, whether predicted
 risks came true on held-out traces, and which unused predicates would help.
 """
 
@@ -41,10 +41,11 @@ Finding = TypeVar("Finding", OrderFinding, DwellFinding)
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Risks predicted on held-out traces, and the outcomes.
+    """The risks predicted on held-out traces, and the outcomes.
 
     Args:
-        predicted: For each trace, the risk at every frame; NaN where it is unknown.
+        predicted: For each trace, the risk at every frame; NaN where the risk is
+            unknown.
         outcome: For each trace, whether the risk came true, at every frame.
     """
 
@@ -54,10 +55,11 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True)
 class Helpful:
-    """The information that an unused predicate adds to the state, in bits per step.
+    """The information that an unused predicate would add to the state, in bits per
+    step.
 
     Args:
-        predicate: Its text.
+        predicate: The predicate's text.
         bits_about_next: The information about the next state.
         bits_about_outcome: The information about whether a violation follows; None if
             unknown.
@@ -86,14 +88,14 @@ class Helpful:
 
 @dataclass(frozen=True, slots=True)
 class FairnessReport:
-    """The findings, the worst first.
+    """The results of the checks, the worst first.
 
     Args:
-        order: Whether the previous state matters, for each state that could be tested.
-        dwell: Whether the time spent in a state matters, for each state that could be
+        order: Whether the previous state matters, for each state that can be tested.
+        dwell: Whether the time spent in a state matters, for each state that can be
             tested.
-        reliability: Predicted risks against observed frequencies on held-out traces, by
-            law.
+        reliability: The comparison of predicted risks with outcomes on held-out traces,
+            by law.
         helpful: Unused predicates, ranked by information gain.
         level: The fraction of flagged states that may be due to chance.
     """
@@ -113,7 +115,7 @@ class FairnessReport:
         return not (remembers or lingers or misjudges)
 
     def warnings(self) -> Iterator[str]:
-        """The problems, for people; the worst of each kind."""
+        """Describes the worst problems of each kind in sentences."""
         yield from _worst(self.order, "states remember what came before them")
         yield from _worst(self.dwell, "states do not end at a constant rate")
         for law, each in self.reliability.items():
@@ -121,11 +123,11 @@ class FairnessReport:
                 yield from each.sentences(law)
 
     def verdict(self, told: Callable[[str], str] = str) -> str:
-        """One sentence: whether the chain represents the traces, and where it fits
-        worst.
+        """States in a sentence whether the chain represents the traces, and where it
+        fits worst.
 
         Args:
-            told: Describes a state in words, given its name.
+            told: Converts the name of a state to a description.
         """
         order, dwell = len(self.order), len(self.dwell)
         if self.fair:
@@ -155,7 +157,9 @@ class FairnessReport:
         return f"No fair picture: {'; '.join(found)}."
 
     def advice(self) -> Iterator[str]:
-        """The findings, with advice on how to improve the chain."""
+        """Yields the verdict if the chain is fair, and the predicates that would
+        improve it.
+        """
         if self.fair:
             yield self.verdict()
         for helpful in self.helpful[:NAMED]:
@@ -188,9 +192,9 @@ def assess(
         sequences: The traces as state numbers of the chain.
         chain: The chain; only the names of its states are used.
         held_out: Predicted risks and outcomes on other traces, by law.
-        candidates: Predicates that the abstraction does not use, with their values
-            along each sequence.
-        outcome: Whether a violation followed, along each sequence.
+        candidates: Predicates that the abstraction does not use, with their values at
+            each frame.
+        outcome: Whether a violation followed, for each frame.
         level: The fraction of flagged states that may be due to chance.
         seed: The seed for the permutations.
     """
@@ -212,11 +216,13 @@ def rank_predicates(
     candidates: Mapping[str, Sequence[ArrayLike]],
     outcome: Sequence[ArrayLike] | None = None,
 ) -> tuple[Helpful, ...]:
-    """Unused predicates by the information they would add, corrected for chance.
+    """Ranks unused predicates by the information that they would add, corrected for
+    chance.
 
-    Each predicate is tried as a further split of every state, and its information about
-    the next state is measured. If outcomes are given, its information about the outcome
-    is measured too, and determines the order. Uninformative predicates are left out.
+    Each predicate is tried as an additional split of every state, and its information
+    about the next state is measured. If outcomes are given, its information about the
+    outcome is also measured, and determines the order. Uninformative predicates are
+    left out.
     """
     codes, states = sequences.codes, len(sequences.states)
     steps = np.flatnonzero(sequences.trace[:-1] == sequences.trace[1:])
@@ -259,11 +265,11 @@ def _gains(
     split: NDArray[np.bool_],
     states: int,
 ) -> NDArray[np.float64]:
-    """The information in bits that a split gives about a target, summed over each
-    state's visits.
+    """The information in bits that a split gives about a target, summed over the visits
+    of each state.
 
-    Mutual information from counts is too large by (r - 1)(c - 1) / 2 nats on average
-    (Miller and Madow); this bias is subtracted.
+    Mutual information estimated from counts is too large by (r - 1)(c - 1) / 2 nats on
+    average (Miller and Madow); this bias is subtracted.
     """
     pair, cell = np.unique(
         state * (target.max(initial=0) + 1) + target, return_inverse=True
@@ -322,7 +328,7 @@ HORIZON_STEPS = 20
 
 
 def horizon_steps(period_s: float | None) -> int:
-    """The horizon at which risks are validated."""
+    """The horizon at which risks are validated, in steps."""
     if period_s is None:
         return HORIZON_STEPS
     return max(int(HORIZON_S / period_s + 1e-9), 1)
@@ -335,11 +341,12 @@ def cross_validate(
     automaton: Automaton,
     steps: int,
 ) -> HeldOut:
-    """The guard's risk in every trace, from a chain learned without it.
+    """Predicts the guard's risk in every trace with a chain that was learned without
+    it.
 
-    The traces, given as the model's state numbers, are divided into five parts. Each
-    part is predicted by a chain that is learned from the other four in the same way as
-    the model. A state that does not occur in these four has no risk (NaN).
+    The traces, given as state numbers of the model, are divided into five folds. Each
+    fold is predicted by a chain that is learned from the other four in the same way as
+    the model. A state that does not occur in those four has no risk (NaN).
     """
     names = model.chain.states
     columns = _letters(model, abstraction, automaton)
@@ -367,7 +374,7 @@ def cross_validate(
 
 
 def _tally(traces: Sequence[Ints], names: Sequence[str]) -> Tally:
-    """The counts in some traces."""
+    """The tally of some traces."""
     filled = [trace for trace in traces if len(trace)]
     lengths = np.array([len(trace) for trace in filled], np.int64)
     tally = Tally()
@@ -391,9 +398,9 @@ def assess_training(
         sequences: The traces as state names.
         model: The learned model.
         abstraction: The model's abstraction, which the laws need.
-        automata: The monitors of the laws by name; their risks are validated, and
-            unused predicates are judged by their information about later violations.
-        candidates: Unused predicates, with their values along each sequence.
+        automata: The monitors of the laws, by name; their risks are validated, and
+            unused predicates are ranked by their information about later violations.
+        candidates: Unused predicates, with their values at each frame.
     """
     number = model.chain.number.__getitem__
     traces = [np.fromiter(map(number, row), np.int64, len(row)) for row in sequences]

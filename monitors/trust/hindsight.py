@@ -1,7 +1,7 @@
-"""Hindsight: the guard's risk as it would have been in held-out runs.
+"""Hindsight: the risks that a guard would have computed in held-out runs.
 
-The risk of every law is looked up along runs that the chain was not learned from, as a
-guard would have done; the outcome is stored with it. To compare methods of finding an
+The risk of each law is looked up along runs that were not used to learn the chain, as a
+guard would do, and stored with the outcome. To compare methods of finding an
 abstraction, the runs are divided into folds. For each fold, the abstraction is found
 and the chain is learned from the other folds only.
 """
@@ -55,8 +55,8 @@ class Found:
 
     Args:
         abstraction: The abstraction of the model.
-        apart: The abstraction for counting each run to which `abstraction` was fitted:
-            the same predicates, found without that run.
+        apart: The abstraction with which a run is counted if `abstraction` was fitted
+            to the run: the same predicates, found without the run.
     """
 
     abstraction: Abstraction
@@ -68,17 +68,17 @@ class Found:
 
 
 Recipe = Callable[[Sequence[int]], Found]
-"""Finds the abstraction from the runs with these numbers only."""
+"""Finds an abstraction, using only the runs with these numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How a chain is learned.
+    """The settings with which a chain is learned.
 
     Args:
-        support: The transitions that are possible.
-        alpha: The pseudo-count of each transition.
-        end: How the end of a trace is counted.
+        support: The transitions that are considered possible.
+        alpha: The pseudo-count of each possible transition.
+        end: How the end of a trace is counted: "absorb" or "ignore".
     """
 
     support: Support = Support("observed")
@@ -94,13 +94,14 @@ def out_of_fold(
     counting: Counting,
     fold_of: Sequence[int],
 ) -> Iterator[dict[str, list[Foretold]]]:
-    """Every run under every law, fold by fold.
+    """Predicts every run under every law with a chain learned from other folds, fold by
+    fold.
 
     Args:
         runs: The runs.
-        recipe: The abstraction found from the runs outside the fold.
+        recipe: Finds the abstraction from the runs outside a fold.
         laws: The laws.
-        horizons_s: The horizons.
+        horizons_s: The horizons, in seconds.
         counting: How the chains are learned.
         fold_of: The fold of each run, as returned by `dealt`.
     """
@@ -128,7 +129,7 @@ class States:
         self._found: dict[int, tuple[Abstraction, dict[int, Encoded]]] = {}
 
     def by(self, abstractions: Mapping[int, Abstraction]) -> list[Encoded]:
-        """The states of these runs, each with its own abstraction."""
+        """The states of runs, each encoded with its own abstraction."""
         wanted: dict[int, list[int]] = {}
         for run, abstraction in abstractions.items():
             _, found = self._found.setdefault(id(abstraction), (abstraction, {}))
@@ -148,7 +149,7 @@ class States:
         horizons_s: Sequence[float],
         counting: Counting,
     ) -> Judge:
-        """Learns the chain from these runs, each counted with its own abstraction."""
+        """Learns a chain from runs, each counted with its own abstraction."""
         first = self._runs[next(iter(by))]
         period_s = abstraction.period_s or first.header.period_s or 0.0
         codes = [each.states for each in self.by(by)]
@@ -160,11 +161,10 @@ class States:
 
 
 def dealt(groups: Sequence[Hashable], folds: int) -> list[int]:
-    """The fold of each run, such that no group is split between folds. Neighbouring
-    groups go to the same fold, because runs of one drive or driver often follow each
-    other.
+    """Assigns runs to folds so that no group is split; returns the fold of each run.
 
-    If all runs are in one group, runs are assigned individually.
+    Neighbouring groups go to the same fold, because runs of one drive or driver often
+    follow each other. If all runs are in one group, they are assigned individually.
     """
     sizes = Counter(groups)
     if len(sizes) == 1:
@@ -178,7 +178,7 @@ def dealt(groups: Sequence[Hashable], folds: int) -> list[int]:
 
 
 class Judge:
-    """A chain and its laws' risks, for whole runs at a time."""
+    """A chain and the risks of its laws, evaluated one whole run at a time."""
 
     def __init__(
         self,
@@ -241,15 +241,16 @@ class Judge:
         counting: Counting,
         apart: Sequence[Abstraction] = (),
     ) -> Judge:
-        """Learns the chain from these runs.
+        """Learns the chain from runs.
 
         Args:
             runs: The runs.
-            abstraction: The abstraction for other runs.
+            abstraction: The abstraction for encoding other runs.
             laws: The laws.
-            horizons_s: The horizons.
+            horizons_s: The horizons, in seconds.
             counting: How the chain is learned.
-            apart: The abstraction with which each run is counted, if it differs.
+            apart: The abstraction with which each run is counted; by default,
+                `abstraction`.
         """
         by = dict(enumerate(apart or [abstraction] * len(runs)))
         return States(runs).judge(by, abstraction, laws, horizons_s, counting)
@@ -284,7 +285,7 @@ class Judge:
             )
 
     def _states_for(self, bits: int) -> list[int]:
-        """The state in the chain, or the nearest states if it is outside the chain."""
+        """The state of the chain; the nearest states if the chain has no such state."""
         if bits in self._known:
             return [self._known[bits]]
         found = self._nearest.get(bits)
@@ -312,7 +313,9 @@ def _along(
 
 
 class LawPaths:
-    """One law over the states of an abstraction, for whole runs at a time."""
+    """A law's monitor on the states of an abstraction, run on one whole run at a
+    time.
+    """
 
     def __init__(self, law: Law, abstraction: Abstraction, period_s: float) -> None:
         automaton = compile_for(law.formula, abstraction, period_s)
@@ -325,12 +328,12 @@ class LawPaths:
     def follow(
         self, distinct: Ints, place: Ints, times: Floats
     ) -> tuple[Ints, Broken | None]:
-        """The monitor's states before the first violation, and that violation.
+        """The monitor's states before the first violation, and the violation, if any.
 
         Args:
             distinct: The distinct states of a run.
             place: The index of each tick's state in `distinct`.
-            times: The time of each tick.
+            times: The time of each tick, in seconds.
         """
         masks = [
             sum(decide(bits) << i for i, decide in enumerate(self._decide))

@@ -1,9 +1,9 @@
-"""Two tests of whether the past matters beyond the present state, for each state. In a
-Markov chain the past does not matter.
+"""Two tests, for each state, of whether the past matters beyond the present state.
 
-`order_test` tests whether the previous state changes the distribution of the next.
-`dwell_test` tests whether it matters how long a state has lasted, as with a traffic
-light or a timer, which `order_test` hardly detects.
+In a Markov chain, the past does not matter. `order_test` tests whether the previous
+state changes the distribution of the next one. `dwell_test` tests whether it matters
+how long a state has lasted, as with a traffic light or a timer, which `order_test`
+hardly detects.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 FEW = 5.0
-"""With fewer expected counts than this, the chi-square approximation is not reliable.
+"""If an expected count is lower than this, the chi-square approximation is unreliable.
 """
 
 MIN_RUNS = 25
@@ -32,22 +32,22 @@ MORE_DRAWS = (999, 1999)
 DOUBTFUL = 0.05
 CHUNK = 100
 MAX_CELLS = 20_000_000
-"""The maximum number of cells in all tables drawn for one state."""
+"""The maximum number of cells in all random tables drawn for one state."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderFinding:
-    """Whether the state that follows depends on the state that came before.
+    """Whether the next state depends on the previous one, for one state.
 
     Args:
         state: The state.
-        visits: The number of visits with a state before and a state after.
-        p_value: The p-value: the probability of as large a difference by chance.
-            method: "chi-square", or "permutation" where counts are small.
-        effect: The total variation between the rows for each predecessor and the row
-            for all, averaged over the visits.
+        visits: The number of visits that have both a previous and a next state.
+        p_value: The probability of as large a difference by chance.
+        method: "chi-square", or "permutation" if counts are small.
+        effect: The total variation distance between the successor distribution after
+            each predecessor and the overall one, averaged over the visits.
         predecessor: The previous state that matters most.
-        predecessor_effect: The total variation for that previous state.
+        predecessor_effect: The total variation distance for that previous state.
         flagged: Whether the state is significant among all tested states.
     """
 
@@ -71,16 +71,17 @@ class OrderFinding:
 
 @dataclass(frozen=True, slots=True)
 class DwellFinding:
-    """Whether a state ends at a constant rate, as in a Markov chain.
+    """Whether a state is left at a constant rate, as in a Markov chain.
 
     Args:
         state: The state.
         runs: The number of times that the state was left.
-        p_value: The p-value: the probability of as large a difference by chance.
+        p_value: The probability of as large a difference by chance.
         effect: The total variation distance between actual and expected durations.
         mean_steps: The mean number of steps that the state lasts.
-        early_rate: The probability of leaving the state in each of the first steps.
-        late_rate: The probability of leaving the state after a long time.
+        early_rate: The probability per step of leaving the state soon after it was
+            entered.
+        late_rate: The probability per step of leaving the state after a long time.
         flagged: Whether the state is significant among all tested states.
     """
 
@@ -105,12 +106,12 @@ class DwellFinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sequences:
-    """Traces as state numbers, in sequence.
+    """Traces as state numbers, concatenated.
 
     Args:
         states: The names of the states.
         codes: The state of every frame.
-        trace: The trace to which each frame belongs.
+        trace: The number of the trace to which each frame belongs.
     """
 
     states: tuple[str, ...]
@@ -131,7 +132,8 @@ class Sequences:
 
 
 def order_test(sequences: Sequences, seed: int, level: float) -> list[OrderFinding]:
-    """Order 1 against order 2 by likelihood ratio (Anderson and Goodman), by state.
+    """Tests order 1 against order 2 with a likelihood-ratio test (Anderson and
+    Goodman), for each state.
 
     States with one predecessor or one successor cannot be tested and are left out. If
     the expected count of a cell is below five, a permutation test that shuffles the
@@ -197,10 +199,11 @@ def _order_finding(
 
 
 def _permutation(table: Ints, rng: np.random.Generator, draws: int) -> float:
-    """The share of tables with the same margins that deviate as much.
+    """The p-value: the fraction of random tables with the same margins that deviate as
+    much.
 
-    With fixed margins, the likelihood ratio depends only on the sum of n ln n. If a few
-    draws leave the result in doubt, more are made.
+    With fixed margins, the likelihood ratio depends only on the sum of n ln n. If the
+    result is doubtful after a few draws, more are made.
     """
     from scipy.special import xlogy
     from scipy.stats import random_table
@@ -223,11 +226,12 @@ def _permutation(table: Ints, rng: np.random.Generator, draws: int) -> float:
 
 
 def dwell_test(sequences: Sequences) -> list[DwellFinding]:
-    """Run lengths against Geometric(1 - p_bb), by chi-square over ages, by state.
+    """Tests whether durations are geometric, with a chi-square test over ages, for each
+    state.
 
     For each range of ages (steps since the state was entered), the number of exits is
-    compared with the number expected at a constant rate. A stay that the end of a trace
-    cut short counts for as long as it was observed.
+    compared with the number expected at a constant rate. A stay that is truncated by
+    the end of a trace counts for as long as it was observed.
     """
     codes, trace = sequences.codes, sequences.trace
     if not codes.size:
@@ -291,7 +295,9 @@ def _by_age(watched: Ints, whole: Ints, ages: Ints) -> tuple[Ints, Ints]:
 
 
 def _merge(expected: list[float]) -> list[int]:
-    """The last of each group of neighbours that is large enough together."""
+    """Groups neighbours until each sum is large enough; returns the last index of each
+    group.
+    """
     last, gathered = list[int](), 0.0
     for i, value in enumerate(expected):
         gathered += value
@@ -304,21 +310,23 @@ def _merge(expected: list[float]) -> list[int]:
 
 
 def _length_variation(ages: Ints, hazard: Floats, rate: float) -> float:
-    """The total variation between observed and geometric durations, over ranges of
-    ages.
+    """The total variation distance between observed and geometric durations, by ranges
+    of ages.
     """
     spans = np.diff(ages, prepend=0)
     shares = []
     for each in (hazard, np.full(len(ages), rate)):
         outlasted = np.cumprod((1.0 - each) ** spans)
-        # The last span is open: what outlasts the others ends there.
+        # The last span is open-ended: whatever outlasts the others ends in it.
         outlasted[-1] = 0.0
         shares.append(-np.diff(outlasted, prepend=1.0))
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
 def benjamini_hochberg(p_values: ArrayLike, level: float) -> Bools:
-    """The significant tests among many, with at most `level` of them by chance."""
+    """Which of many tests are significant, at a false discovery rate of at most
+    `level`.
+    """
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p)
     within = p[order] <= level * np.arange(1, p.size + 1) / max(p.size, 1)

@@ -1,13 +1,13 @@
-"""Likely ranges of risks: how they would vary with other training runs.
+"""Likely intervals of risks: how risks would vary with different training runs.
 
 Whole runs are resampled with replacement. For each resample, the chain is learned and
-its risks are calibrated again; the abstraction stays the same. Each pair's risk is then
-varied by as much as risks deviated from outcomes, pair by pair, in held-out runs: a
-risk that is right on average need not be right in each state. The middle 95 % of the
-draws are a risk's likely interval. Runs are drawn, not transitions, because the
-transitions of one run are dependent.
+its risks are calibrated again; the abstraction stays the same. The risk of each pair is
+then varied by as much as risks of pairs deviated from outcomes in held-out runs,
+because a risk that is right on average need not be right in each state. The middle 95 %
+of the draws form the likely interval of a risk. Runs are drawn, not transitions,
+because the transitions of one run are dependent.
 
-Every run is read only once: a resample only changes the weights of the counts.
+Every run is read only once; a resample only changes the weights of the counts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 DRAWS = 200
 LEVEL = 0.95
 FEWEST_RUNS = 5
-"""The minimum number of runs through a pair for an estimate of its risk's error."""
+"""The minimum number of runs through a pair to estimate the error of the pair's
+risk.
+"""
 
 _MOST = 0.99
 _LEAST = 1e-4
@@ -69,18 +71,19 @@ def likely_risks(
     progress: Shown = lambda items, *_: items,
     counted: Found | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """The likely intervals of a model's risks, by the laws' texts.
+    """Computes the likely intervals of a model's risks, by the texts of laws.
 
     Args:
         model: The model.
         laws: The model's laws.
-        horizon_s: H.
+        horizon_s: The horizon H, in seconds.
         runs: The runs that the model was learned from.
-        told: For each law, the runs of its calibration curve, with uncalibrated risks.
+        told: For each law, the runs used for its calibration curve, with uncalibrated
+            risks.
         curves: The calibration curves.
         draws: The number of resamples.
-        progress: Shows progress.
-        counted: The abstraction with which each run was counted, if not the model's.
+        progress: Wraps an iterable to show progress.
+        counted: The abstractions with which runs were counted; by default, the model's.
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
         raise InvalidModel("the model has no abstraction, no counts or no period")
@@ -116,7 +119,7 @@ def likely_risks(
 
 
 def _draw(random: np.random.Generator, runs: int) -> Floats:
-    """How often each run is drawn."""
+    """Resamples runs with replacement; returns how often each is drawn."""
     return np.bincount(random.integers(0, runs, runs), minlength=runs).astype(float)
 
 
@@ -126,7 +129,7 @@ def _seen(
     runs: Sequence[Run],
     apart: Sequence[Abstraction] = (),
 ) -> csr_array:
-    """How often each run took each of the model's transitions: [run, transition]."""
+    """How often each run took each transition of the model, by [run, transition]."""
     from scipy.sparse import csr_array
 
     by = apart or [abstraction] * len(runs)
@@ -143,7 +146,7 @@ def _seen(
         path = np.array(states, np.int64)
         wanted = path[:-1] * counts.n + path[1:]
         at = np.searchsorted(keys, wanted)
-        # A step over a gap was not counted, and may be none of the model's.
+        # A step over a gap was not counted, so the model may lack this transition.
         place.append(at[keys[np.minimum(at, len(keys) - 1)] == wanted])
     lengths = [len(each) for each in place]
     columns = np.concatenate(place)
@@ -160,14 +163,14 @@ def _keys(indptr: Ints, indices: Ints) -> Ints:
 
 
 class _Redrawn:
-    """Chains that would have been learned from resamples of the runs."""
+    """Creates the chains that would have been learned from resamples of the runs."""
 
     def __init__(self, model: Model, counts: Counts, seen: csr_array) -> None:
         chain = model.chain
         self._chain, self._counts, self._seen = chain, counts, seen.T.tocsr()
         self._alpha = float(model.alpha or 0)
         self._sources = np.repeat(np.arange(counts.n), counts.sizes)
-        # A row that nobody in a draw goes through stays as it was learned.
+        # A row that no run of a resample visits stays as it was learned.
         self._learned = np.zeros(len(counts.indices))
         own = np.isin(_keys(counts.indptr, counts.indices),
                       _keys(chain.indptr, chain.indices))  # fmt: skip
@@ -199,10 +202,10 @@ class _Redrawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Heights:
-    """The pairs in which the runs of a curve were, and the outcomes.
+    """The pairs that the runs of a calibration curve visited, and the outcomes.
 
-    An entry is a run in a pair; `frames` counts the run's frames in the pair, and
-    `happened` those followed by a violation.
+    An entry is a visit of a run to a pair; `frames` counts the run's frames in the
+    pair, and `happened` those followed by a violation.
     """
 
     runs: int
@@ -226,15 +229,16 @@ class _Heights:
         )  # fmt: skip
 
     def curve(self, risks: Floats, weight: Floats) -> Calibration:
-        """The calibration curve of these weighted runs, for a table of risks."""
+        """The calibration curve of the weighted runs, for a table of risks."""
         said = risks.ravel()[self.pair]
         return calibrated(said, self.happened, self.run, self.frames, weight)
 
     def off(self, drawn: Sequence[Floats]) -> float:
-        """The error of risks pair by pair: 0 for chance alone, 1 for the maximum.
+        """The error of the risks of single pairs: 0 for chance alone, 1 for the
+        maximum.
 
-        The error is relative to the deviation of a single run's outcome. The variance
-        from outcomes and draws is subtracted.
+        The error is relative to the variance of a single run's outcome. The variance
+        due to outcomes and draws is subtracted.
         """
         pairs, place, runs, came = self._pairs()
         told = np.array([each.ravel()[pairs] for each in drawn], np.float64)
@@ -269,10 +273,10 @@ class _Heights:
             drawn[number] = moved.reshape(drawn[number].shape).astype(np.float32)
 
     def _pairs(self) -> tuple[Ints, Ints, Floats, Floats]:
-        """The pairs, the pair of each entry, and the numbers of runs and violations per
-        pair.
+        """Returns the pairs, the index of each entry's pair, and the numbers of runs
+        and violations per pair.
 
-        The frames of one run are dependent, so a run counts once.
+        The frames of a run are dependent, so each run counts once.
         """
         pairs, place = np.unique(self.pair, return_inverse=True)
         runs, came = np.bincount(place), np.bincount(place, self.happened / self.frames)
@@ -280,9 +284,10 @@ class _Heights:
 
 
 def _foretold(true: Floats, false: Floats, came: Floats, kept: Floats) -> Floats:
-    """The likelihood of the runs' outcomes under beta distributions with these ends.
+    """The likelihood of the outcomes under beta distributions with these parameters.
 
-    Likelihoods are relative to the most likely draw of each column, which has 1.
+    Likelihoods are relative to the most likely draw of each column, which has
+    likelihood 1.
     """
     from scipy.special import betaln
 
@@ -291,7 +296,7 @@ def _foretold(true: Floats, false: Floats, came: Floats, kept: Floats) -> Floats
 
 
 def _again(weight: Floats, random: np.random.Generator) -> Ints:
-    """The indices of resampled draws, each as often as its weight requires."""
+    """Resamples draws by weight; returns their indices."""
     edges = np.cumsum(weight)
     spread = (np.arange(weight.size) + random.random()) / weight.size
     found = np.searchsorted(edges, spread * edges[-1])

@@ -1,4 +1,6 @@
-"""Training: turns trace files into a tally, with the facts that a model must store."""
+"""Training: counts trace files in a tally, and collects the facts that a model
+stores.
+"""
 
 from __future__ import annotations
 
@@ -55,12 +57,12 @@ def law_abstraction(
     vocabulary: Vocabulary | None = None,
     period_s: float | None = None,
 ) -> Abstraction:
-    """The abstraction whose predicates are the laws' own atoms (Algorithm 1).
+    """Creates the abstraction whose predicates are the atoms of laws (Algorithm 1).
 
-    With a period, atoms are latched as the laws need them, so that nothing that could
-    break a law is lost between two ticks. A condition on several atoms at one moment is
-    then a predicate too, because latched atoms may hold together although they did not
-    hold together in any frame.
+    With a period, atoms are latched as the laws require, so that nothing that could
+    break a law is missed between two ticks. A condition on several atoms at one moment
+    then becomes an additional predicate, because latched atoms may hold together
+    although they did not in any single frame.
     """
     uses: dict[str, set[Latch]] = {}
     atoms: dict[str, Expression] = {}
@@ -95,14 +97,18 @@ _DUAL: dict[Latch, Latch] = {"any": "all", "all": "any", "last": "last"}
 
 
 def _latch(uses: set[Latch] | None) -> Latch:
-    """How an atom is latched: as all its uses require, or else as at the tick."""
+    """The latch that all uses of an atom require; if they differ, its value at the
+    tick.
+    """
     return next(iter(uses)) if uses and len(uses) == 1 else "last"
 
 
 def _atoms(
     node: Expression, positive: bool = True
 ) -> Iterator[tuple[Expression, bool]]:
-    """The comparisons and facts in a formula, and whether their truth supports it."""
+    """Yields the atoms of a formula, and whether each one supports the formula when
+    true.
+    """
     match node:
         case Constant():
             return
@@ -119,11 +125,11 @@ def _atoms(
 
 
 HELD_BYTES = 1 << 26
-"""The maximum size in memory; larger data is stored in a temporary file."""
+"""The maximum size in memory, in bytes; larger data is stored in a temporary file."""
 
 
 class Spool:
-    """Runs of numbers that are appended and then read in sequence.
+    """Sequences of numbers that are appended, and later read in the same order.
 
     Args:
         kind: The type of the numbers.
@@ -137,18 +143,18 @@ class Spool:
         self.size = 0
 
     def __len__(self) -> int:
-        """The number of runs."""
+        """The number of sequences."""
         return len(self._lengths)
 
     def add(self, numbers: NDArray[np.integer], lengths: Iterable[int]) -> None:
-        """Appends runs, one after the other."""
+        """Appends sequences, given concatenated."""
         self._file.seek(0, 2)
         self._file.write(numbers.astype(self._kind).tobytes())
         self._lengths.extend(lengths)
         self.size += len(numbers)
 
     def runs(self, every: int = 1) -> Iterator[NDArray[np.integer]]:
-        """All runs, or every n-th."""
+        """Yields all sequences, or every n-th."""
         at = 0
         for number, length in enumerate(self._lengths):
             size = length * self._kind.itemsize
@@ -163,16 +169,16 @@ class Training:
     """A tally that grows file by file, and the facts to store about the files.
 
     Args:
-        tally: The counts, including those of an earlier model that is continued.
+        tally: The counts, including those of an earlier model that is updated.
         facts: The facts stored in the earlier model.
-        seen: The numbers of the states in all runs.
-        unused: For all runs, the truth of predicates that are not part of the states.
-        late: The mean time between frames, by file, where it is well above the period
-            that a step is taken to last.
+        seen: The sequence of state numbers of each run.
+        unused: For each run, the values of predicates that are not part of the states.
+        late: The mean time between frames in seconds, by file, where it is well above
+            the assumed duration of a step.
         gaps: The number of gaps in time, by file; no transition is counted across a
             gap.
-        parts: The facts about the parts of datasets, and the digest so far.
-        numbers: The numbers of the states that were seen.
+        parts: The facts about each part of a dataset, and its digest so far.
+        numbers: The number assigned to each state that was seen.
         unbroken: The number of states in each run before its first gap.
     """
 
@@ -191,7 +197,7 @@ class Training:
 
     @classmethod
     def of(cls, model: Model) -> Training:
-        """The training state of a model, so that training can continue."""
+        """The training state of a model, to which more traces can be added."""
         kept = {k: model.training[k] for k in ("files", "violations")
                 if k in model.training}  # fmt: skip
         training = cls(Tally.of(model), deepcopy(kept))
@@ -226,14 +232,14 @@ class Training:
         period_s: float | None = None,
         candidates: Abstraction | None = None,
     ) -> Iterator[Stored]:
-        """Counts traces of frames, and yields each trace once it has been counted.
+        """Counts traces of frames, and yields each one after it has been counted.
 
         Args:
             runs: Traces in any format that can be read.
             abstraction: The abstraction that turns frames into states.
-            vocabulary: Overrides the vocabulary that a trace names.
-            period_s: The time between the rows of a table without times.
-            candidates: Further predicates, whose values are stored in `unused`.
+            vocabulary: The vocabulary to use instead of the one that a trace names.
+            period_s: The time between the rows of a table without times, in seconds.
+            candidates: Additional predicates, whose values are stored in `unused`.
         """
         signals = [*abstraction.signals, *(candidates.signals if candidates else ())]
         used = vocabulary or abstraction.vocabulary
@@ -251,7 +257,7 @@ class Training:
         self.take(count(batch, abstraction, candidates))
 
     def take(self, counted: Counted) -> None:
-        """Adds the counts of runs."""
+        """Adds runs that have been encoded."""
         if counted.unused is not None:
             self.unused.add(*counted.unused)
         names = counted.names
@@ -278,7 +284,7 @@ class Training:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def sequences(self, every: int = 1) -> list[list[str]]:
-        """The states of all runs, or of every n-th, by name."""
+        """The state names of all runs, or of every n-th run."""
         names = list(self.numbers)
         return [[names[i] for i in run.tolist()] for run in self.seen.runs(every)]
 
@@ -303,7 +309,7 @@ class Training:
         self.facts.setdefault("files", []).append(entry)
 
     def _remember_part(self, run: Stored, frames: int, header: TraceHeader) -> None:
-        """Adds one entry for all similar runs of a part, because there may be very
+        """Adds one entry for all similar runs of a dataset's part, because there may be
         many.
         """
         files = self.facts.setdefault("files", [])
@@ -355,9 +361,10 @@ class Training:
         laws: Iterable[Expression],
         horizon_s: float,
     ) -> dict[str, dict[str, Any]]:
-        """The outcomes of first visits in unguarded runs, by the texts of laws.
+        """Counts the outcomes of first visits in unguarded runs, by the texts of laws.
 
-        A continued model has none, because its earlier runs are no longer available.
+        The result is empty for an updated model, because its earlier runs are not
+        available.
         """
         files = self.facts.get("files", ())
         runs = len(self.seen)
@@ -383,7 +390,7 @@ class Training:
 
     @property
     def period_s(self) -> float | None:
-        """The time between two states, if all traces agree on it."""
+        """The time between two states in seconds, if it is the same in all traces."""
         return next(iter(self.periods)) if len(self.periods) == 1 else None
 
     def refuse_mixture(self) -> None:
@@ -421,12 +428,12 @@ class Training:
 
 
 def digest_of_runs(digests: Iterable[str]) -> str:
-    """One digest of several runs, in this order."""
+    """A single digest of several runs, which depends on their order."""
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def holds_traces(path: Path) -> bool:
-    """Whether a file holds a trace of frames, not sequences of state names."""
+    """Whether a file contains traces of frames rather than sequences of state names."""
     if path.suffix == SUFFIX:
         return True
     head = first_line(path)
@@ -434,15 +441,15 @@ def holds_traces(path: Path) -> bool:
 
 
 _NAME_BYTES = 200
-"""The memory per state of a sequence while it is counted."""
+"""The memory needed to count one state of a sequence, in bytes."""
 
 
 _UNPACKED_BYTES, _UNPACKED_RATIO = 16 << 20, 20
 
 
 def _most_text(path: Path) -> int:
-    """The limit on a file's text: none for a plain file, proportional to size if
-    gzipped.
+    """The size limit for a file's text: none for a plain file, proportional to the
+    file's size if gzipped.
     """
     with suppress(OSError), path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":
@@ -451,7 +458,7 @@ def _most_text(path: Path) -> int:
 
 
 def read_sequences(path: Path) -> list[list[str]]:
-    """The sequences in a file with one sequence per line and names separated by blanks.
+    """Reads a file with one sequence of state names, separated by blanks, per line.
 
     Empty lines and comments are skipped; a comment begins with # and a blank.
     """

@@ -1,4 +1,4 @@
-"""Counting first visits: the outcome after each pair of states, run by run."""
+"""Counts first visits: in each run, the outcome after the first visit to each pair."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def count_first_visits(
     Args:
         automaton: The law's monitor.
         letters: The letter that the monitor reads in each state of the chain.
-        runs: The chain's states in each run, and whether the run is complete;
-            otherwise, the outcome after its last state is unknown.
-        horizon_s: H.
-        period_s: The time between two states.
+        runs: The states of the chain in each run, and whether the run is complete; if
+            not, outcomes after its last state are unknown.
+        horizon_s: The horizon H, in seconds.
+        period_s: The time between two states, in seconds.
     """
     steps = max(1, round(horizon_s / period_s))
-    # So long after a moment everything is settled that it is asked about.
+    # The number of steps after which the outcome of a moment is certain.
     settled, size = steps + int(automaton.due.max(initial=0)), len(letters)
     counts = np.zeros((3, automaton.n * size), np.int64)
     left = iter(runs)
@@ -46,7 +46,7 @@ def count_first_visits(
             pairs, first = np.unique(
                 monitors * size + states[:length], return_index=True
             )
-            # Once the law has broken, everything before is known.
+            # Once the law is broken, all earlier outcomes are known.
             open_ = not whole and length == len(states)
             unknown = open_ & (first + settled >= len(states))
             counts[0, pairs] += 1

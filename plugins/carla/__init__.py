@@ -1,4 +1,4 @@
-"""CARLA: guards for its clients, and a server that stands in for the simulator."""
+"""Guards for vehicles in CARLA, and a world that runs scenarios on a CARLA server."""
 
 from __future__ import annotations
 

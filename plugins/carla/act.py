@@ -25,20 +25,20 @@ from forewarn.plugins.driving.scene import Mover
 
 _BELOW = 0.1  # m/s
 _STEP_S = 0.05
-_LATE = 0.5  # m/s: the Traffic Manager brakes late; a smaller excess needs no pedals
+_LATE = 0.5  # m/s: the Traffic Manager brakes late; a smaller excess is left to it
 _NUMBERS = ("throttle", "steer", "brake")
 _SWITCHES = ("hand_brake", "reverse")
 
 
 def action_of(control: Any) -> Action:
-    """A `carla.VehicleControl` as an action."""
+    """Converts a `carla.VehicleControl` to an action."""
     numbers = {name: float(getattr(control, name)) for name in _NUMBERS}
     switches = {name: bool(getattr(control, name)) for name in _SWITCHES}
     return Action("control", {**numbers, **switches})
 
 
 def control_of(action: Action) -> Any:
-    """An action as a `carla.VehicleControl`."""
+    """Converts an action to a `carla.VehicleControl`."""
     given = action.arguments
     return carla_module().VehicleControl(
         **{name: float(given.get(name, 0.0)) for name in _NUMBERS},
@@ -47,7 +47,7 @@ def control_of(action: Action) -> Any:
 
 
 class CarlaActuator(CarActuator):
-    """Slows and stops a vehicle with its pedals; the driver keeps the steering."""
+    """Slows and stops a vehicle through its pedals; the driver still steers."""
 
     def __init__(self, look: Callable[[], Around] | None = None) -> None:
         super().__init__(look)
@@ -89,7 +89,8 @@ class CarlaActuator(CarActuator):
     ) -> Action | None:
         speed, acceleration = _motion(frame)
         if proposal is None:
-            # The driver's request is unknown, so the car is slowed only above the cap.
+            # What the driver asks for is unknown, so the car is slowed only above the
+            # cap.
             if speed < cap_kmh / 3.6 - _BELOW:
                 self._pedals.lift()
                 return None
@@ -115,7 +116,7 @@ class CarlaActuator(CarActuator):
 
 
 def _motion(frame: Frame) -> tuple[float, float]:
-    """The ego's speed and acceleration, as far as the frame has them."""
+    """The ego's speed and acceleration from a frame; 0 if they are missing."""
     speed = frame.values.get("speed")
     acceleration = frame.values.get("acceleration")
     return (
@@ -125,13 +126,13 @@ def _motion(frame: Frame) -> tuple[float, float]:
 
 
 class TrafficManagerActuator(CarlaActuator):
-    """Slows an ego with the Traffic Manager's own settings, and stops it with the
+    """Slows a vehicle with the Traffic Manager's desired speed, and stops it by its
     pedals.
 
     Args:
         manager: The `carla.TrafficManager` that drives the vehicle.
-        ego: The vehicle's actor.
-        look: Returns the vehicle's surroundings.
+        ego: The actor of the vehicle.
+        look: Returns the surroundings of the vehicle.
     """
 
     def __init__(
@@ -172,19 +173,19 @@ THRUST = 4.0  # m/s² at full throttle, approximately
 BRAKE = 9.0  # m/s² at full brake
 _AHEAD_S, _AHEAD_M = 0.45, 3.0
 _LANE_CHANGE_S = 1.2
-_LEARNING_RATE = 0.5  # learning rate for the effect of this car's pedals, per second
-_MOST = 3.0  # m/s², maximum correction for a car
+_LEARNING_RATE = 0.5  # learning rate of the correction for this car, per second
+_MOST = 3.0  # m/s², maximum correction
 _STANDSTILL = 0.05
 
 
 class Steering:
-    """Steers along the middle of the route's lanes, towards a point ahead.
+    """Steers along the lanes of the route, towards a point on their centre line ahead.
 
     Args:
-        roads: The map's roads.
+        roads: The road network of the map.
         places: Finds the lanes at a position.
-        half_m: Half the car's length.
-        wheelbase_m: The distance between the axles.
+        half_m: Half the length of the car in m.
+        wheelbase_m: The distance between the axles in m.
     """
 
     def __init__(
@@ -195,11 +196,11 @@ class Steering:
         self._wanted = ""
 
     def change_to(self, lane: str) -> None:
-        """Changes to an adjacent lane."""
+        """Starts a lane change to an adjacent lane."""
         self._wanted = lane
 
     def angle(self, mover: Mover, way: Way) -> float:
-        """The angle of the front wheels in radians; positive is to the right."""
+        """Returns the steering angle in radians; positive is to the right."""
         changes = bool(self._wanted) and self._wanted != mover.lane
         if not changes:
             self._wanted = ""
@@ -218,7 +219,7 @@ class Steering:
         return x, mover.y - rear_m * math.sin(mover.heading)
 
     def _target(self, mover: Mover, way: Way, ahead_m: float, changes: bool) -> Point:
-        """The point on the path at this distance ahead of the car's front."""
+        """The point on the path at a distance ahead of the car's front."""
         if changes:
             return self._places.at(self._wanted, mover.at_m + ahead_m)[0]
         start = way.start_m.get(mover.lane)
@@ -231,7 +232,7 @@ class Steering:
 
 
 class Pedals:
-    """Turns an acceleration into throttle and brake, and learns the car's response."""
+    """Converts an acceleration to throttle and brake, and adapts to the car."""
 
     def __init__(self) -> None:
         self._wanted: float | None = None
@@ -240,10 +241,11 @@ class Pedals:
     def press(
         self, control: Any, wanted: float, measured: float, dt: float, speed: float
     ) -> Any:
-        """Sets a `carla.VehicleControl`'s pedals for an acceleration.
+        """Sets the pedals of a `carla.VehicleControl` so that the car reaches an
+        acceleration.
 
         Args:
-            control: The control to set; its steering is kept.
+            control: The control to change; its steering is not changed.
             wanted: The target acceleration in m/s².
             measured: The measured acceleration since the previous call, in m/s².
             dt: The time since the previous call, in seconds.
@@ -265,5 +267,5 @@ class Pedals:
         return control
 
     def lift(self) -> None:
-        """Forgets the learned response, because another driver takes the pedals."""
+        """Resets the learned correction, because another driver uses the pedals."""
         self._wanted, self._more = None, 0.0

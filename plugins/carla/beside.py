@@ -1,12 +1,15 @@
-"""A guard that runs alongside another client, in synchronous mode or not.
+"""A guard for a vehicle that another client drives, in synchronous or asynchronous
+mode.
 
-The guard never ticks, and its callback only stores the newest snapshot: exceptions in a
-callback are lost, and a tick inside one never returns. While intervening, the guard
-repeats its control until the next snapshot, because the last control before a tick
-counts. CARLA's client drops a control that equals its own last one, so the guard sends
-a batch, which is never dropped, and on release restores the driver's last control. A
-driver that sends a control just before each tick would win every time. In that case the
-guard lowers the vehicle's speed directly, which no control undoes.
+The guard never ticks the world. Its callback only stores the newest snapshot, because
+exceptions in a callback are lost, and a tick in a callback never returns. While
+intervening, the guard repeats its control until the next snapshot, because only the
+last control before a tick has an effect. CARLA's client does not send a control that
+equals the last one that it sent. The guard therefore sends its control in a batch,
+which is always sent, and restores the driver's last control at the end of the
+intervention. A driver that sends a control just before each tick would override every
+control of the guard. In this case the guard sets a lower speed of the vehicle directly,
+which no control can undo.
 """
 
 from __future__ import annotations
@@ -28,15 +31,15 @@ from forewarn.plugins.carla.support import carla_module
 _TIMEOUT_S = 2.0  # timeout of a call to the server
 _QUERY_S, _LEAVES_S = 1.0, 0.2
 _AGAIN_S = 0.002
-_REPEAT_S = 0.01  # how often the watchdog repeats its stop: a driver may tick fast
+_REPEAT_S = 0.01  # interval of the watchdog's stops: a driver may tick fast
 _WAIT_S = 0.1
 _SEARCH_S = 0.2
 _MOST_S = 0.5
-_NOTICEABLE = 0.02  # differences of a pedal or the steering below this are noise
+_NOTICEABLE = 0.02  # smaller differences of a pedal or the steering are noise
 
 
 def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
-    """Waits for a vehicle with this role to be spawned, and returns it.
+    """Waits until a vehicle with this role exists, and returns the vehicle.
 
     Raises:
         InvalidInput: No such vehicle exists within the waiting time.
@@ -57,7 +60,7 @@ def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
 
 
 class Newest:
-    """A world's newest snapshot and its time of arrival. Use with `with`."""
+    """A context manager that stores the newest snapshot and its time of arrival."""
 
     def __init__(self, world: Any) -> None:
         self._world = world
@@ -78,7 +81,7 @@ class Newest:
         self._fresh.set()
 
     def wait(self, timeout_s: float) -> Any:
-        """The next snapshot; None if none arrives in time."""
+        """Waits for the next snapshot, and returns it; None if none arrives in time."""
         if not self._fresh.wait(timeout_s):
             return None
         self._fresh.clear()
@@ -91,16 +94,16 @@ class Newest:
 
 
 class Beside:
-    """Guards a vehicle that another client drives. Use with `with`.
+    """Guards a vehicle that another client drives; a context manager.
 
-    The vehicle is stopped until a first snapshot has been judged, whenever a judgement
-    is late, and when the block ends. In shadow mode nothing is sent.
+    The vehicle is stopped until the first snapshot has been reviewed, whenever a review
+    is late, and on exit. In shadow mode, nothing is sent to the server.
 
     Args:
-        client: The `carla.Client` of the world.
+        client: The `carla.Client` that is connected to the world's server.
         world: A `carla.World`.
         guarded: The vehicle, with its guard.
-        told: Called with every frame and the action carried out for it.
+        told: Called with each frame and the action that was carried out for it.
     """
 
     def __init__(
@@ -120,7 +123,7 @@ class Beside:
         self._sent: Any = None
         self._stopped_s = 0.0
         self.lost = 0
-        """How often no snapshot arrived in time."""
+        """The number of times that no snapshot arrived in time."""
 
     def __enter__(self) -> Beside:
         self._client.set_timeout(_TIMEOUT_S)
@@ -137,7 +140,7 @@ class Beside:
         """Guards until the run is over or the vehicle is gone.
 
         Raises:
-            RuntimeError: The server does not answer: the vehicle can no longer be
+            RuntimeError: The server does not answer, so the vehicle can no longer be
                 controlled.
         """
         self._guarded.begin(self._stop, _REPEAT_S)
@@ -156,7 +159,8 @@ class Beside:
                 began = False
                 self._blind(late_s)
             if late_s > patience_s and time.monotonic() > asked_s + _QUERY_S:
-                # Commands are not acknowledged; only a query shows a living server.
+                # Commands are not acknowledged, so only a query shows that the server
+                # is alive.
                 self._client.get_server_version()
                 asked_s = time.monotonic()
             if not self._ego.is_alive:
@@ -168,7 +172,7 @@ class Beside:
         self._decide(frame)
 
     def _blind(self, late_s: float) -> None:
-        """Reviews a frame without signals, because no snapshot arrives."""
+        """Reviews a frame without signals, because no snapshot has arrived in time."""
         last = self._guarded.last
         if last is not None:
             empty = Frame(last.time_s + late_s, last.sequence + 1, {})
@@ -188,7 +192,7 @@ class Beside:
             if not overruled:
                 self._send(self._drivers)
 
-    # -- telling the vehicle ----------------------------------------------------------
+    # -- controlling the vehicle ------------------------------------------------------
 
     @property
     def _shadow(self) -> bool:
@@ -211,7 +215,7 @@ class Beside:
             self._client.apply_batch(batch)
 
     def _hear_driver(self) -> bool:
-        """Whether the vehicle's control is the driver's and not the one last sent."""
+        """Whether the driver has replaced the control that the guard last sent."""
         control, sent = self._ego.get_control(), self._sent
         if sent is not None and not any(
             abs(getattr(control, name) - getattr(sent, name)) > _NOTICEABLE
@@ -222,7 +226,7 @@ class Beside:
         return True
 
     def _keep_pace(self, overruled: bool, frame: Frame, passed_s: float) -> None:
-        """Computes the speed to force on a vehicle whose driver overrides the guard."""
+        """Computes the speed to set on a vehicle whose driver overrides the guard."""
         held = self._held
         wanted = 0.0 if held is None else float(held.arguments.get("brake", 0.0))
         speed = (frame.values.get("speed") or 0.0) / 3.6
@@ -234,16 +238,16 @@ class Beside:
             self._pace = max(0.0, pace - wanted * BRAKE * passed_s)
 
     def _stop(self) -> None:
-        """Stops the vehicle; the watchdog repeats this while no judgement is made."""
+        """Stops the vehicle; the watchdog repeats this until a frame is reviewed."""
         now_s = time.monotonic()
         passed_s, self._stopped_s = now_s - self._stopped_s, now_s
         velocity = self._ego.get_velocity()
         speed = math.hypot(velocity.x, velocity.y)
         overruled = self._hear_driver() and self._taken
         if self._pace is not None or overruled:
-            # Never above the present speed: that would accelerate the vehicle.
+            # A speed above the current one would accelerate the vehicle.
             pace = speed if self._pace is None else min(self._pace, speed)
             gained = BRAKE * min(passed_s, _MOST_S) if overruled else 0.0
             self._pace = max(0.0, pace - gained)
-        # The last known position (for example in a junction) is out of date.
+        # Pass no frame, because the last known position is out of date.
         self._apply(self._guarded.actuator.fallback())

@@ -1,7 +1,7 @@
-"""The World: a scenario's episode on a CARLA server.
+"""A world that runs a scenario on a CARLA server.
 
-Without a host the world starts its own stand-in, whose traffic comes from the embedded
-SUMO world: the same scenario and seed produce the same traffic in both.
+Without a host, the world starts a stand-in server, whose traffic is simulated by SUMO.
+The same scenario and seed therefore produce the same traffic as in the world `sumo`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HERO = "hero"
 _BLINKS = {"left": 32, "right": 16, "u_turn": 32, "hazard": 48}
 _ARRIVAL_M = 1.0
 _SEEN_S = _ANSWERS_S = 5.0
-_WHEELBASE = 1.2  # the wheelbase as a multiple of half the car's length
+_WHEELBASE = 1.2  # the wheelbase divided by half the car's length
 
 _MOTION = (
     "speed", "acceleration", "brake", "throttle", "braking", "time_to_collision",
@@ -61,16 +61,16 @@ Period = Annotated[float, Field(gt=0.01, le=1)]
 
 
 class CarlaWorld(SteppedWorld):
-    """A drive through a CARLA world; a pilot chooses the accelerations.
+    """A world on a CARLA server, in which a pilot chooses the ego's acceleration.
 
-    The settings are those of the world `sumo`, so that its scenarios run here
-    unchanged.
+    The settings are those of the world `sumo`, so that scenarios run in both worlds
+    without changes.
 
     Args:
         scenario: The name or file of the scenario whose traffic the stand-in simulates.
-        host: A host whose server already has the scenario's traffic; without it a
-            stand-in is started.
-        port: The server's port.
+        host: The host of a CARLA server that already simulates the traffic of the
+            scenario. Without it, a stand-in server is started.
+        port: The port of the server.
         map: The name of the SUMO net that defines the edges of the route.
         ego: The ego's start and destination.
     """
@@ -79,7 +79,7 @@ class CarlaWorld(SteppedWorld):
 
     @staticmethod
     def example() -> Example:
-        """A world on a stand-in server with a scenario's traffic."""
+        """Returns an example of a world with a stand-in server."""
         return Example(
             {
                 "scenario": "s1",
@@ -123,7 +123,7 @@ class CarlaWorld(SteppedWorld):
         self._bumps: Bumps | None = None
         self._stand_in: StandIn | None = None
 
-    # -- the contract -----------------------------------------------------------------
+    # -- methods of a world -----------------------------------------------------------
 
     def begin(self, seed: int) -> None:
         self._drop_sensor()
@@ -200,7 +200,7 @@ class CarlaWorld(SteppedWorld):
             others = self._senses.scene.people
             hit = "a pedestrian" if self._senses.struck in others else "a vehicle"
             self.over = f"the ego and {hit} collided"
-            # After a crash its speed drops, so the speed just before is used.
+            # The collision changes the speed, so use the values just before it.
             values |= {name: self._values[name] for name in _MOTION}
         self._values = {name: values[name] for name in PROVIDES}
 
@@ -231,7 +231,7 @@ class CarlaWorld(SteppedWorld):
             self._steering.change_to(beside.name)
 
     def _signal(self, wanted: str | None) -> None:
-        """Sets the turn signals as commanded, or else automatically before a turn."""
+        """Sets the turn signals as commanded or, by default, for the next turn."""
         if wanted is None:
             wanted = self._values["direction"]
         lamps = _BLINKS.get(wanted or "", 0)
@@ -251,7 +251,7 @@ class CarlaWorld(SteppedWorld):
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Ends the episode if the server no longer answers."""
+        """Ends the episode if the server stops answering."""
         try:
             with answering(*self._where):
                 yield
@@ -266,7 +266,7 @@ class CarlaWorld(SteppedWorld):
             self._bumps = None
 
     def _find_ego(self) -> Any:
-        """The scenario's car, which a client sees shortly after the episode begins."""
+        """Waits for the ego, which appears shortly after the episode begins."""
         until_s = time.monotonic() + _SEEN_S
         while time.monotonic() < until_s:
             for actor in self._world.get_actors():
@@ -277,12 +277,12 @@ class CarlaWorld(SteppedWorld):
 
 
 _FREE: dict[str, list[StandIn]] = {}
-"""Idle stand-ins, by scenario."""
+"""Idle stand-in servers by scenario."""
 _MAPS: dict[tuple[str, int], MapData] = {}
 
 
 def _stand_in(scenario: str) -> StandIn:
-    """A stand-in process for a scenario: an idle one, or else a new one."""
+    """Returns an idle stand-in server for a scenario, or starts one."""
     free = _FREE.get(scenario, [])
     while free:
         server = free.pop()
@@ -290,12 +290,12 @@ def _stand_in(scenario: str) -> StandIn:
             return server
         server.stop()
     if any(_FREE.values()):
-        stop_servers()  # idle stand-ins of other scenarios
+        stop_servers()  # idle stand-in servers of other scenarios
     return StandIn(["--scenario", scenario])
 
 
 def stop_servers() -> None:
-    """Ends the idle stand-ins; the next episode starts a new one."""
+    """Stops the idle stand-in servers; the next episode starts a new one."""
     for servers in _FREE.values():
         while servers:
             servers.pop().stop()
@@ -310,7 +310,7 @@ def _data(world: Any, name: str) -> MapData:
 
 
 def _route(data: MapData, name: str, edges: Sequence[str]) -> tuple[str, ...]:
-    """A route along a net's edges, converted to edges of CARLA's map."""
+    """Converts a route along the edges of a SUMO net to edges of CARLA's map."""
     wanted: dict[str, tuple[float, float, float]] = {}
     for edge in ET.parse(find_map(name)).iter("edge"):  # noqa: S314  a file of ours
         lanes = edge.findall("lane")

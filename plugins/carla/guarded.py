@@ -1,12 +1,13 @@
-"""A guard on one vehicle of a CARLA world, with any driver.
+"""Guards one vehicle in a CARLA world with any driver.
 
     guarded = GuardedVehicle(world, ego, guard)
     while True:
         world.tick()
         ego.apply_control(guarded.filter(agent.run_step()))
 
-`filter` senses, reviews and intervenes. It never ticks the world, and raises only if
-misused; an internal failure stops the vehicle.
+`filter` reads the world, reviews the control and intervenes if necessary. It never
+ticks the world. It raises an exception only when it is misused; an internal failure
+stops the vehicle.
 """
 
 from __future__ import annotations
@@ -45,25 +46,25 @@ ACTIONS = Actions(
         },
     )
 )
-"""A driver's action, with the fields of a `carla.VehicleControl` as arguments."""
+"""The action of a driver; its arguments are the fields of a `carla.VehicleControl`."""
 
 OWN_STEP_S = 0.05
-_BLIND_STEP_S = 0.001  # small, so that time never passes that of the next snapshot
+_BLIND_STEP_S = 0.001  # small, so that the time stays before that of the next snapshot
 
 
 class Watching:
-    """Turns the snapshots of one vehicle's world into frames.
+    """Converts snapshots to frames for one vehicle.
 
-    Use with `with`: leaving the block removes the collision sensor.
+    This is a context manager: on exit, the collision sensor is removed.
 
     Args:
         world: A `carla.World`.
-        ego: The vehicle's actor.
-        route: The vehicle's route: `carla.Waypoint`s, or pairs that begin with one, as
-            route planners return them. Without a route, the vehicle is expected to
-            follow its turn signal, or else go straight on.
-        sensor: Whether to attach a collision sensor. Without one, only collisions with
-            vehicles and pedestrians are detected, from overlapping bodies.
+        ego: The actor of the vehicle.
+        route: The route as a sequence of `carla.Waypoint`s, or of pairs that start with
+            a waypoint, as route planners return them. Without a route, the vehicle is
+            expected to follow its turn signal or to go straight on.
+        sensor: Whether to attach a collision sensor. Without a sensor, only collisions
+            with vehicles and pedestrians are detected, because their bodies overlap.
     """
 
     def __init__(
@@ -89,16 +90,17 @@ class Watching:
         self.close()
 
     def close(self) -> None:
-        """Removes the sensor; safe to call twice."""
+        """Removes the sensor; may be called twice."""
         if self._bumps is not None:
             self._bumps.close()
 
     def frame(self, snapshot: Any = None, age_s: float = 0.0) -> Frame:
-        """The frame of a snapshot; a repeated snapshot returns the same frame.
+        """Returns the frame of a snapshot, or the same frame again for the same
+        snapshot.
 
         Args:
-            snapshot: A `carla.WorldSnapshot`; by default the newest.
-            age_s: The time since the snapshot arrived.
+            snapshot: A `carla.WorldSnapshot`; by default the newest one.
+            age_s: The time in seconds since the snapshot arrived.
         """
         snapshot = self.world.get_snapshot() if snapshot is None else snapshot
         stamp = snapshot.timestamp
@@ -124,7 +126,7 @@ class Watching:
         return None if self._senses is None else self._senses.scene
 
     def around(self) -> Around:
-        """The surroundings that a stop needs in addition to the frame."""
+        """Returns the surroundings of the vehicle, which a stop needs."""
         if self._senses is None or self._last is None:
             return Around(0.0)
         speed = (self._last.values.get("speed") or 0.0) / 3.6
@@ -132,9 +134,9 @@ class Watching:
 
 
 class WorldClock:
-    """A world's own time, which advances with real time between snapshots.
+    """A clock of simulated time, which advances with real time between snapshots.
 
-    A frame's age counts from its arrival, so a simulation may run slowly, and pause
+    The age of a frame starts when it arrives, so a simulation may run slowly or pause
     between ticks.
     """
 
@@ -146,23 +148,23 @@ class WorldClock:
         return self._time_s + self._clock() - self._came_s
 
     def see(self, time_s: float, age_s: float) -> None:
-        """Records how long ago the frame of that time arrived."""
+        """Sets the clock from the time of a frame and the time since it arrived."""
         self._time_s, self._came_s = time_s, self._clock() - age_s
 
 
 class GuardedVehicle(Closing):
-    """A guard on one vehicle. Use with `with`, or call `close`.
+    """Guards one vehicle; a context manager, or call `close` at the end.
 
     Args:
         world: A `carla.World`.
-        ego: The vehicle's actor.
-        guarding: Makes the guard from its model, policy, listeners and record.
-        route: As for `Watching`.
-        actuator: Makes the actuator from a function that returns the vehicle's
-            surroundings. By default the actuator uses the pedals.
-        clock: The loop's clock.
-        sensor: As for `Watching`.
-        name: The run's name, for people.
+        ego: The actor of the vehicle.
+        guarding: The configuration of the guard: model, policy, listeners and record.
+        route: The route, as in `Watching`.
+        actuator: Creates the actuator, given a function that returns the surroundings
+            of the vehicle. The default actuator uses the pedals.
+        clock: The clock of the guarded loop.
+        sensor: Whether to attach a collision sensor, as in `Watching`.
+        name: The display name of the run.
     """
 
     def __init__(
@@ -195,8 +197,8 @@ class GuardedVehicle(Closing):
         """Begins an episode.
 
         Args:
-            halt: Stops the vehicle; a watchdog calls it while no judgement is made.
-            repeat_s: The interval at which the watchdog repeats the stop.
+            halt: Stops the vehicle. A watchdog calls it until a frame is reviewed.
+            repeat_s: The interval in seconds at which the watchdog repeats the stop.
         """
         self._reviewed: Frame | None = None
         self._seen: Frame | None = None
@@ -212,13 +214,13 @@ class GuardedVehicle(Closing):
         )
 
     def close(self, ended: str = "the guard was taken away") -> None:
-        """Removes the sensor; the vehicle keeps its last command."""
+        """Removes the sensor, and ends the run; the vehicle keeps its last control."""
         self.watching.close()
         self.loop.close(ended)
 
     @property
     def last(self) -> Frame | None:
-        """The last reviewed frame."""
+        """The last frame that was reviewed."""
         return self._reviewed
 
     @property
@@ -247,10 +249,10 @@ class GuardedVehicle(Closing):
     def review(
         self, proposal: Action | None, frame: Frame | None = None
     ) -> Action | None:
-        """Like `filter`, for actions; None if the driver keeps control."""
+        """Like `filter`, but for actions; None if the driver keeps control."""
         frame = self._frame() if frame is None else frame
         if frame is self._reviewed and self._turn is not None:
-            # There is no new snapshot, so the last decision holds.
+            # There is no new snapshot, so the last decision remains in force.
             decision = self._turn.decision
         else:
             if frame.values:
@@ -262,9 +264,9 @@ class GuardedVehicle(Closing):
         return self._turn.executed
 
     def _frame(self) -> Frame:
-        """The newest frame, or one without signals if the world cannot be sensed.
+        """Returns the newest frame, or one without signals if the world cannot be read.
 
-        A repeated snapshot that is too old to act on counts as not sensed.
+        An old snapshot that is received again also results in a frame without signals.
         """
         try:
             frame = self.watching.frame()
@@ -285,7 +287,7 @@ class GuardedVehicle(Closing):
 
 
 def _edges(data: MapData, route: Sequence[Any]) -> Iterator[str]:
-    """The edges along the waypoints, in order and without repeats."""
+    """Yields the edges along the waypoints, without consecutive duplicates."""
     last = ""
     for step in route:
         waypoint = step[0] if isinstance(step, tuple | list) else step

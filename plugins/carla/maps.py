@@ -1,9 +1,10 @@
-"""CARLA's map in the form that the senses read: lanes, links, right of way, lights.
+"""Converts CARLA's map to a road network with links, right of way and traffic lights.
 
-Adjacent lanes form an edge, and are numbered from the right. Outside junctions a lane
-is named `12.0_1` (road, section, number), inside one `:7_69.0_0` (junction, road,
-section, number); a crosswalk is named `:7_c0_0`. CARLA's y axis points right; ours
-points left, as in mathematics.
+Adjacent lanes form an edge, and are numbered from the right. A lane outside junctions
+is named like `12.0_1` (road, section, number), and a lane inside a junction like
+`:7_69.0_0` (junction, road, section, number). A crosswalk is named like `:7_c0_0`.
+CARLA's y axis points to the right. The y axis of the road network points to the left,
+as in mathematics.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Key(NamedTuple):
 
 
 def topology(road_map: Any) -> tuple[dict[Key, Any], dict[Key, list[Key]]]:
-    """The start of each lane, and its successors."""
+    """Returns the first waypoint of each lane, and the successors of each lane."""
     first: dict[Key, Any] = {}
     after: dict[Key, list[Key]] = {}
     for start, end in road_map.get_topology():
@@ -68,10 +69,10 @@ def lane_names(first: Mapping[Key, Any]) -> dict[Key, str]:
 
 
 def shape_of(road_map: Any, start: Any) -> tuple[Point, ...]:
-    """A lane's centre line from start to end.
+    """Returns the centre line of a lane from start to end.
 
-    The map is queried point by point, because the client's own functions for following
-    a lane crash at dead ends.
+    The map is queried point by point, because the functions of CARLA's client that
+    follow a lane crash at dead ends.
     """
     key = Key(start.road_id, start.section_id, start.lane_id)
     onward = 1.0 if key.lane < 0 else -1.0
@@ -102,7 +103,7 @@ def shape_of(road_map: Any, start: Any) -> tuple[Point, ...]:
 
 
 def _simplified(points: Sequence[Point]) -> list[Point]:
-    """The line with fewer points, within a tolerance of the original."""
+    """Reduces the number of points of a line, within a tolerance."""
     if len(points) < 3:
         return list(points)
     (ax, ay), (bx, by) = points[0], points[-1]
@@ -121,7 +122,7 @@ def _simplified(points: Sequence[Point]) -> list[Point]:
 
 
 def limits_of(text: str) -> dict[tuple[int, int], float]:
-    """The speed limit in km/h of each lane that has one, by road and lane."""
+    """Returns the speed limits of lanes in km/h, by road and lane."""
     limits: dict[tuple[int, int], float] = {}
     for road in ET.fromstring(text).iter("road"):  # noqa: S314  entities are off in expat
         everywhere = next((_kmh(s) for s in road.findall("type/speed")), None)
@@ -142,7 +143,11 @@ def _kmh(speed: ET.Element) -> float | None:
 
 
 def outlines(road_map: Any) -> Iterator[list[Point]]:
-    """The outlines of the crosswalks; each is closed or has four corners."""
+    """Yields the outlines of the crosswalks.
+
+    CARLA lists their corners in sequence: an outline ends when it is closed or has four
+    corners.
+    """
     outline: list[Point] = []
     for at in road_map.get_crosswalks():
         point = at.x, -at.y
@@ -159,7 +164,7 @@ def outlines(road_map: Any) -> Iterator[list[Point]]:
 
 
 def axis_of(outline: Sequence[Point]) -> tuple[tuple[Point, Point], float]:
-    """The line along which people cross, and the crosswalk's width."""
+    """Returns the axis along which pedestrians cross, and the crosswalk's width."""
     a, b, c = outline[:3]
     d = outline[3] if len(outline) > 3 else c
     if math.dist(a, b) > math.dist(b, c):
@@ -186,7 +191,7 @@ def turn_of(before: Sequence[Point], behind: Sequence[Point]) -> Turn:
 
 
 LONGEST_TEXT = 64 << 20
-"""Maximum length of an OpenDRIVE text, in characters."""
+"""The maximum length of an OpenDRIVE text in characters."""
 
 _LIGHTS = frozenset({"1000001", "1000002", "1000009", "1000010", "1000011"})
 _STOP, _YIELD = "206", "205"
@@ -197,13 +202,13 @@ _USUAL_LIMIT_KMH = 50.0
 
 @dataclass(frozen=True, slots=True)
 class _Movement(Movement):
-    """A path through a junction, with what decides right of way without signs.
+    """A path through a junction, with the facts that decide right of way without signs.
 
     Args:
-        inner: The path's lanes inside the junction.
-        beside: The number of lanes of the road.
-        straight: Whether the lane continues straight after the junction.
-        lit: Whether a light governs it.
+        inner: The lanes of the path inside the junction.
+        beside: The number of lanes of the road before the junction.
+        straight: Whether the lane continues straight through the junction.
+        lit: Whether a traffic light governs the path.
     """
 
     inner: tuple[str, ...]
@@ -213,18 +218,18 @@ class _Movement(Movement):
 
     def unsigned(self, other: Self, turned: float) -> bool:
         if self.lit and abs(turned) > SIDEWAYS:
-            return True  # the one that crosses at red must give way
+            return True  # a vehicle that crosses at red must give way
         if self.straight != other.straight:
-            return self.straight  # the other's road ends here
+            return self.straight  # the road of the other movement ends at the junction
         if (self.turn is Turn.FORWARD) != (other.turn is Turn.FORWARD):
             return self.turn is Turn.FORWARD
         if abs(turned) < SIDEWAYS:
-            return self.beside > other.beside  # when merging, the wider road goes first
+            return self.beside > other.beside  # at a merge, the wider road goes first
         return turned > 0.0  # priority to the right
 
 
 class CarlaNet(Junctions[int, _Movement]):
-    """The roads of a CARLA map.
+    """The lanes, links and traffic lights of a CARLA map.
 
     Args:
         road_map: A `carla.Map`.
@@ -252,7 +257,7 @@ class CarlaNet(Junctions[int, _Movement]):
         inside = {n: (j, self._lanes[n].shape) for n, j in self._junction.items()}
         super().__init__(inside, movements, lambda lane: self._lanes[lane].edge)
 
-    # -- as the roads ask -------------------------------------------------------------
+    # -- methods of a `Net` -----------------------------------------------------------
 
     def lanes(self) -> Iterable[Lane]:
         return self._lanes.values()
@@ -281,7 +286,7 @@ class CarlaNet(Junctions[int, _Movement]):
         )  # fmt: skip
 
     def _link(self) -> None:
-        """Makes links lead through junctions, as in SUMO nets."""
+        """Replaces links into junctions by links through junctions, as in SUMO nets."""
         lanes = self._lanes
         linked: dict[str, tuple[Link, ...]] = {}
         for name, lane in lanes.items():
@@ -298,7 +303,7 @@ class CarlaNet(Junctions[int, _Movement]):
             lanes[name] = replace(lanes[name], links=found)
 
     def _exit(self, name: str) -> str | None:
-        """The lane after the junction that an inner lane leads to."""
+        """The lane after the junction to which an inner lane leads, if any."""
         for _ in range(_DEEPEST):
             lane = self._lanes[name]
             if not lane.inside:
@@ -363,7 +368,7 @@ class CarlaNet(Junctions[int, _Movement]):
                 None,
             )
             if node is None:
-                continue  # between junctions there is no stop line
+                continue  # a crosswalk between junctions has no stop line
             number = count[node] = count.get(node, -1) + 1
             name = f":{node}_c{number}_0"
             self._junction[name] = node
@@ -383,7 +388,7 @@ class CarlaNet(Junctions[int, _Movement]):
 
 
 class _Signals:
-    """Lights and signs, by the lane that they apply to."""
+    """Traffic lights and signs by the lane to which they apply."""
 
     def __init__(self, road_map: Any) -> None:
         self._on: dict[int, list[tuple[str, str, str, list[tuple[int, int]]]]] = {}
@@ -400,7 +405,7 @@ class _Signals:
                 yield kind, arrow, name
 
     def light(self, key: Key, turn: Turn) -> str:
-        """The light that governs a turn from this lane; empty if there is none."""
+        """The traffic light that governs a turn from this lane; empty if none."""
         found = {
             _ARROWS.get(arrow): name
             for kind, arrow, name in self._of(key)

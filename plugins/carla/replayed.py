@@ -1,7 +1,7 @@
-"""Snapshots of CARLA's own recordings, which the server plays.
+"""Reads snapshots from CARLA's own recordings, which the server replays.
 
-The server plays the log, and we tick. A replay teleports the actors, and CARLA reports
-their speed as 0, so speeds are computed from positions.
+This client ticks the server during the replay. A replay teleports the actors, and CARLA
+reports their speeds as 0, so speeds are computed from positions.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SAYS = re.compile(
     r"\nFrames: (?P<frames>\d+)\nDuration: (?P<s>[\d.e+-]+) seconds\n*\Z",
     re.DOTALL,
 )
-_STEPS_S = (0.005, 0.1)  # CARLA's physics does not allow longer steps
-_JUMP = 100.0  # m/s: faster than this is a jump, not motion
+_STEPS_S = (0.005, 0.1)  # CARLA's physics allows no longer steps
+_JUMP = 100.0  # m/s: a faster motion is a jump
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A server's description of one of its logs."""
+    """A recording, as the server describes it."""
 
     name: str
     map: str
@@ -36,17 +36,17 @@ class Recording:
 
     @property
     def step_s(self) -> float:
-        """The tick length: the recording's, as far as CARLA allows it."""
+        """The tick length in seconds: that of the recording, within CARLA's limits."""
         low, high = _STEPS_S
         mean = self.duration_s / max(1, self.frames - 1)
         return min(high, max(low, round(mean, 4)))
 
 
 def find_recording(client: Any, name: str) -> Recording:
-    """Looks up a log by name.
+    """Looks up a recording by name.
 
     Raises:
-        InvalidInput: The server has no log of that name, or it cannot be played.
+        InvalidInput: The server has no recording of that name, or cannot play it.
     """
     try:
         told = str(client.show_recorder_file_info(name, False))
@@ -73,17 +73,18 @@ def find_recording(client: Any, name: str) -> Recording:
 def replayed(
     client: Any, recording: Recording, over: Callable[[], bool]
 ) -> Generator[tuple[Any, Any]]:
-    """Plays a log from its beginning, tick by tick.
+    """Plays a recording from its start, tick by tick.
 
-    Finally the world's settings are restored and the log's actors removed.
+    At the end, the settings of the world are restored and the actors of the recording
+    are removed.
 
     Args:
         client: A `carla.Client`.
         recording: The recording to play.
-        over: Returns whether to end early.
+        over: Returns whether to stop early.
 
     Yields:
-        The `carla.World`, and a substitute for its `carla.WorldSnapshot`.
+        The `carla.World`, and a snapshot with the interface of a `carla.WorldSnapshot`.
     """
     world = client.get_world()
     if world.get_map().name.rpartition("/")[2] != recording.map:
@@ -104,7 +105,7 @@ def replayed(
                     source=recording.name,
                 )
             before: Any = None
-            # At the very end CARLA removes all actors.
+            # At the very end, CARLA removes all actors, so stop before that.
             for _ in range(int(recording.duration_s / recording.step_s - 0.5)):
                 if over():
                     break
@@ -118,7 +119,7 @@ def replayed(
 
 
 class Moved:
-    """A snapshot with speeds computed from the previous snapshot."""
+    """A snapshot whose speeds are computed from the previous snapshot."""
 
     def __init__(self, before: Any, now: Any) -> None:
         self.timestamp = now.timestamp

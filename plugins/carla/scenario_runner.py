@@ -1,7 +1,7 @@
-"""Adapters for ScenarioRunner and the Leaderboard.
+"""Adapters for CARLA's ScenarioRunner and Leaderboard.
 
-Both belong to CARLA and are on no package registry, so their classes are passed in; any
-class with the published interface will do. In ScenarioRunner's own environment:
+Neither is available from a package registry, so their classes are passed as arguments.
+Any class with the published interface works. In ScenarioRunner's environment:
 
     GuardedAgent = guarded_agent(MyAgent, Guarding.load(model, policy))
     LawCriterion = law_criterion(Criterion)
@@ -24,7 +24,7 @@ Find = Callable[[], tuple[Any, Any]]
 
 
 def hero() -> tuple[Any, Any]:
-    """The world and the hero vehicle from ScenarioRunner's data provider."""
+    """Returns the world and the hero vehicle from ScenarioRunner's data provider."""
     provider = import_module(
         "srunner.scenariomanager.carla_data_provider"
     ).CarlaDataProvider
@@ -33,13 +33,13 @@ def hero() -> tuple[Any, Any]:
 
 
 def guarded_agent(agent: type, guarding: Guarding, find: Find = hero) -> type:
-    """Returns an agent class with a guard around its `run_step`.
+    """Returns a subclass of an agent class whose `run_step` is guarded.
 
     Args:
-        agent: An `AutonomousAgent` of ScenarioRunner or the Leaderboard, or anything
-            with `run_step` and `destroy`.
-        guarding: Makes the guard.
-        find: Returns the world and the vehicle; called at the agent's first step.
+        agent: An `AutonomousAgent` of ScenarioRunner or the Leaderboard, or any other
+            class with `run_step` and `destroy`.
+        guarding: The configuration of the guard.
+        find: Returns the world and the vehicle; called at the first step of the agent.
     """
 
     class GuardedAgent(agent):  # type: ignore[misc]
@@ -69,20 +69,20 @@ def guarded_agent(agent: type, guarding: Guarding, find: Find = hero) -> type:
 
 
 def law_criterion(criterion: type, find: Find = hero) -> type:
-    """Returns a criterion class that reports in the result table whether laws were
-    kept.
+    """Returns a criterion class that reports violations of laws in the result table.
 
     Args:
         criterion: ScenarioRunner's `Criterion`, or a class with its interface.
-        find: Returns the world; the vehicle is the criterion's actor.
+        find: Returns the world and a vehicle. The vehicle is ignored, because the
+            criterion has its own actor.
     """
 
     class LawCriterion(criterion):  # type: ignore[misc]
-        """Fails if a law is broken; `actual_value` counts the violations.
+        """Fails if a law is violated; `actual_value` is the number of violations.
 
         Args:
             actor: The vehicle.
-            laws: Laws without parts, as `find_laws` returns them.
+            laws: The laws to check, as returned by `find_laws`.
             period_s: The tick length in seconds.
         """
 

@@ -1,7 +1,8 @@
 """Converts a CARLA snapshot to the driving signals.
 
-Lights, lines and right of way come from the map, because the traffic light that CARLA's
-vehicles report is known to be wrong. Pedals and gear come from the car's control.
+Traffic lights, stop lines and right of way are derived from the map, because the
+traffic light that CARLA reports for a vehicle is known to be unreliable. Pedals and
+gear are read from the control of the vehicle.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ _SIGNALS = {
     _RIGHT | _LEFT: TurnSignal.HAZARD,
 }  # fmt: skip
 _LOW_BEAM, _HIGH_BEAM, _FOG = 1 | 2, 4, 128  # position lights count as low beam
-_SIDEWAYS = 0.3  # m/s; less is normal lane keeping
+_SIDEWAYS = 0.3  # m/s; slower lateral motion is normal lane keeping
 _STANDSTILL = 0.2  # m/s
 
 
 class CarlaScene(SeenScene):
-    """The world around one vehicle.
+    """The scene around one vehicle in a CARLA world.
 
     Args:
         world: A `carla.World`.
-        ego: The vehicle's actor.
-        roads: The map's roads.
+        ego: The actor of the vehicle.
+        roads: The road network of the map.
         places: Finds the lanes at a position.
     """
 
@@ -56,7 +57,7 @@ class CarlaScene(SeenScene):
         super().__init__(roads, str(ego.id), places)
         self._world = world
         self._others: set[int] = set()
-        self._middle_m: dict[str, float] = {}  # ahead of the actor's reference point
+        self._middle_m: dict[str, float] = {}  # ahead of the actor's origin
         self._lights: dict[str, Any] = {}
 
     def behind(self) -> Behind | None:
@@ -64,7 +65,7 @@ class CarlaScene(SeenScene):
         return super().behind() if known else None
 
     def body(self, name: str) -> Mover | None:
-        """A road user by name, or None if it is gone."""
+        """Returns a road user by name, or None if it no longer exists."""
         return self.vehicles.get(name) or self.people.get(name)
 
     # -- lights -----------------------------------------------------------------------
@@ -79,7 +80,7 @@ class CarlaScene(SeenScene):
         return 0.0 if actor is None else float(actor.get_elapsed_time())
 
     def _light(self, name: LightName) -> Any:
-        """The actor of a light, found by its OpenDRIVE id."""
+        """Finds the actor of a traffic light by its OpenDRIVE id."""
         key, _ = name
         if self._lights.get(key) is None:
             find = self._world.get_traffic_light_from_opendrive_id
@@ -87,7 +88,7 @@ class CarlaScene(SeenScene):
         return self._lights[key]
 
     def see_lamps(self) -> None:
-        """Reads which lamps of each vehicle are lit."""
+        """Reads which lamps of each vehicle are on."""
         for number, state in self._world.get_vehicles_light_states().items():
             mover = self.vehicles.get(str(number))
             if mover is not None:
@@ -99,7 +100,7 @@ class CarlaScene(SeenScene):
     # -- bodies -----------------------------------------------------------------------
 
     def look(self, snapshot: Any) -> bool:
-        """Reads a snapshot; returns whether the ego is in it."""
+        """Reads a snapshot; returns whether it contains the ego."""
         seen: set[int] = set()
         for state in snapshot:
             number = state.id
@@ -165,17 +166,17 @@ class CarlaScene(SeenScene):
 
 
 def _body(name: str, actor: Any) -> Mover:
-    """A road user without a position."""
+    """A road user with its size, but without a position."""
     half = actor.bounding_box.extent
     return Mover(name, 0.0, 0.0, 0.0, 0.0, 2.0 * half.x, 2.0 * half.y)
 
 
 class Bumps:
-    """A collision sensor; it reports until it is closed.
+    """A collision sensor on a vehicle.
 
     Args:
         world: A `carla.World`.
-        vehicle: The vehicle's actor.
+        vehicle: The actor of the vehicle.
     """
 
     def __init__(self, world: Any, vehicle: Any) -> None:
@@ -190,8 +191,9 @@ class Bumps:
         self._others.append("" if other is None else str(other.id))
 
     def take(self) -> str | None:
-        """The name of the first actor that the vehicle hit since the last call. Empty
-        for a part of the map; None without a collision.
+        """Returns the first actor that the vehicle has hit since the last call.
+
+        The name is empty for a part of the map. None if there was no collision.
         """
         if not self._others:
             return None
@@ -199,10 +201,10 @@ class Bumps:
         return first
 
     def close(self) -> None:
-        """Removes the sensor; safe to call twice."""
+        """Removes the sensor; may be called twice."""
         sensor, self._sensor = self._sensor, None
         if sensor is not None:
-            # If the server is gone, so is the sensor.
+            # If the server has exited, the sensor no longer exists either.
             with contextlib.suppress(RuntimeError):
                 sensor.stop()
                 sensor.destroy()
@@ -210,11 +212,11 @@ class Bumps:
 
 _TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
 _TOUCH_M = 0.05  # CARLA's physics keeps bodies slightly apart
-_WEATHER_S, _LAMPS_S = 1.0, 0.2  # intervals for data that needs a call to the server
+_WEATHER_S, _LAMPS_S = 1.0, 0.2  # intervals between calls to the server
 
 
 class MapData:
-    """Data computed once per map.
+    """The road network of a map and the index of its lanes, computed once per map.
 
     Args:
         road_map: A `carla.Map`.
@@ -225,7 +227,10 @@ class MapData:
         self.places = Places(self.roads)
 
     def edge_at(self, x: float, y: float, heading_deg: float) -> str | None:
-        """The edge of the nearest lane; the position is in our axes."""
+        """Returns the edge of the nearest lane, or None.
+
+        The position is in the axes of the road network.
+        """
         near = min(
             self.places.near(x, y, heading_deg), key=lambda p: p.off, default=None
         )
@@ -233,16 +238,17 @@ class MapData:
 
 
 class CarlaSenses:
-    """Computes a vehicle's signals from successive CARLA snapshots.
+    """Computes the signals of one vehicle from successive CARLA snapshots.
 
     Args:
         world: A `carla.World`.
-        ego: The vehicle's actor.
-        data: The map's data.
-        period_s: The time between frames.
-        route: The edges of the vehicle's route. Without them it is expected to follow
-            its turn signal, or else go straight on.
-        surroundings: Conditions that a snapshot does not contain.
+        ego: The actor of the vehicle.
+        data: The road network of the map.
+        period_s: The time between frames in seconds.
+        route: The edges of the route. Without a route, the vehicle is expected to
+            follow its turn signal or to go straight on.
+        surroundings: Conditions that a snapshot does not contain. Without them, the
+            weather is read from the server.
     """
 
     def __init__(
@@ -262,17 +268,17 @@ class CarlaSenses:
         self._weather: dict[str, Any] = {}
         self._weather_due_s = self._lamps_due_s = -math.inf
         self._way_of: tuple[str, TurnSignal] | None = None
-        self._moved = 0.0  # its speed before this snapshot
+        self._moved = 0.0  # the ego's speed before this snapshot
         self.struck: str | None = None
 
     @property
     def left_m(self) -> float:
-        """The remaining length of the route, in metres."""
+        """The remaining length of the route in m."""
         return self._senses.left_m
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """The conflicts with road users that cross the ego's path."""
+        """The conflicts with road users who will cross the ego's path."""
         return self._senses.conflicts
 
     def values(
@@ -283,12 +289,13 @@ class CarlaSenses:
         *,
         horn: bool = False,
     ) -> dict[str, Any]:
-        """The signals of a snapshot; only a few if the ego is not on a road.
+        """Returns the signals of a snapshot; only a few of them if the ego is off the
+        road.
 
         Args:
             snapshot: A `carla.WorldSnapshot`.
-            time_s: The frame's time.
-            bump: The road user that a collision sensor has reported, if any.
+            time_s: The time of the frame in seconds.
+            bump: The road user that the collision sensor has reported, if any.
             horn: Whether the horn is on.
         """
         if not self.scene.look(snapshot):
@@ -317,7 +324,7 @@ class CarlaSenses:
         }
 
     def _look_up(self, time_s: float) -> dict[str, Any]:
-        """The weather, queried once a second."""
+        """The weather signals, which are read from the server once a second."""
         if time_s >= self._weather_due_s:
             self._weather_due_s = time_s + _WEATHER_S
             weather = self._world.get_weather()
@@ -327,10 +334,10 @@ class CarlaSenses:
             }
         return self._weather
 
-    # -- the way ----------------------------------------------------------------------
+    # -- route ------------------------------------------------------------------------
 
     def _find_way(self, ego: Mover) -> None:
-        """Sets the route: the given one, or as the ego signals, or straight on."""
+        """Sets the route: the given one, or one that follows the ego's turn signal."""
         if self._given:
             self.scene.route = self._given
             return
@@ -343,7 +350,7 @@ class CarlaSenses:
     # -- bodies -----------------------------------------------------------------------
 
     def _touches(self, ego: Mover, bump: str | None) -> bool:
-        """Whether the ego's body touches another, or a sensor reports it."""
+        """Whether the ego touches a road user, or the sensor reports a collision."""
         if bump is not None:
             self.struck = bump
             return bump not in self.scene.people or self._moved > _TOUCH

@@ -1,4 +1,4 @@
-"""What is installed for CARLA, and whether client and server versions match."""
+"""Checks what is installed for CARLA, and whether the server has the same version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 class VersionMismatch(ForewarnError):
-    """The client library's version is not the server's, so calls are unsafe."""
+    """The client library and the server differ in version, so calls are unsafe."""
 
     exit_status = 3
 
@@ -27,10 +27,10 @@ class VersionMismatch(ForewarnError):
 
 
 def carla_module() -> Any:
-    """CARLA's client library.
+    """Imports CARLA's client library.
 
     Raises:
-        MissingDependency: It is not installed.
+        MissingDependency: The library is not installed.
     """
     try:
         return import_module("carla")
@@ -39,7 +39,7 @@ def carla_module() -> Any:
 
 
 def examine() -> Support:
-    """Reports what is installed; it contacts no server."""
+    """Reports what is installed, without contacting a server."""
     return installed("carla", "carla", "msgpack")
 
 
@@ -47,10 +47,10 @@ def check_versions(client: Any) -> str:
     """Checks that client and server have the same version.
 
     Returns:
-        That version.
+        The common version.
 
     Raises:
-        VersionMismatch: They differ.
+        VersionMismatch: The versions differ.
     """
     own, theirs = str(client.get_client_version()), str(client.get_server_version())
     if _bare(own) != _bare(theirs):
@@ -59,6 +59,6 @@ def check_versions(client: Any) -> str:
 
 
 def _bare(version: str) -> str:
-    """A version without its build suffix."""
+    """The version without a build suffix."""
     found = _RELEASE.match(version)
     return found[0] if found else version

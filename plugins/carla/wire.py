@@ -1,4 +1,4 @@
-"""Connects to a CARLA server and restores its settings at the end."""
+"""Connects to CARLA servers, and starts stand-in servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LARGEST = 1 << 20
 
 
 class CarlaLost(Unreachable):
-    """The server does not answer."""
+    """The CARLA server does not answer."""
 
     def __init__(self, where: str, problem: object, mend: str = "") -> None:
         told = " ".join(str(problem).split())
@@ -36,11 +36,11 @@ class CarlaLost(Unreachable):
 
 
 def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> Any:
-    """Returns a client whose version matches the server's.
+    """Returns a client of a server that has the same version.
 
     Raises:
         CarlaLost: The server does not answer.
-        VersionMismatch: Client and server differ.
+        VersionMismatch: The client and the server have different versions.
     """
     carla = carla_module()
     _check_speech(host, port)
@@ -55,12 +55,14 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
 
 
 def _check_speech(host: str, port: int) -> None:
-    """Checks for a CARLA server, because CARLA's client aborts the process otherwise.
+    """Checks that a CARLA server answers, because CARLA's client otherwise aborts the
+    process.
 
-    A silent server passes: it may be busy, and the client waits for it.
+    A server that does not answer passes, because it may be busy, and the client waits
+    for it.
 
     Raises:
-        CarlaLost: Something other than a CARLA server answers.
+        CarlaLost: The program that answers is not a CARLA server.
     """
     import msgpack
 
@@ -84,7 +86,7 @@ def _check_speech(host: str, port: int) -> None:
 
 @contextmanager
 def answering(host: str, port: int) -> Iterator[None]:
-    """Turns errors of calls to the server into ones that name the server."""
+    """Converts errors of calls to the server to errors that name the server."""
     try:
         yield
     except RuntimeError as error:
@@ -93,10 +95,10 @@ def answering(host: str, port: int) -> Iterator[None]:
 
 @contextmanager
 def kept_settings(world: Any) -> Iterator[Any]:
-    """Restores a world's settings, however the block ends.
+    """Restores the settings of a world at the end of the block, even after an error.
 
     Yields:
-        A copy of the settings, to change and apply.
+        A copy of the settings, which the caller can change and apply.
     """
     before = world.get_settings()
     try:
@@ -106,10 +108,10 @@ def kept_settings(world: Any) -> Iterator[Any]:
 
 
 class StandIn:
-    """A stand-in server in a child process that ends with this one.
+    """A stand-in server in a child process, which ends with the current process.
 
     Args:
-        arguments: The arguments of `forewarn carla serve` other than the port.
+        arguments: The arguments of `forewarn carla serve` except the port.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -136,7 +138,7 @@ class StandIn:
         return self._process.poll() is None
 
     def restart(self, seed: int) -> None:
-        """Begins another episode of the same scenario."""
+        """Starts another episode of the same scenario."""
         import msgpack
 
         request = msgpack.packb([0, 1, "forewarn_restart", [[False], seed]])
@@ -154,7 +156,7 @@ class StandIn:
                     return
 
     def stop(self) -> None:
-        """Ends the process; safe to call twice."""
+        """Stops the server; may be called twice."""
         atexit.unregister(self.stop)
         _stop(self._process)
 

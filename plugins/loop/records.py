@@ -33,9 +33,7 @@ def digest_of(model: Path) -> str:
 
 
 def model_file(record: Path, digest: str) -> Path:
-    """Returns the path of the copy of a model next to a record; the name has its
-    digest.
-    """
+    """Returns the path for the copy of a model next to a record."""
     return record.parent / f"model-{digest[:16]}.json"
 
 

@@ -1,1 +1,1 @@
-"""SUMO as an embedded driving simulator, through libsumo."""
+"""A driving world in SUMO, which runs in this process through libsumo."""

@@ -1,4 +1,4 @@
-"""SUMO commands for an action's effects on the ego other than acceleration."""
+"""Converts actions to SUMO commands for turn signals, lane changes and poses."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _LANES = {"left": 1, "right": -1}
 
 
 class SumoActuator(CarActuator):
-    """Slows and stops the ego through SUMO's speed commands."""
+    """Slows and stops the ego in SUMO."""
 
 
 class Hands:
-    """Turns the driver's actions in one episode into commands for the ego.
+    """Converts the actions of one episode to SUMO commands for the ego.
 
     Args:
-        vehicle: TraCI's vehicle module.
-        roads: The roads.
-        ego: The ego's name in the simulation.
+        vehicle: The `vehicle` module of libsumo.
+        roads: The road network.
+        ego: The name of the ego in the simulation.
     """
 
     def __init__(self, vehicle: Any, roads: Roads, ego: str) -> None:
@@ -43,7 +43,7 @@ class Hands:
         self._last_signal: str | None = None
 
     def signals(self, action: Action) -> list[Command]:
-        """The commands for the turn signals in a `control` or `stop`."""
+        """Returns the commands for the turn signals of a `control` or `stop` action."""
         wishes: list[Command] = []
         signal = action.arguments.get("turn_signal")
         if signal is not None:
@@ -54,7 +54,7 @@ class Hands:
         return wishes
 
     def wishes(self, action: Action) -> list[Command]:
-        """The commands for the turn signals and lane changes in a `control`."""
+        """Returns the commands for turn signals and lane of a `control` action."""
         wishes = self.signals(action)
         side = action.arguments.get("lane_change")
         if side is not None:
@@ -66,8 +66,10 @@ class Hands:
         return wishes
 
     def pose(self, action: Action) -> Command:
-        """The command for a planner's next pose, converted from the ego's frame to the
-        world's.
+        """Returns the command for the next pose that a planner chose.
+
+        The pose is converted from the ego's frame of reference to that of the
+        simulation.
         """
         forward, left = amount(action, "forward_m", 0.0), amount(action, "left_m", 0.0)
         x, y = self._vehicle.getPosition(self._name)

@@ -1,4 +1,4 @@
-"""The World: episodes in SUMO, from settings and a seed."""
+"""A world that simulates episodes in SUMO, given its settings and a seed."""
 
 from __future__ import annotations
 
@@ -50,31 +50,32 @@ Period = Annotated[float, Field(gt=0.01, le=1)]
 
 
 class SumoWorld(SteppedWorld):
-    """A drive through SUMO traffic.
+    """A world in which the ego drives through SUMO traffic.
 
-    SUMO's safety checks are off for the ego, so it can run a light or hit someone.
-    Vehicles on crossing paths do not brake for it.
+    SUMO's safety checks are turned off for the ego, so it can run a red light or hit a
+    road user. By default, vehicles at junctions do not brake for the ego.
 
     Args:
         map: The name of a shipped map, or the path to a `.net.xml` or `.sumocfg`.
         ego: The ego's start and destination.
         flows: Streams of vehicles.
-        cars: Single vehicles.
-        queues: Standing vehicles.
+        cars: Single vehicles with scripted behaviour.
+        queues: Queues of stationary vehicles.
         walkers: Streams of pedestrians.
         light: The initial phase of the first traffic light.
         surroundings: Weather, time of day and traffic rules.
         route_files: Additional SUMO route files, separated by commas.
-        period_s: The time between two frames.
-        rss: Whether to add RSS's margins; needs the extra `rss`.
-        criticality: Whether to add DRAC and post-encroachment time.
+        period_s: The time between frames in seconds.
+        rss: Whether to add the RSS margins, which require the extra `rss`.
+        criticality: Whether to add the deceleration to avoid a crash (DRAC) and the
+            post-encroachment time (PET).
     """
 
     actions = ACTIONS
 
     @staticmethod
     def example() -> Example:
-        """A world with a busy crossing."""
+        """Returns an example with a busy crossing."""
         return Example(
             {
                 "ego": {
@@ -125,7 +126,7 @@ class SumoWorld(SteppedWorld):
         version = examine().versions["libsumo"]
         self.source = Source(f"sumo {version}", "driving", provides, period_s)
 
-    # -- the contract -----------------------------------------------------------------
+    # -- methods of a world -----------------------------------------------------------
 
     def begin(self, seed: int) -> None:
         self._seed = seed
@@ -174,9 +175,7 @@ class SumoWorld(SteppedWorld):
 
     @property
     def facts(self) -> dict[str, float]:
-        """`others_collided`: the number of pairs of other road users that have
-        collided.
-        """
+        """How many pairs of other road users have collided, as `others_collided`."""
         return {"others_collided": len(self._others)}
 
     def actuator(self) -> SumoActuator:
@@ -187,23 +186,23 @@ class SumoWorld(SteppedWorld):
         wire.release(self)
 
     def ground(self) -> list[Shape]:
-        """The road network, for pictures."""
+        """Returns the road network for pictures."""
         self._regain()
         return list(ground(self._sumo, _roads(self._map, self._sumo)))
 
     def things(self) -> list[Thing]:
-        """All road users, the ego first, and the lights; for pictures."""
+        """Returns the ego, other road users and traffic lights for pictures."""
         self._regain()
         if self._onlooker is None:
             roads = _roads(self._map, self._sumo)
             self._onlooker = Onlooker(self._sumo, roads, self._name)
         return self._onlooker.things(self._struck)
 
-    # -- for stand-ins, which show the simulation through another protocol -------------
+    # -- for stand-ins, which serve the simulation through another protocol ------------
 
     @property
     def sumo(self) -> Any:
-        """libsumo, with this world's episode loaded."""
+        """The module libsumo, with the episode of this world loaded."""
         self._regain()
         return self._sumo
 
@@ -215,7 +214,7 @@ class SumoWorld(SteppedWorld):
     # -- the simulation ---------------------------------------------------------------
 
     def _regain(self) -> None:
-        """Restores the present state if another world has taken over the simulation."""
+        """Restores the state if another world has taken over the simulation."""
         if not wire.has(self):
             self._sumo = self.beginning.load(self, self._seed)
             for past in self._past:
@@ -271,7 +270,7 @@ _KNOWN: dict[tuple[Path, int], Roads] = {}
 
 
 def _roads(path: Path, sumo: Any) -> Roads:
-    """The road network, cached until the file changes."""
+    """Returns the road network, which is cached until the file changes."""
     key = path, path.stat().st_mtime_ns
     if key not in _KNOWN:
         _KNOWN[key] = Roads(SumoNet(sumo))

@@ -1,4 +1,4 @@
-"""Builds the shipped maps from their sources with netconvert; for developers.
+"""Builds the shipped maps from their sources with netconvert, for developers.
 
 pip install eclipse-sumo sumolib
 python -m forewarn.plugins.sumo.draw
@@ -35,10 +35,10 @@ _DATE = re.compile(r' date="[^"]*"')
 
 
 def draw(name: str, folder: Path) -> tuple[Path, Path]:
-    """Builds a map in a folder: the SUMO net and its OpenDRIVE twin.
+    """Builds a SUMO net and its OpenDRIVE counterpart in a folder.
 
-    The machine and the date are left out, so that the bytes depend only on the sources
-    and SUMO's version.
+    The files contain neither the date nor facts about the machine, so they depend only
+    on the sources and on SUMO's version.
     """
     netconvert = shutil.which("netconvert", path=str(Path(sys.executable).parent))
     if netconvert is None:
@@ -62,9 +62,10 @@ def draw(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def _set_back(crosswalk: re.Match[str]) -> str:
-    """Moves a crosswalk between the stop lines and the junction, as in the net.
+    """Moves a crosswalk to its place in the net, between the stop lines and the
+    junction.
 
-    netconvert writes it at the beginning of the road after the junction.
+    netconvert places it at the start of the road after the junction.
     """
     width = float(crosswalk["width"])
 
@@ -75,7 +76,7 @@ def _set_back(crosswalk: re.Match[str]) -> str:
 
 
 def names() -> list[str]:
-    """The names of the maps with sources."""
+    """Returns the names of the maps that have sources."""
     return sorted(path.name for path in SOURCES.iterdir() if path.is_dir())
 
 
@@ -101,9 +102,9 @@ _WIDTH = re.compile(r'<width sOffset="0" a="([^"]*)"')
 
 
 def signs(net: Path) -> dict[str, str]:
-    """The sign at the end of each edge without right of way, by edge.
+    """Returns the sign at the end of each edge that has no right of way, by edge.
 
-    Yielding to oncoming traffic on left turns, and to pedestrians, needs no sign.
+    Yielding to pedestrians, or to oncoming traffic on left turns, requires no sign.
     """
     import sumolib
 
@@ -134,10 +135,10 @@ def _heading(link: Any) -> float:
 
 
 def put_up(found: dict[str, str], net: Path, twin: str) -> str:
-    """The twin's text with the signs added at the ends of its roads.
+    """Adds signs at the ends of roads to the text of an OpenDRIVE map.
 
-    The twin's roads have no names outside junctions, so they are identified by the
-    paths through junctions that begin at their ends.
+    Roads outside junctions have no names in the map, so they are identified by the
+    paths through junctions that start at their ends.
     """
     import sumolib
 

@@ -1,6 +1,6 @@
-"""Driver models with hidden traits.
+"""Driver models with random traits that are not part of the signals.
 
-A driver sees only the frames, and its traits show only in how it drives.
+A driver sees only the frames, and its traits affect only how it drives.
 """
 
 from __future__ import annotations
@@ -27,35 +27,37 @@ _BOLDNESS: dict[Profile, tuple[float, float]] = {
     "reckless": (6.0, 1.6),
 }
 _CALM: dict[Profile, float] = {"mixed": 1.0, "cautious": 0.3, "reckless": 1.8}
-"""The factor on how often a driver looks away, by profile."""
+"""The factor for the rate at which a driver becomes inattentive, by profile."""
 
 _BRAKE, _THRUST = 8.0, 3.5  # m/s²
 _SHORT_OF_LINE_M = 1.0
 _TURN_SPEED = 6.5  # m/s
-_GAP_JUDGING_M = 45.0  # distance from which the driver judges gaps
+_GAP_JUDGING_M = 45.0  # distance within which the driver judges gaps
 _DECISION_M = 12.0
 _SECOND_LOOK_S = 2.0
-_SHOULDER_S = 0.6  # duration of a look over the shoulder
+_SHOULDER_S = 0.6  # time until the driver has checked the blind spot
 _SIGNALLING_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """A driver's traits, which no frame shows.
+    """The traits of a driver, which are hidden from frames.
 
     Args:
-        boldness: The risk accepted with lights, gaps and speeds, from 0 to 1.
-        speed: The speed on a free road, in m/s.
-        headway_s: The time gap kept to the vehicle ahead.
+        boldness: The willingness to take risks with lights, gaps and speeds, from 0 to
+            1.
+        speed: The speed on a free road in m/s.
+        headway_s: The time gap kept to the vehicle ahead, in seconds.
         thrust: The acceleration in m/s².
         comfort: The comfortable braking in m/s².
-        reaction_s: The reaction time to a change of a light.
-        gap_s: The minimum time between another vehicle's passing and the driver's own.
-        misjudges_s: The error in judging that time.
+        reaction_s: The reaction time to a change of a traffic light, in seconds.
+        gap_s: The minimum time gap that the driver accepts at a junction, in seconds.
+        misjudges_s: The standard deviation of the driver's error in judging time gaps,
+            in seconds.
         looks_away: The rate of becoming inattentive, per second.
         looks_back: The rate of becoming attentive again, per second.
-        rolls: Whether the driver turns right at red without stopping.
-        keeps_clear: Whether the driver waits before a junction with a blocked exit.
+        rolls: Whether the driver turns right at a red light without stopping.
+        keeps_clear: Whether the driver waits before a junction whose exit is blocked.
         lane_changes: The rate of lane changes, per second.
     """
 
@@ -75,23 +77,25 @@ class Traits:
 
 
 class SumoDriver:
-    """A simulated human driver. Traits that are not set are drawn for each episode.
+    """A simulated human driver with traits that are drawn at random for each episode.
 
     Args:
         profile: The population from which the driver is drawn.
-        boldness: The risk accepted with lights, gaps and speeds, from 0 to 1.
-        speed_kmh: The mean of drivers' speeds on a free road.
-        speed_sd_kmh: The standard deviation of these speeds.
-        headway_s: The mean time gap to the vehicle ahead.
-        reaction_s: The mean reaction time to a change of a light.
-        gap_s: The minimum time between another vehicle's passing and the driver's own.
-        looks_away_per_s: The rate of becoming inattentive.
-        looks_back_per_s: The rate of becoming attentive again.
-        rolls: The fraction of drivers that turn right at red without stopping; by
-            default it depends on boldness.
-        keeps_clear: The fraction of drivers that wait before a junction with a blocked
-            exit.
-        lane_changes_per_s: The rate of lane changes.
+        boldness: The willingness to take risks with lights, gaps and speeds, from 0 to
+            1; by default, drawn from the population.
+        speed_kmh: The mean speed of drivers on a free road in km/h.
+        speed_sd_kmh: The standard deviation of this speed in km/h.
+        headway_s: The mean time gap to the vehicle ahead in seconds.
+        reaction_s: The mean reaction time to a change of a traffic light in seconds.
+        gap_s: The mean of the minimum time gap that drivers accept at a junction, in
+            seconds.
+        looks_away_per_s: The rate of becoming inattentive, per second.
+        looks_back_per_s: The rate of becoming attentive again, per second.
+        rolls: The fraction of drivers who turn right at a red light without stopping;
+            by default, it increases with boldness.
+        keeps_clear: The fraction of drivers who wait before a junction whose exit is
+            blocked; by default, it decreases with boldness.
+        lane_changes_per_s: The rate of lane changes, per second.
     """
 
     @staticmethod
@@ -213,7 +217,7 @@ class SumoDriver:
         return self.traits.thrust * (1.0 - (v / wanted) ** 4)
 
     def _follow(self, v: float, gap: float, its: float) -> float:
-        """The intelligent driver model, with a time gap and a minimum distance."""
+        """The acceleration behind a vehicle by the intelligent driver model."""
         traits = self.traits
         closing = v * (v - its) / (2.0 * math.sqrt(traits.thrust * traits.comfort))
         room = 2.0 + max(0.0, v * traits.headway_s + closing)
@@ -227,7 +231,7 @@ class SumoDriver:
         return self._follow(v, gap, values["lead_speed"] / 3.6)
 
     def _stop(self, v: float, line: float) -> float:
-        """Braking that stops a little before the line, late and evenly."""
+        """The acceleration that stops the car just before the line, late and evenly."""
         if v < 0.2:
             return -2.0
         room = line - _SHORT_OF_LINE_M
@@ -251,7 +255,7 @@ class SumoDriver:
             self._seen = light
 
     def _stops_at_light(self, v: float, line: float, dt: float) -> bool:
-        """Decides once per light whether to run it; the decision may be revised."""
+        """Decides once whether to run a traffic light; may revise the decision."""
         bold, luck = self.traits.boldness, self._luck
         if self._seen not in ("red", "yellow"):
             self._runs = None
@@ -273,7 +277,7 @@ class SumoDriver:
         return not self._runs
 
     def _yields(self, values: Any, v: float, line: float, dt: float) -> bool:
-        """Whether to wait at the line because no gap looks long enough."""
+        """Whether to wait at the stop line because no gap looks long enough."""
         if line > _GAP_JUDGING_M or not self._must_look(values):
             self._takes_gap = False
             self._waited_s = 0.0
@@ -283,10 +287,12 @@ class SumoDriver:
         gap = values["arrival_gap"]
         if v < 1.0:
             self._waited_s += dt
-        # A standing driver waits for a longer gap, until patience runs out.
+        # A stationary driver waits for a longer gap, but accepts shorter ones over
+        # time.
         careful = 0.8 if v < 1.0 else 0.0
         wanted = self.traits.gap_s + careful - 0.03 * self._waited_s
-        # The error changes slowly; otherwise nobody would ever wait.
+        # The error changes slowly; with independent errors, drivers would soon stop
+        # waiting.
         share = min(1.0, dt / _SECOND_LOOK_S)
         fresh = self._luck.gauss(0.0, self.traits.misjudges_s)
         self._error_s += -share * self._error_s + math.sqrt(2.0 * share) * fresh
@@ -315,7 +321,7 @@ class SumoDriver:
         )
 
     def _for_people(self, values: Any, v: float) -> float:
-        """The braking for pedestrians whom the driver sees and expects to meet."""
+        """The acceleration for pedestrians whom the driver sees and expects to meet."""
         distance = values["pedestrian_distance"]
         if distance is None or not self._attends:
             return math.inf
@@ -335,7 +341,7 @@ class SumoDriver:
     def _want_lane(
         self, values: Any, time_s: float, dt: float, arguments: dict[str, Any]
     ) -> None:
-        """Signals, looks over the shoulder if attentive, and then changes lanes."""
+        """Signals, checks the blind spot if attentive, and then changes lanes."""
         if values["lane_count"] < 2 or self.traits.lane_changes <= 0.0:
             return
         if self._side is None:
@@ -357,7 +363,7 @@ class SumoDriver:
 
 
 class FunctionPilot:
-    """Drives by a function from a frame to an acceleration in m/s².
+    """A pilot that calls a function, which maps a frame to an acceleration in m/s².
 
     Args:
         function: The function, as `package.module:name` or `$here/file.py:name`.
@@ -380,12 +386,12 @@ class FunctionPilot:
 
 
 class PlannerPilot(FunctionPilot):
-    """Drives by a planner that returns the car's pose after the next period.
+    """A pilot that calls a planner, which maps a frame to the ego's next pose.
 
     Args:
-        function: The function, as `package.module:name` or `$here/file.py:name`. Given
-            the frame, it returns how far the car moves forward and to the left, in m,
-            and how far it turns to the left, in degrees, all in the car's own frame.
+        function: The function, as `package.module:name` or `$here/file.py:name`. It
+            returns how far the ego moves forward and to the left in the next period, in
+            m, and how far it turns to the left, in degrees.
     """
 
     @staticmethod
@@ -405,10 +411,10 @@ class PlannerPilot(FunctionPilot):
 
 
 def steady(frame: Frame) -> float:
-    """The simplest driver, which always drives at 40 km/h."""
+    """An example of a driver function, which keeps 40 km/h."""
     return (40.0 - float(frame.values["speed"])) / 3.6
 
 
 def straight_on(frame: Frame) -> tuple[float, float, float]:
-    """The simplest planner, which moves half a metre ahead in each period."""
+    """An example of a planner function, which moves 0.5 m ahead in each period."""
     return 0.5, 0.0, 0.0

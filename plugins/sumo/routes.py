@@ -1,4 +1,4 @@
-"""Completes routes and start lanes on the user's own network."""
+"""Completes routes, start lanes and initial speeds on a network of the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Route, Traffic
 
 Starting = TypeVar("Starting", Ego, Car)
 
-_ROOM = 0.9  # fraction of a speed limit: the lanes of an edge may differ a little
+_ROOM = 0.9  # fraction of the speed limit, which may differ between lanes
 
 
 @lru_cache(maxsize=4)
@@ -23,21 +23,21 @@ def _network(path: Path) -> Any:
 
 
 class Routes:
-    """Completes the routes and lanes that a scenario defines on a network.
+    """Completes the routes, lanes and speeds that a scenario omits, for one network.
 
     Args:
-        path: The network's `.net.xml`.
+        path: The `.net.xml` file of the network.
     """
 
     def __init__(self, path: Path) -> None:
         self._net = _network(path)
 
     def ego(self, ego: Ego) -> Ego:
-        """The ego with its complete route, on an existing lane."""
+        """Returns the ego with a complete route and an existing start lane."""
         return ego if ego.vehicle else self._starting(ego, "ego")
 
     def traffic(self, traffic: Traffic) -> Traffic:
-        """The traffic with complete routes."""
+        """Returns the traffic with complete routes."""
         flows = tuple(self._flow(flow) for flow in traffic.flows)
         cars = tuple(self._starting(car, "cars") for car in traffic.cars)
         return Traffic(flows, cars, traffic.queues, traffic.walkers)
@@ -77,7 +77,7 @@ class Routes:
         return one.model_copy(update=changed)
 
     def _route(self, route: Route, what: str) -> Route:
-        """The route with the missing edges filled in."""
+        """Fills in the missing edges of a route."""
         whole = route[:1]
         edges = [self._edge(name, what) for name in route]
         for here, there in pairwise(edges):

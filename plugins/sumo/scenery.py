@@ -1,4 +1,4 @@
-"""The road network and the traffic as seen from above, for pictures."""
+"""The road network and the traffic in a top-down view, for pictures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from forewarn.plugins.driving.roads import Roads
 _WALKING_AREA = re.compile(r"^:.*_w\d+_\d+$")
 _COLORS = {"g": "green", "y": "yellow", "r": "red", "u": "red"}
 _BAR_M = 0.6
-"""The thickness of the bar that shows a light at the stop line."""
+"""The thickness of the bar that shows a traffic light at the stop line, in m."""
 
 
 def ground(sumo: Any, roads: Roads) -> Iterator[Shape]:
-    """The junctions, and the lanes outside junctions."""
+    """Yields the junctions, and the lanes outside junctions."""
     for name in sumo.junction.getIDList():
         outline = tuple((p[0], p[1]) for p in sumo.junction.getShape(name))
         if len(set(outline)) > 2 and not name.startswith(":"):
@@ -35,12 +35,12 @@ def ground(sumo: Any, roads: Roads) -> Iterator[Shape]:
 
 
 class Onlooker:
-    """Reads all road users from a loaded simulation.
+    """Reads the road users and traffic lights of a loaded simulation.
 
     Args:
-        sumo: libsumo, with an episode loaded.
+        sumo: The module libsumo, with an episode loaded.
         roads: The road network.
-        ego: The ego's name.
+        ego: The name of the ego.
     """
 
     def __init__(self, sumo: Any, roads: Roads, ego: str) -> None:
@@ -51,7 +51,7 @@ class Onlooker:
         self._lit: dict[str, Thing] = {}
 
     def things(self, hit: str | None) -> list[Thing]:
-        """The ego, then the other vehicles, pedestrians and lights.
+        """Returns the ego, other vehicles, pedestrians and traffic lights.
 
         Args:
             hit: The road user that the ego has hit, if any.
@@ -66,7 +66,7 @@ class Onlooker:
         }
         for light, index, bar in self._lights:
             color = _COLORS.get(states[light][index].lower(), "off")
-            # An unchanged thing stays the same object, so that nothing is written.
+            # Reuse the object of an unchanged light, so that no change is written.
             lit = self._lit.get(bar.name)
             if lit is None or lit.state != color:
                 lit = self._lit[bar.name] = replace(bar, state=color)
@@ -91,7 +91,7 @@ class Onlooker:
         return Thing(name, kind, x, y, angle, *size, state)  # type: ignore[arg-type]
 
     def _bars(self, roads: Roads) -> Iterator[tuple[str, int, Thing]]:
-        """A bar across each lane before a light, shared by the lane's links."""
+        """Yields a bar before each light, divided among the links of the lane."""
         lights = self._sumo.trafficlight
         for light in lights.getIDList():
             of_lane: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Reads the loaded simulation as roads, a scene, and driving signals."""
+"""Converts the loaded simulation to a road network, a scene and driving signals."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _STOP = "s"
 
 
 class SumoNet:
-    """The road network that libsumo has loaded.
+    """The map of the loaded simulation.
 
     Args:
-        sumo: libsumo, with the net loaded.
+        sumo: The module libsumo, with the net loaded.
     """
 
     def __init__(self, sumo: Any) -> None:
@@ -84,7 +84,10 @@ class SumoNet:
 
 
 def junction_of(lane: str) -> str:
-    """The junction that contains a lane: `:centre` for `:centre_4_0`; empty if none."""
+    """Returns the junction that contains a lane; empty if there is none.
+
+    For example, the lane `:centre_4_0` is in the junction `:centre`.
+    """
     return lane.rsplit("_", 2)[0] if lane.startswith(":") else ""
 
 
@@ -100,12 +103,12 @@ _LOW_BEAM, _HIGH_BEAM, _FOG = 16, 64, 32
 
 
 class SumoScene(Scene):
-    """All road users in the simulation; SUMO itself reports vehicles behind the ego.
+    """The scene of the loaded simulation.
 
     Args:
-        sumo: libsumo, with an episode loaded.
+        sumo: The module libsumo, with an episode loaded.
         roads: The road network.
-        ego: The ego's name.
+        ego: The name of the ego.
     """
 
     def __init__(self, sumo: Any, roads: Roads, ego: str) -> None:
@@ -119,7 +122,7 @@ class SumoScene(Scene):
         self.route = tuple(sumo.vehicle.getRoute(ego))
 
     def look(self) -> None:
-        """Reads the present state of the simulation."""
+        """Reads the current state of the simulation."""
         vehicle = self._sumo.vehicle
         self.vehicles = self._placed(vehicle, self.vehicles)
         person = self._sumo.person
@@ -139,9 +142,7 @@ class SumoScene(Scene):
 
     @staticmethod
     def _placed(group: Any, before: dict[str, Mover]) -> dict[str, Mover]:
-        """The vehicles or pedestrians with their positions; known ones keep their
-        sizes.
-        """
+        """Updates the positions of vehicles or pedestrians; queries sizes only once."""
         there, position = {}, group.getPosition
         for name in group.getIDList():
             mover = before.get(name)
@@ -153,18 +154,16 @@ class SumoScene(Scene):
         return there
 
     def watch(self, other: Mover) -> Mover:
-        """Queries the remaining values of a vehicle, which are needed only within
-        sight.
-        """
+        """Queries the remaining attributes of a vehicle that is within sight."""
         (angle, speed, lane, at_m), name = self._tells, other.name
         other.heading = math.radians(90.0 - angle(name))
         other.speed, other.lane, other.at_m = speed(name), lane(name), at_m(name)
         return other
 
-    # -- what a world tells -----------------------------------------------------------
+    # -- what the world reports -------------------------------------------------------
 
     def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges of the vehicle's route, which SUMO knows."""
+        """Returns the edges of the vehicle's route, which is known in SUMO."""
         edges = self._edges.get(vehicle.name)
         if edges is None:
             edges = frozenset(self._sumo.vehicle.getRoute(vehicle.name))
@@ -193,7 +192,7 @@ class SumoScene(Scene):
 
     def next_crosswalk(self, person: Mover) -> str:
         if not self.on_crosswalk(person).startswith(":"):
-            return ""  # still on the sidewalk
+            return ""  # still on a sidewalk
         edge: str = self._sumo.person.getNextEdge(person.name)
         return edge
 
@@ -220,15 +219,15 @@ def _lamps(signals: int) -> Lamps:
 
 
 class SumoSenses:
-    """Computes the ego's signals in an episode, step by step.
+    """Computes the signals of one episode, step by step.
 
     Args:
-        sumo: libsumo, with the episode loaded.
-        ego: The ego's name.
+        sumo: The module libsumo, with the episode loaded.
+        ego: The name of the ego.
         roads: The road network.
-        period_s: The time between frames.
+        period_s: The time between frames in seconds.
         surroundings: Weather, time of day and traffic rules.
-        margins: Computes RSS's margins, if requested.
+        margins: Computes the RSS margins, if requested.
         criticality: Whether to add the signals of `CRITICALITY`.
     """
 
@@ -251,21 +250,21 @@ class SumoSenses:
 
     @property
     def left_m(self) -> float:
-        """The remaining length of the route, in metres."""
+        """The remaining length of the route in m."""
         return self._senses.left_m
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """The conflicts with road users that cross the ego's path."""
+        """The conflicts with road users who will cross the ego's path."""
         return self._senses.conflicts
 
     def values(
         self, time_s: float, *, collision: bool = False, horn: bool = False
     ) -> dict[str, Any]:
-        """The signals of this step; empty if the ego is not on a road.
+        """Returns the signals of this step; empty if the ego is not on a road.
 
         Args:
-            time_s: The frame's time.
+            time_s: The time of the frame in seconds.
             collision: Whether the ego has hit a road user.
             horn: Whether the horn is on.
         """

@@ -1,4 +1,4 @@
-"""What is installed: libsumo, its version, and the shipped maps."""
+"""Finds libsumo and its version, and finds and checks maps."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from forewarn.plugins.support import Support
 
 MAPS = Path(__file__).parent / "maps"
-"""The folder of the shipped maps: `NAME.net.xml`, and `NAME.xodr` for CARLA."""
+"""The folder of the shipped maps.
+
+Each map has a file `NAME.net.xml`, and a file `NAME.xodr` for CARLA.
+"""
 
 _NET = ".net.xml"
 _CONFIG = ".sumocfg"
 _INPUTS = frozenset(("net-file", "route-files", "additional-files", "load-state"))
 _WRITES = re.compile(r"output|log$|^save|dump|script|remote|^gui|template|schema")
-"""The configuration options that make SUMO write files, run programs or listen."""
+"""Matches configuration options that make SUMO write files, run programs or open ports.
+"""
 _WHERE = ("file", "dest", "output")
 _READS = frozenset(("rerouter", "variableSpeedSign"))
 _NOWHERE = ("", "NUL", "/dev/null")
@@ -31,10 +35,10 @@ _MOST_BYTES = 512 * 1024**2
 
 
 def libsumo() -> Any:
-    """Imports SUMO as a library.
+    """Imports libsumo.
 
     Raises:
-        MissingDependency: It is not installed.
+        MissingDependency: The module is not installed.
     """
     try:
         return import_module("libsumo")
@@ -43,20 +47,20 @@ def libsumo() -> Any:
 
 
 def examine() -> Support:
-    """Reports what is installed."""
+    """Reports whether libsumo is installed, and its version."""
     from forewarn.plugins.support import installed
 
     return installed("sumo", "libsumo")
 
 
 def shipped_maps() -> dict[str, Path]:
-    """The shipped maps by name."""
+    """Returns the paths of the shipped maps by name."""
     found = sorted(MAPS.glob(f"*{_NET}"))
     return {path.name.removesuffix(_NET): path for path in found}
 
 
 def find_map(name: str) -> Path:
-    """The path of a shipped map, or of a user's own `.net.xml` or `.sumocfg`."""
+    """Returns the path of a shipped map, or of a `.net.xml` or `.sumocfg` file."""
     maps = shipped_maps()
     if name in maps:
         return maps[name]
@@ -75,12 +79,12 @@ def find_map(name: str) -> Path:
 
 
 def is_own_network(path: Path) -> bool:
-    """Whether a map is a network of the user's own."""
+    """Whether a map is a network file of the user and not a shipped map."""
     return path not in shipped_maps().values() and not path.name.endswith(_CONFIG)
 
 
 def _with_inputs(path: Path) -> Iterator[Path]:
-    """A SUMO file and the input files that it names."""
+    """Yields a SUMO file and the input files that it refers to."""
     seen: set[Path] = set()
     waiting = [path]
     while waiting:
@@ -97,7 +101,7 @@ def _with_inputs(path: Path) -> Iterator[Path]:
 
 
 def _refuse_writing(path: Path) -> None:
-    """Rejects a configuration that could make SUMO overwrite files."""
+    """Rejects a file that could make SUMO write files, run programs or open ports."""
     config = path.name.endswith(_CONFIG)
     for element in _elements(path):
         writes = bool(config and _WRITES.search(element.tag) and element.get("value"))

@@ -1,7 +1,7 @@
-"""The traffic settings of a scenario, and the route file made from them.
+"""The traffic settings of a scenario, and the route file that is generated from them.
 
-Random choices that the scenario leaves open (departures and destinations) follow from
-the episode's seed.
+Choices that the scenario leaves open, such as departure times and destinations, are
+drawn at random from the seed of the episode.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class Ego(Strict):
     """The ego's start and destination.
 
     Args:
-        route: The edges, from the first to the last. On the user's own network, edges
-            in between may be omitted.
-        vehicle: Instead of a route, the vehicle in the user's own files to take over.
-        departs_s: How long the traffic runs before the ego appears.
+        route: The edges from the first to the last. On a network of the user,
+            intermediate edges may be omitted.
+        vehicle: The vehicle in the user's files to take over, instead of a route.
+        departs_s: The time in seconds for which the traffic runs before the ego
+            appears.
     """
 
     route: Route = []
@@ -49,10 +50,11 @@ class Flow(Strict):
     """A stream of vehicles.
 
     Args:
-        routes: The routes, of which each vehicle takes one.
-        per_hour: The mean number per hour, at exponential intervals.
-        polite: Whether the vehicles avoid the ego at junctions; if they do, collisions
-            do not occur.
+        routes: The routes; each vehicle takes one at random.
+        per_hour: The mean number of vehicles per hour, at exponentially distributed
+            intervals.
+        polite: Whether the vehicles avoid the ego at junctions, which prevents
+            collisions.
     """
 
     routes: list[Route] = Field(min_length=1)
@@ -70,10 +72,11 @@ class Walkers(Strict):
     """A stream of pedestrians.
 
     Args:
-        walks: Pairs of edges, from and to.
-        per_hour: The mean number per hour, at exponential intervals.
-        start_m: The range of starting positions on the first edge.
-        ignore_lights: The fraction that cross without regard for lights and cars.
+        walks: Pairs of edges: the start and the destination.
+        per_hour: The mean number of pedestrians per hour, at exponentially distributed
+            intervals.
+        start_m: The range of start positions on the first edge in m.
+        ignore_lights: The fraction of pedestrians who ignore traffic lights and cars.
     """
 
     walks: list[Route] = Field(min_length=1)
@@ -85,7 +88,7 @@ class Walkers(Strict):
 
 
 class Halt(Strict):
-    """A stop of a vehicle at a position for a time."""
+    """A stop of a vehicle at a position on a lane for some time."""
 
     edge: str
     lane: int = Field(ge=0)
@@ -94,7 +97,7 @@ class Halt(Strict):
 
 
 class Manoeuvre(Strict):
-    """A change of speed at a time; `to_kmh: null` ends it."""
+    """A change of speed at a given time; `to_kmh: null` returns control to SUMO."""
 
     at_s: float = Field(ge=0)
     to_kmh: float | None = Field(default=None, ge=0)
@@ -102,7 +105,7 @@ class Manoeuvre(Strict):
 
 
 class Car(Strict):
-    """A single vehicle with a scripted role."""
+    """A single vehicle with scripted stops and speeds."""
 
     route: Route = Field(min_length=1)
     lane: int = Field(default=1, ge=0)
@@ -118,13 +121,13 @@ class Car(Strict):
 
 
 class Queue(Strict):
-    """A queue of standing vehicles that start one after another.
+    """A queue of stationary vehicles that start one after another.
 
     Args:
-        head_m: The position of the first vehicle's front bumper.
-        spacing_m: The distance between front bumpers.
-        until_s: How long the first vehicle stands; each of the others stands a second
-            longer.
+        head_m: The position of the first vehicle's front bumper in m.
+        spacing_m: The distance between front bumpers in m.
+        until_s: How long the first vehicle stands, in seconds. Each further vehicle
+            stands one second longer.
     """
 
     edge: str
@@ -176,7 +179,7 @@ def _types(vehicles: Iterable[Flow | Car]) -> str:
     )
 
 
-# SUMO honours this in a vehicle, not in its type.
+# SUMO reads this parameter from a vehicle, but not from its type.
 _NOT_FOR_THE_EGO = f'<param key="junctionModel.ignoreIDs" value="{EGO}"/>'
 
 
@@ -185,7 +188,7 @@ def _type_name(vehicle: Flow | Car) -> str:
 
 
 def route_file(ego: Ego, traffic: Traffic, seed: int) -> str:
-    """The text of the route file for an episode."""
+    """Returns the text of the route file for an episode."""
     departures: list[tuple[float, str]] = []
     cars = [car for car in traffic.cars if car.present]
     queued = [_queued(queue) for queue in traffic.queues]
@@ -210,7 +213,7 @@ def route_file(ego: Ego, traffic: Traffic, seed: int) -> str:
 
 
 def car_name(index: int) -> str:
-    """The name in the simulation of the car with this index in `cars`."""
+    """Returns the name in the simulation of a car, given its index in `cars`."""
     return f"car{index}"
 
 
@@ -316,22 +319,22 @@ def _vehicle(
 
 
 WAIT_S = 120.0
-"""How long the ego may wait for free space at its start."""
+"""The maximum time that the ego waits for free space at its start, in seconds."""
 
 Command = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The start of an episode, except for the seed.
+    """The initial state of an episode, except for the seed.
 
     Args:
-        map: A `.net.xml` or `.sumocfg`.
+        map: A `.net.xml` or `.sumocfg` file.
         ego: The ego's start and destination.
         traffic: All other traffic.
         light: The initial phase of the first traffic light.
         route_files: Additional SUMO route files, separated by commas.
-        period_s: The duration of a step.
+        period_s: The duration of a simulation step in seconds.
     """
 
     map: Path
@@ -346,7 +349,7 @@ class Beginning:
         return self.ego.vehicle or EGO
 
     def manoeuvres(self) -> Manoeuvres:
-        """The scripted commands for the other cars of an episode."""
+        """Returns the scripted commands for the other cars of an episode."""
         return Manoeuvres(self.traffic)
 
     def load(self, owner: object, seed: int) -> Any:
@@ -357,7 +360,7 @@ class Beginning:
             seed: The episode's seed.
 
         Returns:
-            libsumo, for commands.
+            The module libsumo, for further commands.
         """
         config = self.map.name.endswith(".sumocfg")
         arguments = [
@@ -390,7 +393,7 @@ class Beginning:
 
 
 class Manoeuvres:
-    """The scripted commands for cars, in order of time."""
+    """The scripted commands for cars in chronological order."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._left: list[tuple[float, str, Manoeuvre]] = sorted(
@@ -401,7 +404,7 @@ class Manoeuvres:
         )
 
     def due(self, now_s: float, sumo: Any) -> Iterator[Command]:
-        """The commands that are due now."""
+        """Yields the commands that are due, and removes them."""
         while self._left and self._left[0][0] <= now_s + 1e-9:
             _, car, move = self._left.pop(0)
             if car not in sumo.vehicle.getIDList():

@@ -1,8 +1,8 @@
-"""The simulation: libsumo holds one per process, and worlds take turns with it.
+"""Loads simulations into libsumo, which the worlds of a process share.
 
-If another world of this process has loaded its own simulation, a world loads its
-simulation again and repeats its commands: the same seed and commands produce the same
-episode.
+libsumo can hold only one simulation per process. If another world has loaded a
+simulation, a world loads its own simulation again and repeats its commands. The same
+seed and commands produce the same episode.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ PHYSICS = (
     "--collision.action", "warn", "--collision.check-junctions", "true",
     "--collision.mingap-factor", "0",
 )  # fmt: skip
-"""No vehicle is removed to resolve a jam, and collisions are reported without removing
-anyone.
+"""Options that prevent SUMO from removing vehicles.
+
+Vehicles are removed neither to resolve a jam nor after a collision.
 """
 
 
-_NO_CHECKS = 32  # speed mode: SUMO enforces neither gaps nor lights nor right of way
+_NO_CHECKS = 32  # speed mode: SUMO enforces no gaps, lights or right of way
 _NO_LANE_CHANGES = 0
 
 
@@ -44,16 +45,16 @@ class _Process:
 def connect(
     owner: object, arguments: Sequence[str], routes: str, route_files: str = ""
 ) -> Any:
-    """Loads a simulation for a world, which replaces any other world's.
+    """Loads a simulation for a world, which replaces the simulation of any other world.
 
     Args:
         owner: The new owner of the simulation.
-        arguments: SUMO's options: the net, the step length and the seed.
+        arguments: The options of SUMO that set the net, the step length and the seed.
         routes: The text of a route file; may be empty.
         route_files: Additional route files, separated by commas.
 
     Returns:
-        libsumo, for commands.
+        The module libsumo, for further commands.
     """
     sumo = libsumo()
     if _Process.folder is None:
@@ -82,18 +83,18 @@ def connect(
 
 
 def has(owner: object) -> bool:
-    """Whether a world still owns the simulation."""
+    """Whether a world still owns the loaded simulation."""
     return _Process.owner is owner
 
 
 def release(owner: object) -> None:
-    """Releases the simulation if a world owns it, so that the next one loads faster."""
+    """Releases the simulation if a world owns it."""
     if _Process.owner is owner:
         _Process.owner = None
 
 
 def give_up_checks(sumo: Any, name: str) -> None:
-    """Turns off SUMO's checks for a vehicle that a client drives."""
+    """Turns off SUMO's safety checks for a vehicle that is driven from outside."""
     sumo.vehicle.setSpeedMode(name, _NO_CHECKS)
     sumo.vehicle.setLaneChangeMode(name, _NO_LANE_CHANGES)
-    sumo.vehicle.setMinGap(name, 0.0)  # otherwise reported gaps exclude it
+    sumo.vehicle.setMinGap(name, 0.0)  # otherwise, reported gaps exclude it

@@ -1,13 +1,13 @@
 """Measures the shipped stop policies on held-out runs that were never used before.
 
-Each scenario runs with the guard stopping the vehicle, and again without the guard if
-it intervened. The table shows the remaining violations and their price; with --policies
-the runs are repeated with the policies of another folder. Then each policy is certified
-a hundred times, on runs drawn from these, and each guarantee is tested on 5,000 other
-draws. --keep certifies the shipped policies with these runs, which are used for nothing
-else. A policy then stores the smallest rates that hold simultaneously at the confidence
-level, even for the better of two compared policies. Runs already in --out are not
-driven again.
+Each scenario is run with a guard that stops the vehicle; a run in which the guard
+intervened is repeated without it. The table shows the remaining violations and the cost
+of the stops. With --policies, the runs are repeated with the policies in another
+folder. Each policy is then certified a hundred times on random samples of these runs,
+and each guarantee is tested on 5,000 further samples. --keep certifies the shipped
+policies with these runs, which are used for nothing else, and stores in each policy the
+smallest rates that hold simultaneously at the confidence level, even for the better of
+two compared policies. Runs already in --out are not repeated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIRST_SEED = 9_100_000
 CONFIDENCE = 0.95
 CERTIFIED, TIMES, HELD_OUT = 0.02, 100, 5_000
 """The certified rate, the number of certifications, and the number of runs that test
-each.
+each certification.
 """
 
 HEAD = (
@@ -54,7 +54,7 @@ Facts = dict[str, Any]
 def measure(
     name: str, folders: dict[str, Path], seeds: range, jobs: int, place: Path
 ) -> Iterator[tuple[str, Facts]]:
-    """Measures the stop policy of each folder on these runs."""
+    """Measures a scenario's stop policy from each folder on these seeds."""
     scenario, model = load_scenario(name), Shipped.in_folder(FOLDER, name).model
     files = {w: Shipped.in_folder(each, name).acting for w, each in folders.items()}
     policies = {w: load_policy(path) for w, path in files.items() if path.exists()}
@@ -71,7 +71,9 @@ def measure(
 
 
 def least(found: Guarantee, policies: int) -> Guarantee:
-    """The smallest rates that the runs support for all policies simultaneously."""
+    """Returns the smallest rates that the runs support for all policies
+    simultaneously.
+    """
     error = (1 - CONFIDENCE) / (2 * policies)
 
     def bound(part: int) -> float:
@@ -81,7 +83,7 @@ def least(found: Guarantee, policies: int) -> Guarantee:
 
 
 def lowest(policy: Policy) -> float:
-    """The lowest threshold of a policy."""
+    """Returns the lowest threshold of a policy."""
     return min(thresholds_of(policy).values())
 
 
@@ -115,7 +117,9 @@ def keep(name: str, found: Facts) -> None:
 
 
 def certifications(broke: Sequence[bool]) -> tuple[int, int]:
-    """How many of a hundred certifications succeed, and how many of these are false."""
+    """Returns how many of a hundred certifications succeed, and how many of these are
+    false.
+    """
     rng, outcomes = np.random.default_rng(0), np.asarray(broke)
     runs = runs_for(2, CERTIFIED, 1 - CONFIDENCE)
     stated = false = 0
@@ -127,7 +131,7 @@ def certifications(broke: Sequence[bool]) -> tuple[int, int]:
 
 
 def row(name: str, which: str, found: Facts) -> tuple[object, ...]:
-    """A row of the table."""
+    """Returns a row of the table."""
     alone, guarded = found["outcomes"]["unguarded"], found["outcomes"]["guarded"]
     stated, false = certifications(found["broke"])
     return (
@@ -147,7 +151,7 @@ def _arrive(guarded: Facts, alone: Facts) -> str:
 
 
 def table(found: dict[str, dict[str, Facts]]) -> Iterator[str]:
-    """The table in Markdown, and the remaining violations in total."""
+    """Yields the table in Markdown, and the total number of remaining violations."""
     yield "| " + " | ".join(HEAD) + " |"
     yield "|" + "---|" * len(HEAD)
     for name, ways in found.items():

@@ -30,14 +30,16 @@ OBSTACLES = 50
 PERIOD_S = 0.01
 BEGAN_S = 1_700_000_000.0
 LINE_M = 200.0
-"""The ego's initial distance from the line; the drive is repeated."""
+"""The ego's initial distance in metres from the stop line; the drive is repeated."""
 
 _KNOWN = messages()
 _MODEL = Path(forewarn.scenarios.__file__).parent / "trained" / "s2.model.json.gz"
 
 
 def obstacles(time_s: float) -> Any:
-    """Cars on all roads of the crossing, and a few people on the crosswalks."""
+    """Returns cars on all roads of the crossing, and a few pedestrians on the
+    crosswalks.
+    """
     made = _KNOWN[INPUTS["obstacles"].type]()
     for i in range(OBSTACLES):
         each = made.perception_obstacle.add(id=i + 1, timestamp=time_s)
@@ -58,7 +60,7 @@ def obstacles(time_s: float) -> Any:
 
 
 def said(number: int) -> dict[str, Any]:
-    """The messages of one frame."""
+    """Returns the messages of one frame."""
     time_s = BEGAN_S + number * PERIOD_S
     made = {name: _KNOWN[channel.type]() for name, channel in INPUTS.items()}
     made["obstacles"] = obstacles(time_s)
@@ -89,7 +91,9 @@ def said(number: int) -> dict[str, Any]:
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """The two times, over the frames of at least a minute and a half."""
+    """Measures the time to the signals and the time to the decision, over at least 90 s
+    of frames.
+    """
     signals, whole = measured(1000 if quick else 9000)
     what = f"Apollo: {len(INPUTS)} channels, {OBSTACLES} obstacles"
     yield Row(f"{what}: messages to signals", float(np.median(signals)), 1e-3)
@@ -100,7 +104,9 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def replayed(count: int) -> float:
-    """How many seconds of a record with this many frames are read per second."""
+    """Returns how many seconds of a record with this many frames are read per
+    second.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "drive.record"
         write_record(
@@ -121,7 +127,9 @@ def replayed(count: int) -> float:
 
 
 def measured(count: int) -> tuple[list[float], list[float]]:
-    """The times in seconds from messages to signals, and from bytes to the decision."""
+    """Returns the times in seconds from messages to signals, and from bytes to
+    decisions.
+    """
     told = Surroundings().model_dump()
     road_map = read_map(draw_map("crossing"))
     provides = provided(road_map, INPUTS, told)

@@ -3,9 +3,9 @@
     python benchmarks/run.py carla_client
     python benchmarks/carla_client.py [--runs 100] [--seed 700000] [SCENARIO ...]
 
-The first prints the stand-in's ticks per second: bare, with sensors and with a guard.
-The second runs each driving scenario unguarded in two worlds, on embedded SUMO and
-through CARLA's client against the stand-in, and compares which runs violate each law.
+The first command prints the stand-in's ticks per second: bare, with sensors and with a
+guard. The second runs each driving scenario unguarded in two worlds (embedded SUMO, and
+the stand-in through CARLA's client), and compares which runs violate each law.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 @contextmanager
 def served(*options: str) -> Iterator[Any]:
-    """The world of a stand-in in its own process, in synchronous mode."""
+    """Provides the world of a stand-in in a separate process, in synchronous mode."""
     import carla
 
     with serving("carla", "serve", "--port", "0", *options) as said:
@@ -97,7 +97,9 @@ def spawned(world: Any, count: int) -> list[Any]:
 
 
 def tick_rate(world: Any, ticks: int) -> float:
-    """The median tick rate of several rounds, with every snapshot read."""
+    """Returns the median tick rate of several rounds in which every snapshot is
+    read.
+    """
     for _ in range(400):
         world.tick()  # until the traffic has appeared
     rates = []
@@ -113,7 +115,9 @@ def tick_rate(world: Any, ticks: int) -> float:
 
 
 def sensor_rates(world: Any, car: Any, ticks: int) -> tuple[float, float]:
-    """Ticks per second, bare and with sensors; a tick includes all its frames."""
+    """Returns the tick rates without and with sensors; a tick includes all sensor
+    frames.
+    """
     import carla
 
     library = world.get_blueprint_library()
@@ -146,7 +150,9 @@ def sensor_rates(world: Any, car: Any, ticks: int) -> tuple[float, float]:
 
 
 def guarded(ticks: int) -> tuple[float, float, int]:
-    """The median time to sense, the rate of guarded ticks, the number of vehicles."""
+    """Returns the median time to compute signals, the rate of guarded ticks, and the
+    number of vehicles.
+    """
     import carla
 
     from forewarn.monitors.guarding.policy import load_policy
@@ -203,7 +209,9 @@ def main() -> None:
 def compare(
     name: str, first: int, runs: int
 ) -> list[tuple[str, tuple[float, float], float]]:
-    """The violation rates in both worlds and the fraction of equal runs, by law."""
+    """Returns, by law, the violation rates in both worlds and the fraction of runs with
+    equal verdicts.
+    """
     here = load_scenario(name)
     worlds = [runner_of(plan(scenario)) for scenario in (here, here.on("carla"))]
     broken: list[list[frozenset[str]]] = [[], []]

@@ -1,10 +1,11 @@
-"""Figures of docs/columns.md: the cost of traces in columns, compared with bare parts.
+"""Figures of docs/columns.md: the cost of traces in columns, compared with bare
+libraries.
 
     python benchmarks/columns.py RUNS [FRAMES]
 
 RUNS is a folder of JSON Lines written by `forewarn collect --format jsonl`. FRAMES is
-the number of frames made from them for the large tests (default: ten million, which
-take about 300 MB and some minutes). Figures are processor times.
+the number of frames generated from these runs for the large tests (default: ten
+million, which take about 300 MB and several minutes). All times are processor times.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ MIB = 1024
 
 
 def spent(what: Callable[[], Any]) -> float:
-    """The processor time of a call."""
+    """Returns the processor time of a call."""
     begun = time.process_time()
     what()
     return time.process_time() - begun
@@ -72,7 +73,8 @@ def main() -> None:
     names = list(traces[0].header.provides)
     print(f"{'what':<44} {'':>11} {'':<9} {'bar':>11}")
 
-    # A campaign holds one run at a time, so these runs are hidden from the collector.
+    # A campaign holds only one run at a time, so the garbage collector must not see
+    # these runs.
     gc.freeze()
     texts = [gzip.open(run.path).readlines() for run in runs]
     bare = spent(lambda: [orjson.loads(line) for text in texts for line in text])
@@ -138,7 +140,9 @@ def tables(traces: Sequence[Trace], paths: Sequence[Path]) -> list[RunTable]:
 
 
 def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
-    """A campaign's frames, its time without writing, and the time for writing."""
+    """Returns a campaign's number of frames, its time without writing, and the time for
+    writing.
+    """
     writing = 0.0
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,7 +163,7 @@ def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
         ):  # fmt: skip
             replaced = timed(getattr(where, name))
             stack.enter_context(mock.patch.object(where, name, replaced))
-        # Imports happen once, whatever is written.
+        # Warms up, so that imports are not measured.
         list(campaigns.campaign(todo[:1], Here()))
         writing = 0.0
         begun = time.process_time()
@@ -195,12 +199,12 @@ def bare_read(part: Path, columns: Sequence[str]) -> None:
 
 
 def forewarn(*arguments: object) -> tuple[float, float]:
-    """The processor time in seconds and the peak memory in MiB of a command."""
+    """Returns the processor time in seconds and the peak memory in MiB of a command."""
     command = [sys.executable, "-m", "forewarn.cli", *map(str, arguments), "--json"]
     most = 0.0
     with tempfile.TemporaryFile() as out:
         running = subprocess.Popen(command, stdout=out)
-        # The system's figure for a child starts at its parent's memory.
+        # The figure from getrusage starts at the parent's memory.
         while (told := _high_water(running.pid)) or not most:
             most = max(most, told)
             time.sleep(0.05)
@@ -213,7 +217,7 @@ def forewarn(*arguments: object) -> tuple[float, float]:
 
 
 def _high_water(pid: int) -> float:
-    """The peak memory of a process so far in MiB; 0 after its end."""
+    """Returns the peak memory of a process so far in MiB; 0 if it has ended."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmHWM:\s+(\d+) kB", status)
     return int(found[1]) / MIB if found else 0.0

@@ -1,8 +1,10 @@
-"""Figures of docs/own-world.md: our criticality signals and CommonRoad-CriMe's.
+"""Figures of docs/own-world.md: our criticality signals compared with
+CommonRoad-CriMe's.
 
-CriMe measures pairs of vehicles, and our signals the worst case over all, so we compare
-the smallest of CriMe's times and distances, and its hardest braking. CriMe needs its
-own environment, because its version of protobuf conflicts with ours:
+CriMe measures pairs of vehicles, whereas our signals are the worst case over all
+vehicles. We therefore compare the minimum of CriMe's times and distances, and the
+maximum of its required deceleration. CriMe needs its own environment, because its
+version of protobuf conflicts with ours:
 
     python -m venv crime && crime/bin/pip install commonroad-crime
     python benchmarks/crime.py SCENES --python crime/bin/python
@@ -32,13 +34,13 @@ PAIRS: dict[str, tuple[str, Callable[[Sequence[float]], float]]] = {
     "deceleration_to_avoid_crash": ("ALongReq", lambda v: -min(v)),
 }
 CLOSE = 0.1
-"""Tolerated difference as a fraction of the larger value; a time step is always
-tolerated.
+"""The tolerated difference as a fraction of the larger value; a difference of one time
+step is always tolerated.
 """
 
 
 def asked(path: Path, every: int, egos: int) -> list[tuple[dict[str, Any], Any]]:
-    """Some drives of a scene: the queries for CriMe, and our values."""
+    """Returns some drives of a scene: the queries for CriMe, and our values."""
     told = read_scene(path)
     found = []
     for each in told.obstacles.values():

@@ -18,7 +18,9 @@ PAIRWISE = {"HW": HW, "THW": THW, "TTC": TTC, "ALongReq": ALongReq}
 
 
 def value(measure, other, step):
-    """A measure towards another vehicle at a step; None if CriMe has no value."""
+    """Returns a measure with respect to another vehicle at a step; None if CriMe has no
+    value.
+    """
     try:
         found = float(measure.compute(other, step, verbose=False))
     except Exception:

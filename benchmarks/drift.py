@@ -1,14 +1,14 @@
-"""Figures of docs/evidence.md on drift: how often it is reported, rightly and wrongly.
+"""Figures of docs/evidence.md on drift: how often it is correctly and falsely reported.
 
-First, rates alone: outcomes are drawn, with seeds from 1 on, and tested against a rate
-that is guaranteed or was counted in training. Then shipped models: new ordinary runs
-and runs with reckless drivers are driven once, while the shipped guard only watches.
-Deployments are drawn from them with replacement: ordinary ones, ones with twice as many
-violating runs, and ones with reckless drivers.
+First, synthetic rates: outcomes are sampled, with seeds from 1, and tested against a
+rate that is guaranteed or was estimated in training. Then, shipped models: new ordinary
+runs and runs with reckless drivers are simulated once, with the shipped guard in shadow
+mode. Deployments are sampled from these runs with replacement: ordinary ones, ones with
+twice as many violating runs, and ones with reckless drivers.
 
     python benchmarks/drift.py [--out out/drift --runs 600 SCENARIO ...]
 
-Runs already in --out are not driven again; without scenarios only the first part is
+Runs already in --out are not repeated; without scenarios, only the first part is
 printed.
 """
 
@@ -32,7 +32,9 @@ from forewarn.scenarios.shipped import FOLDER, Shipped
 
 FIRST_SEED = 6_100_000
 DRAWN, DEPLOYMENTS = 400, 100
-"""The number of deployments drawn for rates alone, and for each shipped model."""
+"""The number of deployments sampled for each synthetic rate, and for each shipped
+model.
+"""
 LONG, SHORT = 1000, 200
 TRAINING = (None, 4000, 1000, 250)
 """The number of training runs behind the rate; None for a guaranteed rate."""
@@ -41,7 +43,7 @@ Draw = Callable[[np.random.Generator], Outcomes]
 
 
 def rates() -> Iterator[str]:
-    """How often a correct rate and a doubled rate are reported."""
+    """Yields how often drift is reported for a correct rate and for a doubled rate."""
     yield f"of {DRAWN}:  rate  known from   kept: in 1,000   doubled: in 200   in 500"
     for rate in (0.1, 0.05):
         for training in TRAINING:
@@ -53,7 +55,7 @@ def rates() -> Iterator[str]:
 
 
 def _reported(rate: float, share: float, training: int | None, most: int) -> list[int]:
-    """The number of runs until each report."""
+    """Returns the number of runs until each report of drift."""
     found: list[int] = []
     for seed in range(1, DRAWN + 1):
         rng = np.random.default_rng(seed)
@@ -71,7 +73,7 @@ def _reported(rate: float, share: float, training: int | None, most: int) -> lis
 
 
 def shipped(name: str, runs: int, out: Path) -> str:
-    """The same for a shipped model, on simulated runs."""
+    """Returns how often drift is reported for a shipped model, on simulated runs."""
     scenario = load_scenario(name)
     policy = load_policy(Shipped.in_folder(FOLDER, name).policy)
     policy = replace(policy, shadow=True)
@@ -98,7 +100,7 @@ def shipped(name: str, runs: int, out: Path) -> str:
 
 
 def _driven(scenario: Scenario, policy: Policy, runs: int, out: Path) -> list[Outcomes]:
-    """The outcomes of runs that the shipped guard watched."""
+    """Returns the outcomes of runs with the shipped guard in shadow mode."""
     planned = plan(scenario, Shipped.in_folder(FOLDER, scenario.name).model, policy)
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
     todo = jobs(planned, scenario, seeds, out / scenario.name)
@@ -106,7 +108,7 @@ def _driven(scenario: Scenario, policy: Policy, runs: int, out: Path) -> list[Ou
 
 
 def _drifted(policy: Policy, draw: Draw, most: int) -> int:
-    """The number of reported deployments."""
+    """Returns the number of deployments for which drift is reported."""
     found = 0
     for seed in range(1, DEPLOYMENTS + 1):
         rng = np.random.default_rng(seed)

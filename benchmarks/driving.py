@@ -2,13 +2,13 @@
 step.
 
 Each scenario is run on held-out seeds without a guard, and the risk of the trained
-model is looked up along every run. For comparison there is a chain over the law's own
-predicates alone, at the threshold with the same number of false alarms. Some of the
-seeds are run again with the guard stopping the car, at the thresholds for warnings and
+model is computed along every run. For comparison, there is a chain over only the law's
+own predicates, at the threshold with the same number of false alarms. Some of the seeds
+are run again with the guard stopping the car, both at the thresholds for warnings and
 at those tuned for stopping. Then the table and all missed targets are printed.
 
-    python benchmarks/driving.py --out out/driving [SCENARIO ...]
-    python benchmarks/run.py driving       what a guarded step costs
+    python benchmarks/driving.py --out out/driving [SCENARIO ...] python
+    benchmarks/run.py driving       the time of a guarded step
 
 Scenarios already in --out are not measured again.
 """
@@ -58,7 +58,9 @@ from forewarn.scenarios.shipped import FOLDER, Shipped
 FIRST_SEED = 5_010_000
 MIN_BIN_RUNS = 30
 GUARDED = ("guarded", "guarded_to_stop")
-"""Stopping at the thresholds for warnings, and at those tuned for stopping."""
+"""The results of stopping at the thresholds for warnings, and at those tuned for
+stopping.
+"""
 DRIVING = [
     name for name, path in shipped_scenarios().items() if path.parent.name == "driving"
 ]
@@ -99,7 +101,7 @@ class Keeper(Listener):
 def drive(
     scenario: Scenario, seeds: Sequence[int], names: Sequence[str] = ()
 ) -> tuple[list[Kept], list[Episode]]:
-    """The runs of these seeds without a guard; by default with all signals."""
+    """Runs these seeds without a guard; by default, all signals are kept."""
     runner, keeper = Runner(scenario), Keeper()
     runs, episodes = [], []
     for seed in seeds:
@@ -114,7 +116,7 @@ def drive(
 def guarded(
     scenario: Scenario, model: Path, policy: Policy, before: Sequence[Episode]
 ) -> dict[str, Any]:
-    """Runs the same seeds with the guard acting by this policy."""
+    """Runs the same seeds with the guard intervening by this policy."""
     runner = runner_of(plan(scenario, model, policy))
     after = [runner.run(each.seed) for each in before]
     return compare(before, after, scenario)
@@ -123,7 +125,7 @@ def guarded(
 def measure(
     name: str, folder: Path, seeds: Sequence[int], pairs: int, blind_runs: int
 ) -> dict[str, Any]:
-    """All figures of a scenario."""
+    """Returns all figures of a scenario."""
     scenario, files = load_scenario(name), Shipped.in_folder(folder, name)
     models, policy = load_models(files.model), load_policy(files.policy)
     for each in models:
@@ -206,7 +208,7 @@ def _row(
         return Warned(tuple(each.warned(at) for each in climbs))
 
     ours = warned(told, step.threshold)
-    # The blind chain gets its best threshold with as many false alarms.
+    # The comparison chain gets its best threshold with the same number of false alarms.
     tried = (warned(blind, at) for at in np.linspace(0.005, 1.0, 200).tolist())
     allowed = ours.false_alarms
     fair = [each for each in tried if each.false_alarms <= allowed]
@@ -251,7 +253,7 @@ HEAD = (
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The table in Markdown, then the missed targets."""
+    """Yields the table in Markdown, then the missed targets."""
     rows = [(each, row) for each in found for row in each["laws"]]
     yield "| " + " | ".join(HEAD) + " |"
     yield "|" + "---|" * len(HEAD)
@@ -341,7 +343,7 @@ def misses(
         yield f"clean trips take {longer:.2f} times as long"
 
 
-# -- what a step costs
+# -- the time of a step
 
 STEPPED = ("s1", "s3", "s4", "merge")
 STEP_SEED = 1_500_000
@@ -349,10 +351,11 @@ FRAMES = 350  # of a run of 35 s
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """The time of a step in complete guarded runs, compared with libsumo alone.
+    """Measures the time of a step in complete guarded runs, compared with libsumo
+    alone.
 
-    The least processor time of several rounds counts, because other work only adds
-    time.
+    The minimum processor time of several rounds is used, because other work on the
+    machine only adds time.
     """
     if not installed("libsumo"):
         yield Row("guarded step in SUMO", 0.0, peer="libsumo is not installed")
@@ -376,7 +379,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def _step(name: str, runs: int = 10) -> tuple[float, float]:
-    """The processor time of a step, and libsumo's part of it."""
+    """Returns the processor time of a step, and libsumo's part of it."""
     import libsumo
 
     spent_s = 0.0

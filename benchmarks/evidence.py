@@ -1,11 +1,11 @@
 """Figures of docs/evidence.md: thresholds on new runs, and widths of intervals.
 
-For each scenario, runs are driven and divided as in `forewarn train`, with the shipped
-abstraction; further runs are held out. It prints
+For each scenario, runs are simulated and split as in `forewarn train`, with the shipped
+abstraction; further runs are held out. The benchmark prints
 
-- of 100 tunings on 150 runs each, drawn from held-out runs of s1 and s3, how many kept
-  the guaranteed false-alarm rate on all other held-out runs;
-- how wide the likely interval is, compared with the safe one.
+- how many of 100 tunings, on 150 runs each sampled from held-out runs of s1 and s3,
+  keep the guaranteed false-alarm rate on all other held-out runs;
+- the width of the likely interval, compared with the confidence bounds.
 
     python benchmarks/evidence.py --out out/evidence [SCENARIO ...]
 
@@ -50,7 +50,7 @@ BARS = {"kept": 0.95, "width": 0.12}
 
 
 def measure(name: str, episodes: int, fresh: int, seed: int) -> dict[str, Any]:
-    """All figures of a scenario."""
+    """Returns all figures of a scenario."""
     scenario = load_scenario(name)
     shipped = load_model(Shipped.in_folder(FOLDER, name).model)
     abstraction = needed_abstraction(shipped, name)
@@ -108,7 +108,9 @@ def _learned(
 
 
 def _widths(law: LawWatch, model: Model, told: Sequence[Foretold]) -> dict[str, float]:
-    """The widths of intervals, over states and over the frames of held-out runs."""
+    """Returns the mean widths of intervals, over states and over the frames of held-out
+    runs.
+    """
     visits, n = model.visits, model.chain.n
     assert visits is not None
     figures = [law._risks[law.automaton.step[0, letter]][state]
@@ -139,7 +141,7 @@ def _tunings(
     runs: Sequence[Kept],
     told: Mapping[str, Sequence[Foretold]],
 ) -> list[dict[str, Any]]:
-    """The result of each tuning on the runs that it did not use, by law."""
+    """Returns the result of each tuning on the runs that it did not use, by law."""
     random = np.random.default_rng(0)
     horizon_s = scenario.horizon_s
     tops = {
@@ -175,7 +177,7 @@ def _tunings(
 
 
 def lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The tables in Markdown, then the missed targets."""
+    """Yields the tables in Markdown, then the missed targets."""
     short: list[str] = []
     yield f"Of {TUNINGS} tunings on {RUNS} runs, promised {FALSE_ALARMS:g}:"
     yield ""

@@ -2,11 +2,12 @@
 
 Four habits are fitted. Of 1,663 steps of recorded agents in the real AI2-THOR, 81.5 %
 succeeded. ProbGuard's authors report that 78 of 192 runs of their agent were unsafe
-without a guard; with reflection at a risk of 0.1, 28 of 199 were unsafe and 95
+without a guard; with reflection at a risk of 0.1, 28 of 199 were unsafe and 95 were
 complete. Our robot is fitted to these figures with a guard that follows their method.
-Their completed runs without a guard are exactly the runs that were not unsafe, so
-"complete" means safely complete here. The probability of refusal is not fitted, because
-no figure is published. The seeds differ from those used in comparisons.
+In their figures, the runs that were completed without a guard are exactly those that
+were not unsafe, so "complete" here means safely complete. The probability of refusal is
+not fitted, because no figure is published. The seeds differ from those used in
+comparisons.
 
     python benchmarks/fit_household.py [--jobs N] [--write]
 """
@@ -106,7 +107,7 @@ def _successes(runs: Sequence[TaskRun]) -> float:
 
 
 def _halved(falls: Callable[[float], float], wanted: float) -> float:
-    """Finds by bisection where a decreasing rate has a given value."""
+    """Finds by bisection the argument at which a decreasing rate has a given value."""
     low, high = 0.0, 1.0
     for _ in range(5):
         middle = (low + high) / 2
@@ -115,7 +116,7 @@ def _halved(falls: Callable[[float], float], wanted: float) -> float:
 
 
 def _solve(at_zero: float, at_one: float, wanted: float) -> float:
-    """Finds where a linear rate has a given value."""
+    """Finds the argument at which a linear rate has a given value."""
     return min(max((wanted - at_zero) / (at_one - at_zero), 0.0), 1.0)
 
 

@@ -1,7 +1,7 @@
 """Figures of docs/fleet.md: the cost of counting, sending and merging.
 
 python benchmarks/run.py fleet
-python benchmarks/fleet.py         the plan for a million vehicles, from figures
+python benchmarks/fleet.py         plan for a million vehicles, from figures
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from forewarn.scenarios.running.pools import Pool, Processes
 from forewarn.scenarios.schema import load_scenario
 
 STATES, SUCCESSORS, PREDICATES = 300, 6, 48
-"""Similar to the models of the driving scenarios: 180 to 520 states of up to 49
-predicates.
+"""The size of a model; those of the driving scenarios have 180 to 520 states and up to
+49 predicates.
 """
 
 STEPS = 36_000
-"""The steps of a vehicle in an hour at 10 Hz."""
+"""The number of steps of a vehicle in an hour at 10 Hz."""
 
 FRAME_BYTES = 24
-"""The size of a frame in columns, from benchmarks/columns.py."""
+"""The size of a frame in columns in bytes, from benchmarks/columns.py."""
 
 LOOPS = 20_000_000
 VEHICLES, HOURS_A_DAY = 1_000_000, 1.0
@@ -87,8 +87,7 @@ class Fleet:
         self.abstraction = _abstraction()
         codes = rng.choice(1 << 40, STATES, replace=False).tolist()
         self.names = [self.abstraction.state_name(code) for code in codes]
-        # Each state has as many arrivals as departures; otherwise the tally is
-        # inconsistent.
+        # In a consistent tally, each state has as many arrivals as departures.
         moves = [rng.permutation(STATES) for _ in range(SUCCESSORS - 1)]
         self.targets = [np.arange(STATES), *moves]
         self.shares = rng.dirichlet([20.0, *[0.5] * (SUCCESSORS - 1)])
@@ -135,7 +134,7 @@ def _abstraction() -> Abstraction:
 
 
 def counting_s() -> float:
-    """The time that a tally adds to a guard's frame."""
+    """Returns the time that counting adds to a guard's frame."""
     codes = np.random.default_rng(2).choice(1 << 40, 2_000).tolist()
     live, rounds = LiveTally(), 100
     began_s = time.process_time()
@@ -146,10 +145,10 @@ def counting_s() -> float:
 
 
 def worked_s(pool: Pool, workers: int, episodes: int) -> float:
-    """The time for runs after all workers have started."""
+    """Returns the time for runs after all workers have started."""
     scenario = load_scenario("s1")
     with tempfile.TemporaryDirectory() as folder:
-        # The first worker does many runs before the last one starts.
+        # The first worker completes many runs before the last one has started.
         before = 20 * workers
         seeds = range(1_500_000, 1_500_000 + before + episodes)
         todo = jobs(scenario_plan(scenario), scenario, seeds, Path(folder))
@@ -163,7 +162,7 @@ def worked_s(pool: Pool, workers: int, episodes: int) -> float:
 
 
 def bare_s(workers: int) -> float:
-    """The time of processes that only count, which is the best possible."""
+    """Returns the time of processes that run a bare loop, which is a lower bound."""
     command = [sys.executable, "-c", f"sum(i * i for i in range({LOOPS}))"]
     began_s = time.perf_counter()
     counting = [subprocess.Popen(command) for _ in range(workers)]
@@ -173,7 +172,9 @@ def bare_s(workers: int) -> float:
 
 
 def plan() -> Iterator[str]:
-    """A plan for a model per day from a million vehicles at 10 Hz on one machine."""
+    """Yields a plan for building a model a day from a million vehicles at 10 Hz, on one
+    machine.
+    """
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), 1_000)
         packed = sum(path.stat().st_size for path in fleet.files) / 1_000

@@ -1,5 +1,5 @@
-"""Figures of docs/guard.md: the time of a law, a review, a record line, a socket round
-trip.
+"""Figures of docs/guard.md: the time of a law, a review, a record line and a socket
+round trip.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ PREDICATES = (
 SIGNALS = 60
 PERIOD_S, PAUSE_S = 0.1, 0.05
 DRIVING_S = 0.10079
-"""ProbGuard's mean time for a decision in driving, from its paper (RQ3)."""
+"""ProbGuard's mean time in seconds for a decision in driving, from its paper (RQ3)."""
 EMBODIED_S = 0.005
-"""ProbGuard's best time for household robots with its cache; it ranges from 5 to 28 ms.
+"""ProbGuard's best time in seconds for household robots with its cache; its times range
+from 5 to 28 ms.
 """
 TOKEN = "a token for the benchmark"  # noqa: S105
 
@@ -91,7 +92,7 @@ def one_law(frames: Sequence[Values]) -> Iterator[Row]:
         if not installed(module):
             yield Row(what, ours, 0.3e-6, f"{module}: not installed")
             continue
-        # In a separate Python process, because rtamt warns at import.
+        # This runs in a separate Python process, because rtamt warns at import.
         done = subprocess.run(
             [sys.executable, __file__, module], input=json.dumps(pairs),
             stdout=subprocess.PIPE, text=True, check=True,
@@ -101,7 +102,7 @@ def one_law(frames: Sequence[Values]) -> Iterator[Row]:
 
 
 def per_call(read: Callable[[Any], object], inputs: Sequence[Any]) -> float:
-    """The median time of a call over batches, including the loop."""
+    """Returns the median time of a call over batches, including the loop."""
     size = 1_000
     times = []
     for begin in range(0, len(inputs), size):
@@ -114,7 +115,7 @@ def per_call(read: Callable[[Any], object], inputs: Sequence[Any]) -> float:
 
 
 class Reviewing:
-    """A guard with the frames' times as its clock."""
+    """A guard whose clock shows the frames' times."""
 
     def __init__(self, watch: Watch, listeners: Sequence[Any]) -> None:
         policy = Policy(deadline_s=dict.fromkeys(STAGES, 1.0))
@@ -134,11 +135,10 @@ def stream(frames: Sequence[Values]) -> list[Frame]:
 def recorded(
     what: str, watch: Watch, frames: Sequence[Values], changing: int
 ) -> Iterator[Row]:
-    """The time of a review with a long record line, and the minimum cost of such a
-    line.
+    """Measures a review with a long record line, and the minimum cost of such a line.
 
-    One in `changing` of the added signals has a new value in every frame. In the SUMO
-    worlds it is a fifth.
+    One in `changing` of the added signals has a new value in every frame; in the SUMO
+    worlds, it is one in five.
     """
     full = stream([padded(i, values, changing) for i, values in enumerate(frames)])
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +157,9 @@ def recorded(
 
 
 def padded(frame: int, values: Values, changing: int) -> Values:
-    """A frame padded to the number of signals that a stack would send."""
+    """Returns a frame padded to the number of signals that a driving stack would
+    send.
+    """
     more = {
         f"signal_{i}": 0.1 * i + 1 / 3 + (frame / 7 if i % changing == 0 else 0.0)
         for i in range(SIGNALS - len(values))
@@ -169,10 +171,10 @@ def padded(frame: int, values: Values, changing: int) -> Values:
 
 
 def remote(what: str, frames: Sequence[Values], folder: str) -> Iterator[Row]:
-    """The time of a round trip to a guard in another process over loopback."""
+    """Measures a round trip over loopback to a guard in another process."""
     peer = "an echo of the frame, from another process"
     asked = [(i, frame) for i, frame in enumerate(frames * 2)][: len(frames) + 200]
-    # Alternating, so that both run under the same load.
+    # The rounds alternate, so that both run under the same load.
     with connected(folder) as client, echo() as line:
         for name, some, pause_s, bar in (
             ("back to back", asked[: len(frames)], 0.0, 200e-6),
@@ -189,7 +191,7 @@ def remote(what: str, frames: Sequence[Values], folder: str) -> Iterator[Row]:
 def rounds(
     ask: Callable[[Any], object], frames: Sequence[tuple[int, Values]], pause_s: float
 ) -> float:
-    """The median time of a round trip, with a pause before each."""
+    """Returns the median time of a round trip, with a pause before each."""
     times = []
     for each in frames:
         time.sleep(pause_s)
@@ -212,7 +214,7 @@ def echoed(line: socket.socket, frame: Values) -> None:
 
 @contextmanager
 def connected(folder: str, *options: str) -> Iterator[GuardClient]:
-    """A client connected to a guard in another process."""
+    """Provides a client connected to a guard in another process."""
     token = Path(folder) / "token"
     token.write_text(TOKEN)
     with serving(
@@ -228,7 +230,7 @@ def connected(folder: str, *options: str) -> Iterator[GuardClient]:
 
 @contextmanager
 def echo() -> Iterator[socket.socket]:
-    """A connection to an echo process."""
+    """Provides a connection to an echo process."""
     command = [sys.executable, __file__, "echo"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -239,7 +241,9 @@ def echo() -> Iterator[socket.socket]:
 
 
 def drive(length: int) -> list[Values]:
-    """A car that stops at some red lights and follows another one."""
+    """Returns the frames of a car that stops at some red lights and follows another
+    car.
+    """
     rng = np.random.default_rng(0)
     speed, to_line, lead, red, phase = 40.0, 150.0, 60.0, False, 0
     frames = []
@@ -271,7 +275,7 @@ def drive(length: int) -> list[Values]:
 
 
 def rtamt_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]:
-    """rtamt's online monitor.
+    """Creates rtamt's online monitor.
 
     The law is in its past form, because rtamt 0.4.10 shifts `eventually` under an
     implication twice.
@@ -291,7 +295,9 @@ def rtamt_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]:
 
 
 def reelay_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]:
-    """reelay's online monitor; it has only past operators, so verdicts come late."""
+    """Creates reelay's online monitor, which has only past operators, so verdicts come
+    late.
+    """
     import reelay
 
     k = STEPS

@@ -58,7 +58,7 @@ ROADS = [
 def safe_distances(
     told: Recordings, corpus: Corpus, out: Sequence[int]
 ) -> Iterator[Outcomes]:
-    """Scores runs by how far RSS's distances are violated."""
+    """Scores runs by how much RSS's safe distances are violated."""
     (law,) = corpus.laws
 
     def missed(run: Kept) -> NDArray[np.float64]:
@@ -82,8 +82,8 @@ def _frames(run: Kept) -> Iterator[Frame]:
 
 
 def _leads(early_s: Sequence[float] | NDArray[np.float64]) -> tuple[str, ...]:
-    """The detection rate, the mean and median lead time, and the fraction at least 1 s
-    ahead.
+    """Returns the detection rate, the mean and median lead time, and the fraction of
+    violations detected at least 1 s ahead.
     """
     times = np.asarray(early_s)
     share, mean_s = shared(times)
@@ -93,7 +93,7 @@ def _leads(early_s: Sequence[float] | NDArray[np.float64]) -> tuple[str, ...]:
 
 
 def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, ...]:
-    """The same at one threshold, and the false-alarm rate."""
+    """Returns the same figures at one threshold, and the false-alarm rate."""
     early_s, false, clean = list[float](), 0, 0
     for each in several:
         alarms = np.flatnonzero(each.risks[horizon_s] >= at)

@@ -25,7 +25,9 @@ from forewarn.thor_bridge.steps import parse_step
 
 SCENE = "Kitchen1"
 CACHED_S = 0.005
-"""ProbGuard's best mean time per decision for household robots with its cache."""
+"""ProbGuard's best mean time in seconds per decision for household robots, with its
+cache.
+"""
 
 PREDICATES = (
     "is_inside(Fork, Microwave)",
@@ -69,7 +71,7 @@ def rows(quick: bool) -> Iterator[Row]:
 def per_second(
     controller: Any, actions: tuple[dict[str, Any], ...], steps: int
 ) -> float:
-    """The median rate of ten batches."""
+    """Returns the median rate of ten batches, in steps per second."""
     rates = []
     for _ in range(10):
         start = time.perf_counter()
@@ -80,7 +82,9 @@ def per_second(
 
 
 def through_ai2thor(steps: int) -> Iterator[Row]:
-    """The household in a process behind ai2thor's own controller, without pictures."""
+    """Measures the household in a separate process, through ai2thor's own controller
+    without pictures.
+    """
     import forewarn.thor_bridge.watchdog  # noqa: F401 - imports ai2thor
     from forewarn.thor_bridge.wire import connect
 
@@ -110,7 +114,7 @@ def through_ai2thor(steps: int) -> Iterator[Row]:
 
 @contextmanager
 def home() -> Iterator[None]:
-    """Sets a temporary home folder, because ai2thor writes into it."""
+    """Sets a temporary home folder, because ai2thor writes to the home folder."""
     before = os.environ.get("HOME")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HOME"] = folder
@@ -124,7 +128,9 @@ def home() -> Iterator[None]:
 
 
 def guarded(episodes: int) -> Iterator[Row]:
-    """The time that the guard adds to a decision, without and with foresight."""
+    """Measures the time that the guard adds to a decision, without and with
+    foresight.
+    """
     world = HouseholdWorld(scene=SCENE, watch=list(PREDICATES))
     plan = [parse_step(step) for step in PLAN]
     frames = [world.reset(0), *(world.step(action) for action in plan)]
@@ -167,7 +173,7 @@ def guard_of(model: Model, when: When) -> Guard:
 def reviewed(
     guard: Guard, frames: list[Frame], plan: list[Action], ahead: list[Frame]
 ) -> Iterator[float]:
-    """The time of each decision in an episode."""
+    """Yields the time of each decision in an episode."""
     guard.reset()
     clock: Callable[[], float] = time.perf_counter
     for frame, action, foreseen in zip(frames, plan, ahead, strict=False):

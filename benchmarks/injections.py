@@ -1,8 +1,10 @@
-"""Figures of docs/agents.md on AgentDojo: instructions that attackers hide in results.
+"""Figures of docs/agents.md on AgentDojo: instructions that attackers hide in tool
+results.
 
 Every suite is replayed without a model. The agent makes the calls that solve the user's
-task. Once a result contains the injected text, the agent also makes the calls that the
-text requests, so it is as obedient as possible. Withheld calls are not made.
+task. Once a result contains the injected text, the agent also makes the calls that this
+text requests, so it is maximally obedient. Calls that the guard withholds are not
+executed.
 
 Three guards are compared: none, a stateless list of read-only tools, and our laws
 (`injections.yaml`), which were written for the suites' tools.
@@ -58,8 +60,8 @@ class Tally:
 
     Args:
         tasks: The number of user tasks without attack, and how many were solved.
-        attacked: The number of pairs of task and attack, how many tasks were solved,
-            and how many attacks succeeded.
+        attacked: The number of pairs of a task and an attack, and how many of the tasks
+            were solved and how many of the attacks succeeded.
     """
 
     tasks: int = 0
@@ -83,7 +85,7 @@ class Obedient:
     Args:
         task: The user's task.
         attack: The injected task, if there is one.
-        guard: The guard, if any, which judges every call.
+        guard: The guard that evaluates every call, if there is one.
     """
 
     name = "obedient"
@@ -118,7 +120,7 @@ class Obedient:
     def _call(
         self, asked: str, runtime: Any, env: Any, call: Any, done: list[Any]
     ) -> str:
-        """The result of a call; empty if it is withheld."""
+        """Makes a call and returns the result; empty if the call is withheld."""
         from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
 
         verdict = None
@@ -134,7 +136,7 @@ class Obedient:
 
 
 def plain(result: Any) -> Any:
-    """Converts a result to plain fields."""
+    """Converts a result to plain dictionaries, lists and values."""
     if isinstance(result, list | tuple):
         return [plain(part) for part in result]
     return result.model_dump(mode="json") if hasattr(result, "model_dump") else result
@@ -145,7 +147,7 @@ def replayed(name: str, suite: Any, guards: Guards, tally: Tally) -> Iterator[st
     guard = guards(name, [tool.name for tool in suite.tools])
 
     def environment(attack: Any) -> Any:
-        """The suite's data with the attack's injections."""
+        """Returns the suite's data with the attack's injections."""
         if attack is None:
             return suite.load_and_inject_default_environment({})
         text = INJECTED.format(goal=attack.GOAL)

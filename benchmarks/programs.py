@@ -1,8 +1,8 @@
 """Figures of docs/guard-programs.md: the cost of a guard program.
 
 The role table is as large as the paper's: three roles, and ten databases with eight
-columns each. The peer is the same decision written by hand in Python. Percentiles are
-of processor time.
+columns each. The program is compared with the same decision hand-written in Python.
+Percentiles are of processor time.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def access() -> Access:
-    """The access table: each role may read two thirds of the databases, and most of
-    their columns.
+    """Returns an access table in which each role may read two thirds of the databases,
+    and most of their columns.
     """
     luck = random.Random(15)
     return {
@@ -104,7 +104,7 @@ def house() -> ProgramFile:
 
 
 def needs(count: int) -> Iterator[dict[str, Any]]:
-    """Requests for three columns of each of two databases."""
+    """Yields requests for three columns of each of two databases."""
     luck = random.Random(16)
     for _ in range(count):
         needed = {
@@ -115,7 +115,7 @@ def needs(count: int) -> Iterator[dict[str, Any]]:
 
 
 def denied(table: Access, case: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The same decision, written by hand for these names."""
+    """Makes the same decision as the program, hand-written for these names."""
     may = table[case["user"]["role"]]
     missing = {}
     for database, columns in case["needed"].items():
@@ -127,7 +127,7 @@ def denied(table: Access, case: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def late(call: Callable[[Any], object], given: list[Any]) -> float:
-    """The 99th percentile of a call's processor time.
+    """Returns the 99th percentile of a call's processor time.
 
     On a busy machine the scheduler interrupts about one in a hundred calls of this
     length, which would distort wall-clock times.
@@ -137,7 +137,7 @@ def late(call: Callable[[Any], object], given: list[Any]) -> float:
 
 
 def slowest() -> float:
-    """The time of the slowest program in the corpus of hostile programs."""
+    """Returns the time of the slowest program in the corpus of hostile programs."""
     tools = toolbox()
     big = list(range(5_000))
     frame = {"big": big, "text": "a" * 150_000, "other": "a" * 149_999 + "b"}
@@ -156,7 +156,7 @@ def timed(call: Callable[[Any], object], given: Any) -> float:
 
 
 def scored(program: Program) -> float:
-    """The time from a file of cases to the figures."""
+    """Returns the time from reading a file of cases to the figures."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cases.jsonl"
         with path.open("w", encoding="utf-8") as out:

@@ -1,16 +1,16 @@
 """Figures of docs/recordings.md: warnings on recorded runs, by cross-validation.
 
 Folds are by driver for the real drivers of the 100-Car study, and by road for Apollo in
-the SVL simulator (DeepScenario). Everything is chosen and fitted on the other folds.
-The table compares the guard, with the abstraction made by hand and with that of `learn
---abstraction auto`, with gradient boosting and logistic regression on the raw signals
-and their last second, and with the time to collision. Three further rows show where a
-score loses against boosting: the score's curves alone, its bands, and the chain over
-the bands.
+the SVL simulator (DeepScenario). For each fold, everything is chosen and fitted on the
+other folds. The table compares the guard (with the hand-written abstraction, and with
+that of `learn --abstraction auto`) with gradient boosting and logistic regression on
+the raw signals and their last second, and with the time to collision. Three further
+rows show where a hazard score loses against boosting: the score's curves alone, its
+bands, and the chain over the bands.
 
-The threshold of every method is chosen for the allowed false-alarm rate on the held-out
-clean runs, because the comparison is about the methods' information, not about finding
-thresholds.
+Each method's threshold is chosen for the allowed false-alarm rate on the held-out clean
+runs, because the comparison is about the information that the methods have, not about
+finding thresholds.
 
     python benchmarks/recordings.py FOLDER [--only hundred_car] [--way ttc]
 """
@@ -57,14 +57,14 @@ ALLOWED = (0.05, 0.10)
 
 @dataclass(frozen=True, slots=True)
 class Recordings:
-    """The runs of a scenario, with the driver or road of each."""
+    """The runs of a scenario, with the driver or the road of each run."""
 
     scenario: Scenario
     runs: tuple[Kept, ...]
     group: tuple[str, ...]
 
     def shares(self) -> Iterator[tuple[list[int], list[int]]]:
-        """The training runs and the held-out runs of each fold."""
+        """Yields the training runs and the held-out runs of each fold."""
         names = sorted(set(self.group))
         count = min(FOLDS, len(names))
         share = {name: number % count for number, name in enumerate(names)}
@@ -105,11 +105,11 @@ def read(archive: Path, group: Callable[[dict[str, str]], str]) -> Recordings:
 
 Outcomes = dict[str, Foretold]
 Way = Callable[[Recordings, Corpus, Sequence[int]], Iterator[Outcomes]]
-"""Scores the held-out runs; the corpus consists of the others."""
+"""Scores the held-out runs; the corpus consists of the training runs."""
 
 
 def shipped(files: Shipped) -> Way:
-    """The shipped guard."""
+    """Returns the method of the shipped guard."""
 
     def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
         (law, *_), policy = corpus.laws, load_policy(files.policy)
@@ -139,7 +139,7 @@ def by_choice(
 
 @lru_cache(maxsize=1)
 def _bands_of_score(corpus: Corpus) -> Found:
-    """The bands of a score, whether or not they would be selected."""
+    """Finds the bands of a hazard score, even if they would not be selected."""
     family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
     return ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
 
@@ -153,7 +153,9 @@ def by_score(
 def by_curves(
     told: Recordings, corpus: Corpus, out: Sequence[int], bands: bool = False
 ) -> Iterator[Outcomes]:
-    """The score itself, or its band: shows the loss without a chain."""
+    """Scores frames by the hazard score or its band, which shows the loss without a
+    chain.
+    """
     abstraction = _bands_of_score(corpus).abstraction
     (score,) = abstraction.scores
     cuts = [
@@ -198,7 +200,7 @@ def boosting(
 
 
 boosting_soon = partial(boosting, look_s=LOOKS_S[0])
-"""Boosting with the short horizon to which the bands of a score are fitted."""
+"""Boosting with the short horizon to which hazard scores are fitted."""
 
 
 def logistic(
@@ -224,7 +226,7 @@ def _fitted(
     model: Any,
     look_s: float | None = None,
 ) -> Iterator[Outcomes]:
-    """A classifier of frames, for a violation within `look_s`, or else within the
+    """Scores frames with a classifier of violations within `look_s`, by default the
     horizon.
     """
     from threadpoolctl import threadpool_limits
@@ -243,7 +245,9 @@ def _fitted(
 
 
 def haste(signal: str) -> Way:
-    """Scores frames by the time until something is reached; sooner is worse."""
+    """Returns a method that scores frames by a signal with a time; a shorter time is
+    worse.
+    """
 
     def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
         def soon(run: Kept) -> NDArray[np.float64]:
@@ -261,7 +265,7 @@ def scored(
     out: Sequence[int],
     risk: Callable[[Kept], NDArray[np.float64]],
 ) -> Iterator[Outcomes]:
-    """Treats a number for each frame as a risk; higher is worse."""
+    """Treats a number for each frame as a risk; a higher number is worse."""
     horizon_s = told.scenario.horizon_s
     for i, found in zip(out, by_hand(told, corpus, out), strict=True):
         risks = risk(told.runs[i])
@@ -307,7 +311,9 @@ class Fresh:
     seeds: range
 
     def found(self, ways: dict[str, Way], laws: int) -> dict[str, list[Foretold]]:
-        """The scores of each method on the held-out runs, for one of the laws."""
+        """Returns the scores of each method on the held-out runs, for one of the
+        laws.
+        """
         scenario = self.told.scenario
         law = scenario.laws[laws]
         alone = replace(self.told, scenario=replace(scenario, laws=(law,)))
@@ -320,7 +326,7 @@ class Fresh:
 
 
 def fresh(name: str, options: argparse.Namespace) -> Fresh:
-    """Drives or loads the runs for `--episodes` and `--seed`."""
+    """Simulates or loads the runs that `--episodes` and `--seed` select."""
     scenario = load_scenario(name)
     files = Shipped.in_folder(options.trained, name)
     seeds = range(options.seed, options.seed + options.episodes)
@@ -338,7 +344,9 @@ def fresh(name: str, options: argparse.Namespace) -> Fresh:
 
 
 def guarded(of: Fresh, policy: Policy, most: int) -> str:
-    """Repeats some of the held-out runs with the guard acting; describes the result."""
+    """Repeats some of the held-out runs with the guard intervening; describes the
+    result.
+    """
     runner = runner_of(plan(of.told.scenario, of.files.model, policy))
     _, before = drive(of.told.scenario, of.seeds[:most])
     pairs = [(each, runner.run(each.seed)) for each in before]
@@ -356,7 +364,7 @@ def guarded(of: Fresh, policy: Policy, most: int) -> str:
 
 
 def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namespace:
-    """The options of benchmarks of shipped models on held-out runs."""
+    """Parses the options of benchmarks of shipped models on held-out runs."""
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("scenarios", nargs="*", default=names)
     parser.add_argument("--runs", type=Path, required=True,
@@ -369,7 +377,9 @@ def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namesp
 
 
 def _said(early_s: NDArray[np.float64]) -> str:
-    """The detection rate, the median lead time, and the fraction at least 1 s ahead."""
+    """Returns the detection rate, the median lead time, and the fraction of violations
+    detected at least 1 s ahead.
+    """
     share, _ = shared(early_s)
     middle_s = float(np.nanmedian(early_s)) if share else 0.0
     second = float((np.nan_to_num(early_s) >= 1.0 - 1e-9).mean())

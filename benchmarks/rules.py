@@ -3,15 +3,15 @@
     python benchmarks/run.py rules
     python benchmarks/rules.py [--splits N] [--only SET]
 
-The first judges the same events with twenty rules and with a bare loop over twenty
-hand-written conditions. Programs are parsed again at every event, which is reported
-separately. The second prints a table for each set of labelled traces: evolved rules,
-the expert's unchanged rules, and an L1 logistic regression and a shallow tree, which
-learn from the same predicates. F1 is over random 70/30 splits by task; over five folds
-of scenes, if runs have scenes; and, if available, as a reviewer measured it for version
-1.0 on tasks withheld from us. The sets are the shipped ones, and those in
-$FOREWARN_DATA/rules if present. All splits share the predicates, which were written by
-people who had seen similar runs.
+The first command evaluates the same events with twenty rules and with a bare loop over
+twenty hand-written conditions. Python programs are parsed again at every event; this
+time is reported separately. The second command prints a table for each set of labelled
+traces: evolved rules, the expert's unchanged rules, and an L1 logistic regression and a
+shallow tree on the same predicates. F1 is measured over random 70/30 splits by task;
+over five folds of scenes, if runs have scenes; and, if available, as a reviewer
+measured it for version 1.0 on tasks withheld from us. The sets are the shipped ones,
+and those in $FOREWARN_DATA/rules if present. All splits share the predicates, which
+were written by people who had seen similar runs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ SEALED = {
     "embodied": {"evolved": ".843", "expert": ".839", "L1 logistic": ".843"},
     "code": {"evolved": ".762", "tree": ".791"},
 }
-"""F1 of version 1.0 on tasks that a reviewer withheld from us, so we cannot repeat it.
+"""F1 of version 1.0 on tasks that a reviewer withheld from us, so that we cannot repeat
+the measurement.
 """
 CONDITIONS = {
     "driving": (
@@ -93,7 +94,7 @@ THINGS = ("Fork", "Microwave", "Mug", "Laptop", "Faucet", "Drawer", "Egg", "Book
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Processor times, so that other work on the machine does not count."""
+    """Measures processor times, so that other work on the machine has little effect."""
     count = 2_000 if quick else 20_000
     peer = f"a bare loop over {RULES} questions"
     domains: dict[Domain, list[Event]] = {
@@ -132,7 +133,7 @@ def engine_of(domain: Domain, texts: Sequence[str], trigger: Trigger) -> Engine:
 
 
 def per_event(read: Callable[[Event], object], events: Sequence[Event]) -> float:
-    """The processor time of an event, in the fastest of five rounds."""
+    """Returns the processor time of an event, in the fastest of five rounds."""
 
     def go() -> None:
         for event in events:
@@ -142,7 +143,9 @@ def per_event(read: Callable[[Event], object], events: Sequence[Event]) -> float
 
 
 def by_hand() -> Callable[[Event], object]:
-    """Twenty simple hand-written conditions on an event."""
+    """Returns a function that checks twenty simple hand-written conditions on an
+    event.
+    """
     asked = [
         lambda e: (e.values.get("speed") or 0) > 30 and e.action != "open",
         lambda e: e.arguments.get("object") == "Microwave" and e.action == "put",
@@ -187,7 +190,8 @@ Caller = Callable[[Matrix], int]
 """Returns the runs of a matrix that are classified as unsafe."""
 
 Learner = Callable[[Matrix, Sequence[Clause]], Caller]
-"""Learns from the labelled runs of a matrix, possibly starting from an expert's rules.
+"""Learns from the labelled runs of a matrix, possibly starting from an expert's
+rules.
 """
 
 
@@ -204,9 +208,10 @@ def expert(matrix: Matrix, start: Sequence[Clause]) -> Caller:
 
 
 def fitted(made: Callable[[Any], Any], settings: Sequence[Any]) -> Learner:
-    """A scikit-learn classifier on predicates and their pairs.
+    """Returns a learner that fits a scikit-learn classifier on predicates and their
+    pairs.
 
-    Its setting is chosen by cross-validation on the training runs.
+    The classifier's setting is chosen by cross-validation on the training runs.
     """
 
     def learn(matrix: Matrix, start: Sequence[Clause]) -> Caller:
@@ -239,7 +244,7 @@ def features(matrix: Matrix, clauses: Sequence[Clause]) -> NDArray[np.float32]:
 
 
 def column(found: int, runs: int) -> NDArray[np.uint8]:
-    """A set of runs as ones and zeros."""
+    """Converts a set of runs, as a bit mask, to ones and zeros."""
     return np.array([found >> run & 1 for run in range(runs)], np.uint8)
 
 
@@ -269,7 +274,7 @@ def learners() -> Mapping[str, Learner]:
 
 
 def standings(learner: Learner, data: Corpus, splits: int) -> list[Standing]:
-    """The results of a learner on the held-out runs of each split."""
+    """Returns the results of a learner on the held-out runs of each split."""
     found = []
     for seed in range(splits):
         held = held_out(data.matrix, 0.3, seed)
@@ -280,7 +285,7 @@ def standings(learner: Learner, data: Corpus, splits: int) -> list[Standing]:
 
 
 def by_scene(learner: Learner, data: Corpus, scenes: Sequence[str]) -> float:
-    """F1 with each scene held out once, along with all runs of its tasks."""
+    """Returns F1 with each scene held out once, along with all runs of its tasks."""
     matrix = data.matrix
     order = sorted(set(scenes))
     random.Random(0).shuffle(order)
@@ -298,7 +303,7 @@ def by_scene(learner: Learner, data: Corpus, scenes: Sequence[str]) -> float:
 
 
 def scenes_of(name: str) -> list[str]:
-    """The scene of each run of a set; empty if runs have no scenes."""
+    """Returns the scene of each run of a set; empty if runs have no scenes."""
     path = DATA / f"{name}.jsonl"
     rows = path.read_text().splitlines() if path.exists() else ()
     found = [json.loads(row).get("scene") for row in rows]
@@ -308,7 +313,9 @@ def scenes_of(name: str) -> list[str]:
 def table(
     name: str, domain: Domain, traces: list[LabelledTrace], splits: int
 ) -> Iterator[str]:
-    """The table of cross-validation, and a reviewer's figures on withheld tasks."""
+    """Yields the table of cross-validation, and a reviewer's figures on withheld
+    tasks.
+    """
     scenes, sealed = scenes_of(name), SEALED.get(name, {})
     lines: list[tuple[str, ...]] = [
         ("", "F1 by task", "least", "precision", "recall", "by scene", "sealed")

@@ -1,7 +1,7 @@
-"""Measures the figures on the pages, and those of peers in the same run.
+"""Measures the figures on the pages, with other tools measured in the same run.
 
-Prints one table and then all missed targets. Slowness is never a failure, because it
-depends on the machine. Run it on an otherwise idle machine.
+Prints a table and then all missed targets. A missed target is never a failure, because
+times depend on the machine. Run this on an otherwise idle machine.
 
     python benchmarks/run.py [--quick] [TOPIC ...]
 """
@@ -43,10 +43,10 @@ class Row:
 
     Args:
         what: What was measured.
-        measured: The time in seconds, or with `rate` a number per second.
-        bar: The target: a maximum, or with `rate` a minimum. None for no target.
-        peer: The peer measured in the same run, or why there is none.
-        peer_measured: The peer's figure, in the same unit.
+        measured: The time in seconds; with `rate`, a number per second.
+        bar: The target: a maximum, or with `rate` a minimum; None for no target.
+        peer: The tool measured for comparison in the same run, or why there is none.
+        peer_measured: The figure of the peer, in the same unit.
         least_ratio: The minimum factor by which the figure must beat the peer.
         rate: Whether higher is better.
     """
@@ -92,7 +92,7 @@ class Row:
         )
 
     def _figure(self, value: float) -> str:
-        """A time or a rate with three digits and a suitable unit."""
+        """Formats a time or a rate with three digits and a suitable unit."""
         units = (
             ((1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s"))
             if self.rate
@@ -103,7 +103,7 @@ class Row:
 
 
 def aligned(lines: Iterable[tuple[str, ...]]) -> list[str]:
-    """The lines of a table with columns of equal width."""
+    """Formats the lines of a table so that its columns are aligned."""
     table = list(lines)
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
@@ -116,7 +116,7 @@ def aligned(lines: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def seconds(run: Callable[[], object], *, repeat: int = 15, number: int = 1) -> float:
-    """The median time of a call, over batches of `number` calls."""
+    """Returns the median time of a call, over batches of `number` calls."""
     run()
     times = []
     for _ in range(repeat):
@@ -128,7 +128,7 @@ def seconds(run: Callable[[], object], *, repeat: int = 15, number: int = 1) -> 
 
 
 def each_call(run: Callable[[Any], object], inputs: Iterable[Any]) -> list[float]:
-    """The time of every call."""
+    """Returns the time of every call."""
     times = []
     for item in inputs:
         start = time.perf_counter()
@@ -138,7 +138,7 @@ def each_call(run: Callable[[Any], object], inputs: Iterable[Any]) -> list[float
 
 
 def least_cpu(run: Callable[[], object], rounds: int = 3) -> float:
-    """The least processor time of several calls."""
+    """Returns the minimum processor time of several calls."""
     found = []
     for _ in range(rounds):
         began = time.process_time()
@@ -160,7 +160,7 @@ def learned(
     period_s: float = 0.1,
     alpha: Fraction = Fraction(1),
 ) -> Model:
-    """Learns a model from a single long run, cut into runs of 500 frames."""
+    """Learns a model from one long run that is split into runs of 500 frames."""
     abstraction = from_expressions(predicates, load_vocabulary(domain))
     names = [abstraction.state_name(abstraction.encode(frame)) for frame in frames]
     tally = Tally()

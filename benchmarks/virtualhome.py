@@ -1,12 +1,13 @@
 """Figures of docs/household.md on VirtualHome: warnings of things left on or open.
 
-On held-out seeds of the shipped scenario, it compares the shipped model; gradient
-boosting and logistic regression on the raw signals and their last second, fitted to the
-model's training runs; and the number of things left. Each threshold is chosen on the
-held-out runs for a false-alarm rate of at most 10 %.
+On held-out seeds of the shipped scenario, this benchmark compares the shipped model;
+gradient boosting and logistic regression on the raw signals and their last second,
+fitted to the model's training runs; and the number of things left on or open. Each
+threshold is chosen on the held-out runs for a false-alarm rate of at most 10 %.
 
-A guard that judges before each action also sees what the action would lead to. Finally
-some runs are repeated with the guard asking the agent to reconsider.
+A guard that reviews each action in advance also predicts the state to which the action
+would lead. Finally, some runs are repeated with the guard asking the agent to
+reconsider.
 
     python benchmarks/virtualhome.py --runs out/runs [--episodes 400]
 """
@@ -39,7 +40,9 @@ GUARD = "guard, as it ships"
 FIRST_SEED = 9_100_000
 ALLOWED = 0.10
 REFLECT = Policy(rules={"*": (Step("reflect", 0.9),)}, when="before")
-"""Withholds an action that leads to a risk of 0.9 or more, with the reason."""
+"""Withholds an action that would lead to a risk of 0.9 or more, and tells the agent
+why.
+"""
 
 _LEFT = {"off_when_done": "left_on", "closed_when_done": "left_open"}
 
@@ -55,12 +58,13 @@ def things_left(
 
 
 def foreseen(each: Foretold, horizon_s: float, known: bool = True) -> Foretold:
-    """The same run, judged by what the next action would lead to.
+    """Returns the same run with the risks of the states to which the next actions would
+    lead.
 
     Args:
         each: The run.
         horizon_s: The horizon.
-        known: Whether risks are known, rather than only violations.
+        known: Whether to use the predicted risks; otherwise only predicted violations.
     """
     now = each.risks[horizon_s] if known else np.zeros(len(each.times_s))
     last = now[-1:] if each.broken is None else np.ones(1)

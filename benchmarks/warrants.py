@@ -1,17 +1,18 @@
-"""Tests whether certificates hold, and are revoked exactly when they should be.
+"""Tests whether certificates hold, and whether they are revoked exactly when they
+should be.
 
     python benchmarks/warrants.py [--deployments 1000] [--runs 10000] [--data FOLDER]
 
-It prints, each from its own seed:
+It prints these results, each with its own seed:
 
-- of 200 certificates on identically distributed runs, how many were issued and how many
-  are broken on 2,000 held-out runs each; how often a threshold is looser than that of
-  plain Clopper-Pearson over a grid, and that of MAPIE's risk control if installed;
-- of many unchanged deployments, how many are revoked;
-- of deployments at twice the guaranteed false-alarm rate, how many are revoked within
-  500 clean runs;
-- with --data or $FOREWARN_DATA, of 100 random splits of real recordings by group, in
-  how many the guarantee holds in the held-out groups.
+- how many of 200 certificates on identically distributed runs are issued, and how many
+  are violated on 2,000 held-out runs each; how often a threshold is looser than that of
+  plain Clopper-Pearson over a grid, and than that of MAPIE's risk control if installed;
+- how many certificates of unchanged deployments are revoked;
+- how many certificates of deployments at twice the guaranteed false-alarm rate are
+  revoked within 500 clean runs;
+- with --data or $FOREWARN_DATA: in how many of 100 random splits of real recordings by
+  group the guarantee holds for the held-out groups.
 
 Each run is summarised by its maximum risk and whether the law was broken.
 """
@@ -62,14 +63,18 @@ def climbs(tops: np.ndarray, broken: np.ndarray) -> list[Climb]:
 def drawn(
     dice: np.random.Generator, runs: int, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws runs of one kind, with the risks of a chain with this many states."""
+    """Draws identically distributed runs, with the risks of a chain with this many
+    states.
+    """
     broken = dice.random(runs) < BASE
     tops = np.where(broken, dice.beta(5, 2, runs), dice.beta(1, 8, runs))
     return np.ceil(tops * steps) / steps, broken
 
 
 def kept(issued: int = 200) -> Iterator[str]:
-    """Certificates on identically distributed runs, each tested on new ones."""
+    """Issues certificates on identically distributed runs, and tests each on new
+    runs.
+    """
     for steps in (1000, 20):
         dice = np.random.default_rng([1, steps])
         given = refused = broken = stricter = compared = over = 0
@@ -101,8 +106,8 @@ def kept(issued: int = 200) -> Iterator[str]:
 
 
 def mapie_threshold(tops: Sequence[float]) -> float | None:
-    """The lowest threshold that MAPIE's risk control allows; None if it is not
-    installed.
+    """Returns the lowest threshold that MAPIE's risk control allows; None if MAPIE is
+    not installed.
     """
     try:
         from mapie.risk_control import BinaryClassificationController
@@ -125,10 +130,11 @@ def mapie_threshold(tops: Sequence[float]) -> float | None:
 
 
 def plain_threshold(tops: Sequence[float]) -> float:
-    """The lowest threshold of a grid at which Clopper-Pearson's bound keeps the rate.
+    """Returns the lowest threshold of a grid at which Clopper-Pearson's bound keeps the
+    rate.
 
-    Thresholds are tested from the highest down without a correction, as for a single
-    one, so no valid method over the same grid is looser.
+    Thresholds are tested from the highest down without correction for multiple tests,
+    so no valid method over the same grid is looser.
     """
     values, lowest = np.array(tops), float("inf")
     for at in GRID[::-1]:
@@ -140,7 +146,7 @@ def plain_threshold(tops: Sequence[float]) -> float:
 
 
 def certificate(dice: np.random.Generator, rates: dict[str, float]) -> Certificate:
-    """A certificate from 300 runs with the same distribution as later ones."""
+    """Returns a certificate from 300 runs with the same distribution as later runs."""
     violating = int(dice.binomial(300, rates["violating"]))
     alarmed = int(dice.binomial(300, rates["alarmed"]))
     return Certificate(
@@ -162,9 +168,11 @@ def certificate(dice: np.random.Generator, rates: dict[str, float]) -> Certifica
 def deployed(
     dice: np.random.Generator, runs: int, false_alarms: float, clean_only: bool = False
 ) -> int | None:
-    """The number of clean runs until a certificate is revoked, or None.
+    """Returns the number of clean runs until a certificate is revoked; None if it is
+    not.
 
-    The certificate's own runs have exactly the guaranteed rates, the worst case.
+    The certificate's own runs have exactly the guaranteed rates, which is the worst
+    case.
     """
     was = {"violating": BASE, "alarmed": (1 - BASE) * 0.05 + BASE * 0.7}
     rates = fresh(certificate(dice, was))
@@ -188,7 +196,7 @@ def deployed(
 
 
 def revoked(deployments: int, runs: int) -> Iterator[str]:
-    """Unchanged deployments, and those at twice the guaranteed rate."""
+    """Tests unchanged deployments, and deployments at twice the guaranteed rate."""
     dice = np.random.default_rng(3)
     several = [deployed(dice, 1200, 0.10) for _ in range(deployments)]
     soon = sum(each is not None and each <= 500 for each in several)
@@ -216,7 +224,9 @@ def road_of(setup: str) -> str:
 
 
 def real(data: Path, splits: int = 100) -> Iterator[str]:
-    """Tests on random splits of recordings by group whether the guarantee transfers."""
+    """Tests whether guarantees hold for new groups, on random splits of recordings by
+    group.
+    """
     for name, (group, of, asked) in REAL.items():
         path = data / "real" / f"{name}.tar.xz"
         if path.exists():
@@ -234,8 +244,8 @@ DELETES = r'always not (tool == execute_bash and arg_command matches "rm -[a-z]*
 
 
 def _agents(path: Path) -> tuple[list[Climb], list[str]]:
-    """Recorded agent calls judged by a guard with one law; a withheld call counts as
-    risk 1.
+    """Replays recorded agent calls through a guard with one law; a withheld call counts
+    as risk 1.
     """
     from forewarn.abstractions.readers.calls import CallRun, ToolCall
     from forewarn.plugins.agents.past import Past
@@ -263,7 +273,7 @@ def _split(
     splits: int,
     alone: bool = False,
 ) -> str:
-    """Makes certificates from half of the groups and tests them on the other half."""
+    """Issues certificates from half of the groups, and tests them on the other half."""
     names, holds, said, issued = sorted(set(groups)), 0, 0, 0
     dice = random.Random(4)
     for _ in range(splits):
@@ -303,7 +313,9 @@ def _split(
 
 
 def _recorded(path: Path, name: str, of: object) -> tuple[list[Climb], list[str]]:
-    """The maximum risk of a hand-made chain in runs that it was not learned from."""
+    """Returns the maximum risk in each run, of a chain over hand-written predicates
+    that was not learned from the run.
+    """
     from forewarn.monitors.evaluation.foretold import climb_of
     from forewarn.monitors.finding.choice import given
     from forewarn.monitors.trust.hindsight import Counting, Judge
@@ -326,7 +338,7 @@ def _recorded(path: Path, name: str, of: object) -> tuple[list[Climb], list[str]
     groups = [of(row) for row in rows]  # type: ignore[operator]
     hand, horizon_s = scenario.abstraction, scenario.horizon_s
     found: list[Climb] = []
-    for fold in range(2):  # each half is judged by a chain from the other
+    for fold in range(2):  # each half is evaluated with a chain from the other half
         names = sorted(set(groups))
         ours = set(names[fold::2])
         taught = [p.run for p, g in zip(past, groups, strict=True) if g not in ours]

@@ -1,10 +1,10 @@
-"""A guard around any driving agent of CARLA's, by one line: `guarded.filter`.
+"""Guards any CARLA driving agent with one line: `guarded.filter`.
 
     forewarn carla serve --map crossing --kinematic
     python examples/carla_agent.py
 
-The agent here is a few lines that keep a speed and see no lights; put BasicAgent, a
-neural policy or anything that gives a `carla.VehicleControl` in its place.
+The agent in this example keeps a constant speed and ignores traffic lights. Replace it
+with BasicAgent, a neural policy or anything else that returns a `carla.VehicleControl`.
 """
 
 import argparse
@@ -44,14 +44,14 @@ def main() -> None:
 
 
 def agent(car: carla.Vehicle) -> carla.VehicleControl:
-    """Drives at 40 km/h, whatever the lights say."""
+    """Drives at 40 km/h and ignores traffic lights."""
     velocity = car.get_velocity()
     speed = (velocity.x**2 + velocity.y**2) ** 0.5
     return carla.VehicleControl(throttle=max(0.0, min(1.0, 0.5 * (11.0 - speed))))
 
 
 def spawn(world: carla.World) -> carla.Vehicle:
-    """A car from the west, and red lights ahead of it."""
+    """Spawns a car that approaches red lights from the west."""
     kind = world.get_blueprint_library().find("vehicle.tesla.model3")
     place = world.get_map().get_waypoint_xodr(56, -1, 120.0).transform
     place.location.z = 0.3
@@ -64,7 +64,7 @@ def spawn(world: carla.World) -> carla.Vehicle:
 
 
 def tell(guarded: GuardedVehicle, said: list[str] = []) -> None:  # noqa: B006
-    """Says each change of mind."""
+    """Prints each change of the guard's decision."""
     decision, frame = guarded.decision, guarded.last
     if said[-1:] != [decision.kind]:
         said.append(decision.kind)

@@ -1,9 +1,9 @@
-"""A guard on a car that the Traffic Manager drives, through the manager's own knobs.
+"""Guards a car that the Traffic Manager drives, through the manager's own settings.
 
     forewarn carla serve --map crossing --kinematic
     python examples/carla_traffic_manager.py
 
-The car is told to ignore traffic lights, as many set-ups of traffic are.
+The car is configured to ignore traffic lights, as in many traffic set-ups.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""A LangChain agent steers the embedded household robot, and is guarded.
+"""Guards a LangChain agent that controls the embedded household robot.
 
     forewarn collect fork-in-microwave --episodes 60 --out traces
     forewarn learn traces --scenario fork-in-microwave --out model.json
     python examples/langchain_robot.py model.json
     python examples/langchain_robot.py model.json --llm ollama:llama3.1
 
-Without --llm a script of what a careless model says takes its place.
+Without --llm, scripted replies of a careless model are used.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def main() -> None:
     given = options.parse_args()
 
     robot = Robot(HouseholdWorld(task="fork-microwave-merged"))
-    # Before a step is done the state that it would lead to is judged; where the risk
-    # is 0.9 or more, the agent is told why and thinks again.
+    # Before each action, the guard predicts the resulting state. If its risk is 0.9 or
+    # more, the agent is told why and reconsiders.
     policy = Policy(rules={"*": (Step("reflect", 0.9),)}, when="before")
     guard = AgentGuard.load(
         given.model,
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 class Scripted(GenericFakeChatModel):
-    """Says what it is given."""
+    """A model that returns scripted replies."""
 
     def bind_tools(self, tools: Any, **_: Any) -> Any:
         return self

@@ -1,8 +1,9 @@
-"""An MCP server of files, guarded by a proxy that neither it nor its client knows of.
+"""Guards an MCP file server with a proxy that is transparent to the server and its
+client.
 
     python examples/mcp_files.py
 
-runs a client that deletes before it copies, then copies, then deletes.
+runs a client that tries to delete a file, then backs it up, then deletes it.
 """
 
 from __future__ import annotations

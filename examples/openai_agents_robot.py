@@ -1,11 +1,11 @@
-"""An agent of the OpenAI Agents SDK steers the household robot, and is guarded.
+"""Guards an agent of the OpenAI Agents SDK that controls the household robot.
 
     forewarn collect fork-in-microwave --episodes 60 --out traces
     forewarn learn traces --scenario fork-in-microwave --out model.json
     python examples/openai_agents_robot.py model.json
     OPENAI_API_KEY=... python examples/openai_agents_robot.py model.json --llm gpt-4.1
 
-Without --llm a script of what a careless model says takes its place.
+Without --llm, scripted replies of a careless model are used.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def main() -> None:
     set_tracing_disabled(True)
 
     robot = Robot(HouseholdWorld(task="fork-microwave-merged"))
-    # Here the agent is stopped before it does what would be too risky.
+    # This guard stops the agent before an action that is too risky.
     policy = Policy(rules={"*": (Step("stop", 0.9),)}, when="before")
     guard = AgentGuard.load(
         given.model,
@@ -69,7 +69,7 @@ async def main() -> None:
 
 
 class Scripted(Model):
-    """Says what it is given."""
+    """A model that returns scripted replies."""
 
     def __init__(self) -> None:
         self._steps = list(CARELESS)

@@ -1,11 +1,11 @@
-"""A supervisor whose tool is another agent; one guard watches all that both do.
+"""Guards a supervisor and the worker agent that it uses as a tool, with a single guard.
 
     python examples/supervisor.py
     python examples/supervisor.py --llm ollama:llama3.1
 
-The worker may delete only what it has copied before, whoever told it to delete. The
-supervisor's talk is streamed, and the worker runs with asyncio beside it. Without --llm
-a script of what careless models say takes their place.
+The worker may delete only folders that it has backed up, whoever asks for the deletion.
+The supervisor's output is streamed, while the worker runs with asyncio. Without --llm,
+scripted replies of careless models are used.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ async def main() -> None:
 
 
 def script(*steps: tuple[str, dict[str, str]]) -> Iterator[AIMessage]:
-    """What a model says: a call each, and that it is done."""
+    """Returns scripted replies: one tool call each, then that the work is done."""
     for number, (name, arguments) in enumerate(steps):
         call = {"name": name, "args": arguments, "id": str(number)}
         yield AIMessage("", tool_calls=[call])
@@ -84,7 +84,7 @@ def script(*steps: tuple[str, dict[str, str]]) -> Iterator[AIMessage]:
 
 
 class Scripted(GenericFakeChatModel):
-    """A model that says what is in a script."""
+    """A model that returns scripted replies."""
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         return self

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,8 @@ def _or_else(time_s: float) -> float:
 
 
 QUICK, *SLOW = POLICIES
+SHARP = {"exception", "long delay"}
+"""What differs between policies shows with these already."""
 
 
 @pytest.fixture(
@@ -232,6 +235,15 @@ QUICK, *SLOW = POLICIES
 )
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     return make_scene(POLICIES[request.param], tmp_path)
+
+
+def _tried() -> Iterator[Any]:
+    """Each policy, fault and frame; those that seldom find more are long."""
+    for policy, name, number in product(POLICIES, FAULTS, (1, 2, 4)):
+        quick = policy == QUICK and number != 2
+        usual = policy == QUICK or (name in SHARP and number != 2)
+        mark = () if quick else pytest.mark.slow if usual else pytest.mark.soak
+        yield pytest.param(policy, name, number, marks=mark)
 
 
 def make_scene(policy: Policy, folder: Path) -> Scene:
@@ -268,11 +280,11 @@ def _places(scene: Scene, faulty: int, fault: Fault) -> Iterator[tuple[str, Any]
     raise AssertionError("a turn makes more calls than were tried")
 
 
-@pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize(("policy", "name", "number"), list(_tried()))
 def test_a_fault_at_any_inner_call_of_the_loop_lets_nothing_by(
-    name: str, number: int, scene: Scene
+    policy: str, name: str, number: int, tmp_path: Path
 ) -> None:
+    scene = make_scene(POLICIES[policy], tmp_path)
     calm, path, _ = scene.drive()
     check_record(path, "no fault")
     assert any(map(passes, calm))

@@ -97,9 +97,9 @@ def faults(reader: Reader, folder: Path, first: int, last: int) -> list[str]:
     return found
 
 
-BOMBS = ((0, b"0"), (1, b"\n"), (1, b"a\n"), (0, b"0,"))
+BOMBS = ((0, b"0,"), (1, b"a\n"))
 """What is repeated for long: behind a bracket (0), or behind a valid file (1)."""
-MORE = ((1, b"0"), (0, b"\n"), (0, b"a\n"), (1, b"0,"))
+MORE = ((0, b"0"), (0, b"\n"), (0, b"a\n"), (1, b"0"), (1, b"\n"), (1, b"0,"))
 
 
 def _bombed(

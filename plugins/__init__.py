@@ -1,4 +1,4 @@
-"""Contracts for worlds, pilots and actuators, and the plugs that carry them out."""
+"""Interfaces of worlds, pilots and actuators, and the plugins that implement them."""
 
 from __future__ import annotations
 

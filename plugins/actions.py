@@ -1,7 +1,7 @@
-"""The actions that a world takes: their names and arguments.
+"""The actions that a world accepts, with their arguments.
 
-A world declares its actions once, and rejects all others. Only `check` decides: a
-world's `step` and an actuator compare no names.
+A world declares its actions once, and rejects all others. Only `Actions.check`
+validates actions; the `step` of a world and actuators need no checks of their own.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _SMALL = 5.0
 
 
 class InvalidAction(InvalidInput):
-    """An action that the world does not take."""
+    """The world does not accept an action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The allowed values of an argument. The value None means that it is omitted.
+    """The allowed values of an argument; the value None means that it is omitted.
 
     Args:
-        type: A number, a word, a switch, a sample of the world's action space, or any
-            value.
+        type: The type of the argument: a number, a word, a Boolean (`switch`), a sample
+            of the world's action space, or any value.
         low: The minimum of a number.
         high: The maximum of a number.
         choices: The allowed words; if empty, any word is allowed.
-        required: Whether the argument must be present.
+        required: Whether the argument is required.
         unit: The unit of a number.
     """
 
@@ -49,7 +49,7 @@ class Argument:
     unit: str = ""
 
     def lack(self, value: object) -> str:
-        """The problem with a value, as the end of a sentence; empty if it is valid."""
+        """Returns why a value is invalid, as the end of a sentence, or empty."""
         if value is None:
             return "missing" if self.required else ""
         if self.type == "any":
@@ -64,12 +64,12 @@ class Argument:
         if not is_number(value):
             return "not a number"
         if not self.low <= value <= self.high:
-            # NaN fails this comparison too.
+            # NaN also fails this comparison.
             return f"not a number from {self.low:g} to {self.high:g}"
         return ""
 
     def some(self, luck: Random) -> float | str | bool:
-        """A valid value, small if possible."""
+        """Returns a random valid value, which is small if possible."""
         if self.type == "switch":
             return luck.random() < 0.5
         if self.type == "word":
@@ -85,29 +85,29 @@ def number(
     *,
     required: bool = False,
 ) -> Argument:
-    """An argument that is a number from `low` to `high`."""
+    """Declares an argument that is a number from `low` to `high`."""
     return Argument("number", low, high, required=required, unit=unit)
 
 
 def word(*choices: str, required: bool = False) -> Argument:
-    """An argument that is one of these words, or any word if none are listed."""
+    """Declares an argument that is one of these words; without words, any word."""
     return Argument("word", choices=choices, required=required)
 
 
 def switch() -> Argument:
-    """An argument that is true or false."""
+    """Declares an argument that is true or false."""
     return Argument("switch")
 
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """An action's name, and the allowed values of its arguments by name."""
+    """Declares an action: its name, and the allowed values of its arguments by name."""
 
     name: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
 
     def some(self, luck: Random) -> Action:
-        """A random valid action; optional arguments are sometimes omitted."""
+        """Returns a random valid action; optional arguments are sometimes omitted."""
         given = {
             name: argument.some(luck)
             for name, argument in self.arguments.items()
@@ -117,10 +117,10 @@ class ActionSpec:
 
 
 class Actions:
-    """The actions that a world takes. `None` (do nothing) is always allowed.
+    """The actions that a world accepts; None (do nothing) is always accepted.
 
     Args:
-        specs: The specification of each action.
+        specs: The declarations of the actions.
     """
 
     def __init__(self, *specs: ActionSpec) -> None:
@@ -133,10 +133,10 @@ class Actions:
         return name in self._specs
 
     def check(self, action: Action | None) -> None:
-        """Checks that the world takes an action.
+        """Checks that the world accepts an action.
 
         Raises:
-            InvalidAction: The world does not take it.
+            InvalidAction: The world does not accept the action.
         """
         if action is None:
             return

@@ -1,8 +1,8 @@
-"""Chat models, and replay of their recorded replies.
+"""Chat models, and recordings of their replies.
 
-Replies are recorded in the format `forewarn.replies/1`, JSON Lines: a header, then a
-line for each reply with the hash of its request. The file replaces the model for the
-same requests in the same order; any other request is an error.
+Replies are recorded as JSON Lines in the format `forewarn.replies/1`: a header, and
+then one line per reply with the hash of its request. A recording replaces the model for
+the same requests in the same order; any other request is an error.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class ReplayMismatch(ForewarnError):
 
 
 class ModelError(ForewarnError):
-    """The model's provider rejected a request or did not answer."""
+    """The provider of a model rejected a request or did not answer."""
 
 
 class Message(NamedTuple):
-    """One message of a conversation."""
+    """A message of a conversation."""
 
     role: Role
     text: str
@@ -51,7 +51,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's reply, and its cost."""
+    """A model's reply, and the numbers of tokens."""
 
     text: str
     tokens_in: int = 0
@@ -59,22 +59,22 @@ class Reply:
 
 
 class Chat(Protocol):
-    """A chat model or a substitute."""
+    """A conversation with a chat model or a replacement."""
 
     def reply(self, messages: Sequence[Message]) -> Reply:
-        """The next reply."""
+        """Returns the next reply."""
 
 
 @dataclass(slots=True)
 class Usage:
-    """The cost of an episode's model calls."""
+    """The number of model calls in an episode, and their tokens."""
 
     model_calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
 
     def add(self, reply: Reply) -> None:
-        """Adds the cost of a reply."""
+        """Adds a model call with its tokens."""
         self.model_calls += 1
         self.tokens_in += reply.tokens_in
         self.tokens_out += reply.tokens_out
@@ -84,18 +84,18 @@ class Usage:
 
 
 def prompt_hash(model: str, messages: Sequence[Message]) -> str:
-    """The hash of a request to a model."""
+    """Returns the SHA-256 hash of a request to a model."""
     asked = json.dumps([model, *messages], separators=(",", ":"))
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
 class Recording:
-    """A chat that records its replies.
+    """A chat that records replies in a file.
 
     Args:
-        chat: The chat that replies.
-        model: The model's name.
-        path: The file.
+        chat: The chat whose replies are recorded.
+        model: The name of the model.
+        path: The file, which is overwritten if it contains replies.
     """
 
     def __init__(self, chat: Chat, model: str, path: Path) -> None:
@@ -129,7 +129,7 @@ class _Line(Strict):
 
 
 def _check_replies(path: Path) -> None:
-    """Rejects a path whose file is not a file of replies."""
+    """Raises an error if a file does not contain recorded replies."""
     try:
         first = parse_json(next(read_lines(path), ""), str(path), "line 1")
         validated(_Header, first, f"{path}: line 1")
@@ -165,11 +165,10 @@ class Replayed:
         return found
 
     def reply(self, messages: Sequence[Message]) -> Reply:
-        """The next recorded reply.
+        """Returns the next recorded reply.
 
         Raises:
-            ReplayMismatch: The recorded request was different, or there are no more
-                replies.
+            ReplayMismatch: The recorded request is different, or no replies are left.
         """
         if self._next >= len(self._lines):
             raise ReplayMismatch(
@@ -188,21 +187,22 @@ class Replayed:
 
 
 class Partner:
-    """The settings of a pilot's model, which make a chat for each episode.
+    """The model settings of a pilot, from which a chat is created for each episode.
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: The provider's address, if not the default.
-        temperature: The randomness of the replies.
-        timeout_s: The time limit of a request.
-        retries: The maximum number of retries of a failed request.
+        base_url: The base URL of the provider's API, if not the default.
+        temperature: The sampling temperature.
+        timeout_s: The time limit of a request in seconds.
+        retries: The maximum number of retries after a failed request.
         replies: The folder of recorded replies, one file per seed.
         how: `live` asks the model, `record` also records its replies, and `replay`
             replays recorded ones.
-        silence: Whether a rejected or late request counts as an empty reply.
+        silence: Whether a request that is rejected or times out counts as an empty
+            reply.
 
     Raises:
-        InvalidInput: The settings contradict each other, or the model is unknown.
+        InvalidInput: The settings contradict each other, or the model cannot be used.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class Partner:
             self._live = _Silent(live) if silence else live
 
     def chat(self, seed: int) -> Chat:
-        """The chat for the episode with this seed."""
+        """Returns the chat for an episode, given its seed."""
         path = None if self._replies is None else self._replies / f"{seed}.jsonl"
         if path is None:
             if self._live is None:
@@ -265,10 +265,10 @@ class _Silent:
 
 
 def checked_url(url: str) -> str:
-    """Returns a provider's address after checking that it contains no secret.
+    """Returns the base URL of a provider after checking that it contains no secret.
 
     Raises:
-        InvalidInput: It contains a secret, or is not an address.
+        InvalidInput: The URL is invalid or contains a secret.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -282,19 +282,19 @@ def checked_url(url: str) -> str:
 
 
 class LangChainChat:
-    """A chat model that LangChain supports. Keys come from the environment.
+    """A chat model that LangChain supports; API keys are read from the environment.
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: The provider's address, if not the default: any server that speaks
-            OpenAI's protocol, or a local Ollama.
-        temperature: The randomness of the replies.
-        timeout_s: The time limit of a request.
-        retries: The maximum number of retries of a failed request.
+        base_url: The base URL of the provider's API, if not the default. It can be any
+            server that is compatible with OpenAI's API, or a local Ollama server.
+        temperature: The sampling temperature.
+        timeout_s: The time limit of a request in seconds.
+        retries: The maximum number of retries after a failed request.
 
     Raises:
         MissingDependency: LangChain or the provider's package is not installed.
-        InvalidInput: The model is unknown.
+        InvalidInput: The model cannot be used.
     """
 
     def __init__(
@@ -321,7 +321,8 @@ class LangChainChat:
             settings |= {"timeout": timeout_s, "max_retries": retries}
         try:
             if provider == "openai":
-                # Otherwise models share connections, and closing one closes all.
+                # By default, models share connections, and closing one model closes all
+                # of them.
                 from httpx import Timeout
 
                 settings["timeout"] = Timeout(timeout_s)
@@ -329,7 +330,8 @@ class LangChainChat:
         except ImportError as error:
             raise MissingDependency(f"the provider {provider!r:.40}", "llm") from error
         except Exception as error:
-            # Providers raise their own exceptions, most often for a missing key.
+            # Providers raise exceptions of their own, most often because a key is
+            # missing.
             raise InvalidInput(
                 f"the model {model!r:.60} cannot be used: {error}",
                 mend="write PROVIDER:MODEL, such as ollama:llama3.1; keys come "
@@ -338,7 +340,7 @@ class LangChainChat:
         weakref.finalize(self, _close, self._model)
 
     def reply(self, messages: Sequence[Message]) -> Reply:
-        """The model's next reply.
+        """Returns the model's reply to a conversation.
 
         Raises:
             ModelError: The provider rejected the request or did not answer in time.
@@ -363,7 +365,7 @@ class LangChainChat:
 
 
 def _close(model: object) -> None:
-    """Closes the model's connections, as far as the provider's package allows."""
+    """Closes the connections of a model, as far as the provider's package allows."""
     for name in ("root_client", "_client"):
         client = getattr(model, name, None)
         for each in (getattr(client, "_client", None), client):

@@ -1,4 +1,4 @@
-"""The meaning of a log column or message field: a signal and its encoding."""
+"""Maps log columns and message fields to signals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 
 class Column(Strict):
-    """The meaning of a log column.
+    """The signal in a log column, and its encoding.
 
     Args:
-        signal: The signal that the column contains.
-        unit: The column's unit, if it differs from the signal's.
-        codes: The meaning of each number, for a signal that is not a number.
-        none_codes: Numbers that mean "does not exist".
+        signal: The name of the signal.
+        unit: The unit of the column, if it differs from that of the signal.
+        codes: The value that each number encodes, for a signal that is not a number.
+        none_codes: The numbers that encode `none`: what the signal measures does not
+            exist.
     """
 
     signal: str
@@ -30,7 +31,7 @@ class Column(Strict):
 def with_columns(
     vocabulary: Vocabulary, columns: Mapping[str, str | Column]
 ) -> Vocabulary:
-    """The vocabulary with the columns as additional names of its signals."""
+    """Returns a vocabulary in which columns are additional names of signals."""
     aliases = dict(vocabulary.aliases)
     for name, entry in columns.items():
         column = Column(signal=entry) if isinstance(entry, str) else entry

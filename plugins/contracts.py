@@ -1,7 +1,8 @@
-"""The contracts of worlds, pilots and actuators with the loop that runs them.
+"""The interfaces of worlds, pilots, actuators and baselines.
 
-No base class is required: any class with these methods qualifies. `SteppedWorld` is an
-optional helper. The suites in `forewarn.plugins.testing` check the contracts.
+No base class is required: any class with these methods can be used. `SteppedWorld` is
+an optional base class. The test suites in `forewarn.plugins.testing` check the
+interfaces.
 """
 
 from __future__ import annotations
@@ -23,39 +24,40 @@ from forewarn.plugins.actions import Actions
 
 @runtime_checkable
 class World(Protocol):
-    """Episodes in a simulator or on a robot.
+    """An environment in which episodes run: a simulator, a robot or a recording.
 
-    A world declares which actions it takes, and provides the actuator that turns a
-    guard's decisions into them.
+    A world declares the actions that it accepts, and provides an actuator that converts
+    a guard's decisions to these actions.
     """
 
     source: Source
 
     @property
     def actions(self) -> Actions:
-        """The actions that the world takes; `step` rejects all others."""
+        """The actions that the world accepts; `step` rejects all others."""
 
     def actuator(self) -> Actuator:
-        """The actuator for the latest episode."""
+        """Returns the actuator for the current episode."""
 
     def reset(self, seed: int) -> Frame:
-        """Begins an episode; the same seed gives the same episode."""
+        """Starts an episode; the same seed results in the same episode."""
 
     def step(self, action: Action | None) -> Frame:
-        """Carries out an action (or none) for one period and returns the next frame."""
+        """Carries out an action, or none, for one period; returns the next frame."""
 
     def ended(self) -> str | None:
-        """Why the episode is over, as a clause; None while it is running."""
+        """Returns why the episode ended, as a clause; None while it is running."""
 
     def close(self) -> None:
-        """Releases all resources; safe to call twice."""
+        """Releases all resources; may be called twice."""
 
 
 class SteppedWorld(ABC):
-    """A helper for worlds with numbered steps; it rejects steps outside an episode.
+    """A base class for worlds that advance in steps of equal duration.
 
-    A subclass defines how an episode begins, what an action does, and the signals that
-    follow. In the last two it may set `over` to the reason why the episode ended.
+    A subclass implements `begin`, `move` and `values`. In `move` and `values`, it can
+    set `over` to the reason why the episode ended. Steps outside an episode raise an
+    error.
     """
 
     source: Source
@@ -64,24 +66,24 @@ class SteppedWorld(ABC):
     """The maximum number of steps, if the world sets one."""
     over: str | None = "the episode has not begun"
     steps: int = 0
-    """The number of steps so far in this episode."""
+    """The number of steps so far in the current episode."""
 
     @abstractmethod
     def begin(self, seed: int) -> None:
-        """Begins an episode; the same seed gives the same episode."""
+        """Starts an episode; the same seed results in the same episode."""
 
     @abstractmethod
     def move(self, action: Action | None) -> None:
-        """Carries out a valid action (or none) for one period."""
+        """Carries out a valid action, or none, for one period."""
 
     @abstractmethod
     def values(self) -> Mapping[str, Value]:
-        """The present signals."""
+        """Returns the current signals."""
 
     @property
     def time_s(self) -> float:
-        """The time since the episode began."""
-        # Multiplying drifts less than adding up, and prints without rounding errors.
+        """The time in seconds since the episode began."""
+        # A product accumulates no rounding errors, unlike a sum.
         return round(self.steps * self.source.period_s, 9)
 
     def reset(self, seed: int) -> Frame:
@@ -113,12 +115,14 @@ class SteppedWorld(ABC):
 
 @runtime_checkable
 class WithFacts(Protocol):
-    """A world that reports more about an episode than its frames show."""
+    """A world that reports facts about an episode that are not in its frames."""
 
     @property
     def facts(self) -> Mapping[str, float]:
-        """Facts of the episode so far, by name, such as `others_collided`: the number
-        of pairs of other road users that have collided.
+        """Facts about the episode so far, by name.
+
+        For example, `others_collided` is the number of pairs of other road users that
+        have collided.
         """
 
 
@@ -126,69 +130,71 @@ class WithFacts(Protocol):
 class Foresight(Protocol):
     """A world that can predict the effect of an action.
 
-    Required by a policy whose `when` is `before` or `both`.
+    A policy whose `when` is `before` or `both` requires such a world.
     """
 
     def foresee(self, action: Action) -> Frame:
-        """The frame that would follow; nothing is carried out, and no random outcome is
-        revealed.
+        """Predicts the next frame for an action without carrying out the action.
+
+        The prediction must not depend on random outcomes that are not known yet.
         """
 
 
 @runtime_checkable
 class Unattended(Protocol):
-    """A world whose clock advances in real time."""
+    """A world in real time that can be halted while no guard reviews it."""
 
     def halt(self) -> None:
-        """Puts the world in a safe state while no guard judges it; the next step undoes
-        this.
+        """Puts the world in a safe state until the next step.
 
-        A watchdog calls this repeatedly from its own thread.
+        A watchdog calls this method repeatedly from its own thread.
         """
 
 
 @runtime_checkable
 class Pilot(Protocol):
-    """What drives a world: a driver model, a planner, an LLM agent."""
+    """A controller that proposes actions: a driver model, a planner or an LLM agent."""
 
     def reset(self, seed: int) -> None:
-        """Begins an episode; all random choices follow from the seed."""
+        """Starts an episode; all random choices depend only on the seed."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The action that the pilot would take next; `reflection` is the guard's
-        message.
+        """Proposes the next action.
+
+        The argument `reflection` is the guard's message if the guard asks the pilot to
+        reconsider.
         """
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """A pilot that reports the cost of an episode: model calls, tokens."""
+    """A pilot that reports costs, such as model calls and tokens."""
 
     @property
     def usage(self) -> Mapping[str, float]:
-        """The costs of the current or last episode, by name."""
+        """The costs of the current or the last episode, by name."""
 
 
 @runtime_checkable
 class WithActuator(Protocol):
-    """A pilot that needs an actuator other than its world's.
+    """A pilot that needs a different actuator than that of the world.
 
-    For example, an agent needs an actuator that asks it to `reflect`, where the world's
-    own can only slow down or stop a car.
+    For example, an agent needs an actuator for `reflect` decisions, but the actuator of
+    the world can only slow down or stop a car.
     """
 
     @property
     def actuator(self) -> str:
-        """The registered name of the actuator, which wraps the world's own."""
+        """The registered name of the actuator, which wraps that of the world."""
 
 
 @runtime_checkable
 class Actuator(Protocol):
-    """Turns decisions into actions of the world.
+    """Converts decisions to actions of the world.
 
-    `can` lists the decisions that the actuator can carry out; any other escalates to
-    the next more severe one in the list. Every actuator can `stop`. An actuator sees
-    the frame of a decision, and may use other facts of its world.
+    A decision that the actuator cannot carry out escalates to the next more severe
+    decision in `can`. Every actuator can `stop`. An actuator receives the frame of the
+    decision, and may use other facts about its world.
     """
 
     @property
@@ -198,34 +204,36 @@ class Actuator(Protocol):
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Action | None:
-        """The action to send to the world under this decision."""
+        """Returns the action to carry out under a decision."""
 
     def fallback(self, frame: Frame | None = None) -> Action | None:
-        """The safe action when there is no valid decision; usually a stop.
+        """Returns the safe action to carry out without a valid decision; usually a
+        stop.
 
         Args:
-            frame: The newest frame; None if there is none.
+            frame: The newest frame, if any.
         """
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        """Whether the frame shows that the decision was obeyed; None if it is too
-        early.
+        """Returns whether a frame shows that a decision was obeyed.
+
+        The result is None if it is too early to tell.
         """
 
 
 @runtime_checkable
 class TaskBook(Protocol):
-    """Tasks by name, for a family of scenarios that differ only in the task."""
+    """A collection of named tasks for scenarios that differ only in the task."""
 
     def names(self) -> Sequence[str]:
-        """The tasks that a campaign over all tasks runs."""
+        """Returns the names of the tasks that a campaign over all tasks runs."""
 
     def entry(self, name: str) -> Mapping[str, Any]:
-        """The values of `$law`, `$goal` and similar variables of a scenario file for a
-        task.
+        """Returns the values of a scenario's variables, such as `$law` and `$goal`, for
+        a task.
 
         Raises:
-            InvalidInput: There is no such task.
+            InvalidInput: There is no task of this name.
         """
 
 
@@ -235,23 +243,23 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """How to make a plug for testing its contract without external programs.
+    """How to create a plug in order to test its interface without external programs.
 
-    A plug without an example is made with its default settings, in the world of the
-    same name.
+    Without an example, a plug is created with its default settings, and a pilot is
+    tested in the world of the same name.
 
     Args:
-        settings: The plug's settings.
+        settings: The settings of the plug.
         world: The name of the world in which a pilot or an actuator is tested.
         pilot: The name of the pilot that acts in a world.
-        substitute: A harmless action of the world.
+        substitute: A harmless action of the world, with which to test `substitute`.
         steps: The number of steps of an episode.
-        make: Makes the plug if settings are not enough, for example on a stand-in
+        make: Creates the plug if it needs more than settings, for example a stand-in
             server.
-        deterministic: Whether a pilot's proposals follow from the seed.
-        replies: The replies of a large language model, in order. If there are any, a
-            test server returns them; the settings `model` and `base_url` point to that
-            server.
+        deterministic: Whether a pilot's proposals depend only on the seed and the
+            frames.
+        replies: The replies of a large language model, in order. A test server returns
+            them, and the settings `model` and `base_url` refer to this server.
     """
 
     settings: Settings = field(default_factory=dict)
@@ -266,10 +274,10 @@ class Example:
 
 @runtime_checkable
 class WithExample(Protocol):
-    """A plug class that provides an example for testing its contract."""
+    """A plug class that provides an example for the tests of its interface."""
 
     def example(self) -> Example:
-        """Returns the example; a static method."""
+        """Returns the example; this is a static method."""
 
 
 Point = tuple[float, float]
@@ -278,17 +286,17 @@ ShapeKind = Literal["lane", "junction", "sidewalk", "crosswalk", "line", "floor"
 ThingKind = Literal["ego", "vehicle", "pedestrian", "light", "furniture", "object"]
 
 HIT = "hit"
-"""The state of a road user or object that the ego hit."""
+"""The state of a road user or object that the ego has hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A static part of the scenery.
+    """A static part of the scenery in a live view.
 
     Args:
-        kind: The kind of scenery: a lane or a crosswalk, for example.
-        points: The centre line or the outline.
-        width_m: The width of the line; 0 if the points are an outline.
+        kind: The kind of scenery, such as a lane or a crosswalk.
+        points: The points of the centre line or of the outline.
+        width_m: The width of the line in m; 0 if the points are an outline.
     """
 
     kind: ShapeKind
@@ -298,19 +306,20 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """An object in the scene at one moment.
+    """An object in a live view at one time.
 
     Args:
-        name: The name, unique within the episode.
-        kind: The kind of object. At most one is an `ego`; the picture follows it.
-        x: The x coordinate of the centre.
-        y: The y coordinate of the centre.
+        name: The name, which is unique within the episode.
+        kind: The kind of object. The view follows the `ego`, of which there is at most
+            one.
+        x: The x coordinate of the centre in m.
+        y: The y coordinate of the centre in m.
         heading_deg: The heading in degrees.
-        length_m: The extent along the heading.
-        width_m: The extent across the heading.
-        state: The visible state: a light's colour, "open", "on", "hit".
-        top_m: The height; higher objects are drawn over lower ones.
-        label: The name to display; empty if none is needed.
+        length_m: The extent along the heading in m.
+        width_m: The extent across the heading in m.
+        state: The visible state: the colour of a traffic light, "open", "on" or "hit".
+        top_m: The height of the top in m; higher objects are drawn over lower ones.
+        label: The name to display, if any.
     """
 
     name: str
@@ -327,55 +336,57 @@ class Thing:
 
 @runtime_checkable
 class Scenic(Protocol):
-    """A world that can be drawn."""
+    """A world whose scene can be drawn in live views."""
 
     def ground(self) -> Sequence[Shape]:
-        """The static scenery of this episode."""
+        """Returns the static scenery of the episode."""
 
     def things(self) -> Sequence[Thing]:
-        """All objects at this moment."""
+        """Returns all objects at this time."""
 
 
 @runtime_checkable
 class Rendered(Protocol):
-    """A world that can render pictures of itself, as Gymnasium's environments do."""
+    """A world that can render images, as Gymnasium's environments do."""
 
     @property
     def renders(self) -> bool:
-        """Whether the world renders pictures."""
+        """Whether the world renders images."""
 
     def picture(self) -> Any:
-        """The current picture: rows of red, green and blue bytes."""
+        """Returns the current image as an array of rows of RGB bytes."""
 
 
 class Baseline(Protocol):
-    """Another method of predicting violations of a law, to compare the guard with.
+    """Another method of predicting violations of a law, with which the guard is
+    compared.
 
-    The registered factory makes a baseline for a law and a source, and raises
-    `InvalidInput` if the baseline cannot judge that law. A baseline sees the same
-    frames as a guard, in the same order.
+    The registered factory creates a baseline for a law and a source. It raises
+    `InvalidInput` if the baseline does not apply to the law. A baseline receives the
+    same frames as a guard, in the same order.
     """
 
     @property
     def thresholds(self) -> Sequence[float]:
-        """The alarm thresholds of the score; several of them show the trade-off."""
+        """The alarm thresholds of the score; several thresholds show the trade-off."""
 
     def reset(self) -> None:
-        """Begins an episode."""
+        """Starts an episode."""
 
     def score(self, frame: Frame) -> float:
-        """How dangerous the episode is up to this frame; higher is worse."""
+        """Returns a score of how dangerous the episode is so far; higher is worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """What a baseline may learn from: the training runs of the guard's model.
+    """The data from which a baseline is trained: the training runs of the guard's
+    model.
 
     Args:
-        traces: The files with the traces of the runs.
-        period_s: The time between two frames of a trace.
+        traces: The files that contain the traces of the runs.
+        period_s: The time between the frames of a trace in seconds.
         abstraction: The predicates of the guard's model.
-        horizon_s: The horizon of the guard's risk.
+        horizon_s: The prediction horizon of the guard's risk in seconds.
     """
 
     traces: tuple[Stored, ...]
@@ -386,18 +397,19 @@ class Lessons:
 
 @runtime_checkable
 class LearningBaseline(Protocol):
-    """The registered factory of a trained baseline; usually its class.
+    """The registered factory of a baseline that is trained; usually its class.
 
-    `learn` is called once per law, before any measurement. The baseline is then made
-    from the law, the source and the result of `learn`.
+    `learn` is called once per law, before any measurement. The factory then receives
+    the result of `learn`.
     """
 
     def learn(self, law: Law, lessons: Lessons) -> Mapping[str, Any]:
-        """What was learned, as JSON values; raises `InvalidInput` if learning is
-        impossible.
+        """Trains the baseline, and returns the result as JSON values.
+
+        If training is impossible, it raises `InvalidInput`.
         """
 
     def __call__(
         self, law: Law, source: Source, learned: Mapping[str, Any]
     ) -> Baseline:
-        """Makes the baseline from what was learned."""
+        """Creates the baseline from the result of `learn`."""

@@ -1,4 +1,4 @@
-"""The user's own functions that a scenario names, in a module or file."""
+"""Loads functions of the user, to which scenarios refer by module or file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, mend_of, near_miss, said
 
 _files: set[str] = set()
-"""The user's files, by the file names in their code objects."""
+"""The files of loaded functions, as named in their code objects."""
 
 
 def found(place: str) -> Callable[..., Any]:
-    """The object at `package.module:name` or `path/to/file.py:name`.
+    """Loads a function, given as `package.module:name` or `path/to/file.py:name`.
 
-    The code of a file runs with the permissions of this process, like a module.
+    The file or module is executed with the permissions of this process.
 
     Raises:
-        InvalidInput: The object does not exist or is not callable.
+        InvalidInput: The function does not exist or is not callable.
     """
     module, _, name = place.rpartition(":")
     try:
@@ -57,11 +57,11 @@ def found(place: str) -> Callable[..., Any]:
 def takes(
     function: Any, setting: str, *names: str, options: Mapping[str, Any] | None = None
 ) -> Any:
-    """Returns the function, after checking that it accepts these arguments.
+    """Returns a function after checking that it accepts these arguments.
 
     Args:
-        function: The user's function or class.
-        setting: The name of the setting, for the error message.
+        function: A function or a class of the user.
+        setting: The name of the setting, for error messages.
         names: The names of the positional arguments.
         options: The keyword arguments.
 
@@ -76,7 +76,7 @@ def takes(
     try:
         inspect.signature(function).bind(*names, **(options or {}))
     except ValueError:
-        pass  # a built-in function without a signature
+        pass  # a built-in function may have no signature
     except TypeError as error:
         problem = f"{name} cannot be called with the given arguments: {error}"
         raise InvalidInput(problem, source=setting, mend=wanted) from None
@@ -84,10 +84,10 @@ def takes(
 
 
 def said_where(error: BaseException) -> str | None:
-    """An error's message, with the line in the user's file where it was raised.
+    """Returns the message of an error with the line in the user's file that raised it.
 
-    None if it was not raised in a user's file. The frame that caught the error does not
-    count, even if it is in such a file.
+    Returns None if the error was not raised in a file of the user. The function that
+    caught the error does not count, even if it is in such a file.
     """
     raised = error.__traceback__
     lines = [
@@ -113,12 +113,12 @@ def _of_file(path: Path) -> ModuleType:
 
 @cache
 def _loaded(path: Path) -> ModuleType:
-    """The module of a file, which is executed only once."""
+    """Returns the module of a file, which is executed only once."""
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
     spec = spec_from_file_location(f"_user_{path.stem}_{digest}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a module")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look up their module here
+    sys.modules[spec.name] = module  # dataclasses look up their module in `sys.modules`
     spec.loader.exec_module(module)
     return module

@@ -1,4 +1,4 @@
-"""Household robots: signals from metadata, withholding of actions, and the world."""
+"""Common parts of household worlds: object predicates, an actuator and a base class."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _FLAGS = {
     "is_held": ("isPickedUp", "pickupable"),
     "is_visible": ("visible", ""),
 }
-"""Predicates that are a single metadata key, and the key that says whether they apply.
+"""The metadata key of each simple predicate, and the key that says whether it applies.
 """
 
 _CALL = re.compile(r"(\w+)\(([^()]*)\)")
 
 
 class _Scene:
-    """The objects at one moment, by type and by id."""
+    """The objects at one time, by type and by id."""
 
     __slots__ = ("by_id", "by_type")
 
@@ -51,7 +51,7 @@ class _Scene:
             self.by_type.setdefault(thing["objectType"], []).append(thing)
 
     def named(self, name: str) -> Iterable[Thing]:
-        """The objects that a name refers to: those of a type, or one instance."""
+        """Returns the objects of a type, or one numbered instance of it."""
         if name in ("any", "all"):
             return self.by_id.values()
         kind, _, number = name.partition("#")
@@ -65,7 +65,7 @@ Test = Callable[[_Scene], bool]
 
 
 def compile_predicate(text: str) -> Test:
-    """Compiles an object predicate to a function of the objects at one moment.
+    """Compiles an object predicate to a function of the objects at one time.
 
     Raises:
         InvalidInput: The text is not an object predicate of the household vocabulary.
@@ -132,14 +132,15 @@ def _liquid(thing: Thing) -> str | None:
     if not thing["isFilledWithLiquid"]:
         return None
     liquid: str | None = thing["fillLiquid"]
-    # AI2-THOR's wine bottles are full from the start, without a liquid's name.
+    # In AI2-THOR, wine bottles are initially full, but their liquid has no name.
     return "wine" if liquid is None and thing["objectType"] == "WineBottle" else liquid
 
 
 def _lies_in(scene: _Scene, thing: Thing, place: str) -> bool:
-    """Whether a thing is in or on a receptacle of this name.
+    """Whether an object is in or on a receptacle of this name.
 
-    A sink's basin also counts as the sink, because its id contains the sink's.
+    The basin of a sink also counts as the sink, because its id contains that of the
+    sink.
     """
     parents = thing["parentReceptacles"]
     if not parents:
@@ -170,10 +171,10 @@ def _is_near(scene: _Scene, thing: Thing, other: str) -> bool:
 
 
 class ObjectSenses:
-    """Evaluates a list of object predicates, and what the robot holds.
+    """Evaluates object predicates, and reads what the robot holds.
 
     Args:
-        predicates: The object predicates in each frame, as text.
+        predicates: The object predicates to include in each frame, as text.
     """
 
     def __init__(self, predicates: Sequence[str]) -> None:
@@ -183,7 +184,7 @@ class ObjectSenses:
         self._tests = [(key, compile_predicate(key)) for key in self.predicates]
 
     def values(self, metadata: Mapping[str, Any]) -> dict[str, Value]:
-        """The predicates' values, and what the robot holds."""
+        """Returns the values of the predicates, and what the robot holds."""
         scene = _Scene(metadata["objects"])
         values: dict[str, Value] = {key: test(scene) for key, test in self._tests}
         inventory = metadata["inventoryObjects"]
@@ -194,13 +195,13 @@ class ObjectSenses:
 
 
 def plain_name(name: object) -> str:
-    """A name from the simulator as a single word."""
+    """Returns a simulator's name if it is a single word; otherwise, `unnamed`."""
     text = str(name)
     return text if OBJECT.fullmatch(text) and len(text) <= 60 else "unnamed"
 
 
 def named(action: Action) -> str | None:
-    """The object of an action, in the form of the signal `last_action_object`."""
+    """Returns the object of an action, as in the signal `last_action_object`."""
     given = action.arguments
     about = given.get("receptacle", given.get("object"))
     if about is None:
@@ -210,14 +211,14 @@ def named(action: Action) -> str | None:
 
 
 class Withholding:
-    """An actuator that withholds the robot's proposals.
+    """An actuator that withholds actions of the robot.
 
     A decision counts as obeyed if the next frame shows that the withheld action was not
-    done.
+    carried out.
 
     Args:
-        stop: The world's own stop action.
-        about: Returns the object of an action, in the form of `last_action_object`.
+        stop: The action that stops the robot.
+        about: Returns the object of an action, as in the signal `last_action_object`.
     """
 
     can: frozenset[Kind] = frozenset(
@@ -268,28 +269,28 @@ _ENDINGS = {
 }
 
 IDLE = ("wait", *_ENDINGS)
-"""The actions that do nothing; most of them end the episode."""
+"""The names of actions that change nothing; all but `wait` end the episode."""
 
 IDLING = tuple(map(ActionSpec, IDLE))
 
 NEXT = "next_action"
-"""The signal and the argument with which a robot announces its next verb."""
+"""The name of the signal and the argument that announce the robot's next action."""
 
 DOINGS = ("step_count", "last_action", "last_action_object", "last_action_succeeded")
-"""The signals about the last action, which every household frame contains."""
+"""The signals about the last action, which all household frames contain."""
 
 
 class SteppedHousehold(SteppedWorld):
-    """A household in which a robot takes one action per step."""
+    """A base class for households in which a robot carries out one action per step."""
 
     who = "the robot"
 
     @abstractmethod
     def do(self, action: Action) -> bool:
-        """Carries out an action other than idling; returns whether it succeeded."""
+        """Carries out an action that is not in `IDLE`; returns whether it succeeded."""
 
     def about(self, action: Action) -> str | None:
-        """The object of an action, in the form of `last_action_object`."""
+        """Returns the object of an action, as in the signal `last_action_object`."""
         return named(action)
 
     def begin(self, seed: int) -> None:

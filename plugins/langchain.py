@@ -1,11 +1,11 @@
-"""LangChain 1.x: a middleware that asks the guard before a tool runs.
+"""A middleware for LangChain 1.x that asks the guard before a tool runs.
 
-It wraps each tool call instead of using a callback, because LangChain runs the tool
-even if a callback raises. LangChain runs the calls of one message in parallel and in
-any order. The effect of a call depends on earlier ones, so each waits for those before
-it.
+The middleware wraps each tool call instead of using a callback, because LangChain runs
+the tool even if a callback raises an exception. LangChain runs the calls of a message
+in parallel. The effect of a call depends on earlier calls, so the middleware runs the
+calls of a message one after another.
 
-Needs the extra `langchain`.
+This module requires the extra `langchain`.
 """
 
 from __future__ import annotations
@@ -50,12 +50,13 @@ Answer = ToolMessage | Command[Any]
 
 POLL_S = 0.001
 PATIENCE_S = 1.0
-"""How long a call waits for an earlier one to begin: another middleware may have
-answered it already.
+"""How many seconds a call waits for an earlier call of the message to begin.
+
+The earlier call never begins if another middleware has already answered it.
 """
 
 MAX_MESSAGES = 100
-"""Maximum number of messages with waiting calls per middleware."""
+"""The maximum number of messages with waiting calls per middleware."""
 
 AMBIGUOUS = "Two calls of the message have the same id, so neither is carried out."
 
@@ -64,7 +65,7 @@ Key = tuple[str | None, tuple[str, ...]]
 
 @dataclass(slots=True, eq=False)
 class _Progress:
-    """The calls of a message that have begun, and those that are over."""
+    """The calls of a message that have begun, and those that have ended."""
 
     key: Key
     begun: set[str] = field(default_factory=set)
@@ -72,19 +73,21 @@ class _Progress:
 
 
 class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Runs a tool only if the guard passes the call; otherwise the guard answers it.
+    """Runs a tool only if the guard lets the call pass; otherwise, the guard answers.
 
-    A stopped agent ends before its model is asked again, with every call answered. Pass
-    this as the last middleware, so that no other changes a call after the verdict. A
-    guard whose approver is `Deferred` asks through LangGraph's interrupt: the agent
-    needs a checkpointer, and resumes with `Command(resume="approve")`, `"reject"`, or
-    an action to carry out instead, `{"name": …, "arguments": {…}}`.
+    When the guard stops the agent, all calls are answered, and the agent ends before
+    its model is asked again. Pass this middleware as the last one, so that no other
+    middleware changes a call after the verdict. A guard whose approver is `Deferred`
+    asks a person through LangGraph's `interrupt`. In this case, the agent needs a
+    checkpointer, and is resumed with `Command(resume="approve")`, with `"reject"`, or
+    with an action to carry out instead: `{"name": …, "arguments": {…}}`.
 
     Args:
-        guard: Judges the calls; use one guard per robot, even for several agents.
-        harmless: The names of tools, such as a web search, that the model's provider
-            runs and that do not affect the world. Any other tool that the provider runs
-            is an error.
+        guard: Reviews the calls. Agents that act in the same world must share one
+            guard.
+        harmless: The names of tools, such as a web search, that the provider of the
+            model runs and that do not affect the world. All other tools that the
+            provider runs are rejected.
     """
 
     def __init__(self, guard: AgentGuard, *, harmless: Collection[str] = ()) -> None:
@@ -179,7 +182,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def _run(
         self, request: ToolCallRequest, verdict: Verdict
     ) -> ToolCallRequest | None:
-        """The call to run under a verdict, if any."""
+        """Returns the call to run under a verdict, if any."""
         if verdict.passes:
             return request
         other = verdict.instead
@@ -190,9 +193,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         return request.override(tool_call=given, tool=self._tools[other.name])
 
     def _asked(self, question: Question) -> Verdict:
-        """Asks through LangGraph's interrupt: the graph pauses here until it is
-        resumed.
-        """
+        """Asks a person; the interrupt pauses the graph until it is resumed."""
         return self.guard.answered(question, answer_of(interrupt(question.as_dict())))
 
     def _after(self, verdict: Verdict, failed: bool | None, answer: Any) -> None:
@@ -204,7 +205,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def before_model(
         self, state: AgentState[Any], runtime: Any
     ) -> dict[str, Any] | None:
-        """Ends a stopped agent."""
+        """Ends the agent if the guard has stopped it."""
         if not self.guard.stopped:
             return None
         answers = [
@@ -216,7 +217,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def after_agent(
         self, state: AgentState[Any], runtime: Any
     ) -> dict[str, Any] | None:
-        """Judges the final state."""
+        """Reviews the final state."""
         if self.guard.finish() is None:
             return None
         return {"messages": [AIMessage(STOPPED)]}
@@ -224,7 +225,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
 @dataclass(slots=True, eq=False)
 class _Late:
-    """Tracks a tool that continues in its thread after its call was cancelled."""
+    """Tracks a tool whose thread continues to run after the call was cancelled."""
 
     of: GuardMiddleware
     verdict: Verdict
@@ -233,7 +234,7 @@ class _Late:
     given_up: bool = False
 
     def heard(self, request: ToolCallRequest) -> ToolCallRequest:
-        """The request with a tool whose result is also reported here."""
+        """Returns the request with a tool that reports its result to this object."""
         if request.tool is None:
             return request
         tool = copy.copy(request.tool)
@@ -251,7 +252,7 @@ class _Late:
         return request.override(tool=tool)
 
     def awaited(self) -> bool | None:
-        """Whether the call failed; None if its tool may still be running."""
+        """Returns whether the call failed; None if the tool may still be running."""
         self.given_up = True
         return self._failed()
 
@@ -264,7 +265,7 @@ class _Late:
 
 
 def _asked_for(request: ToolCallRequest) -> str:
-    """The last message of a person to the agent."""
+    """Returns the last message of a person to the agent."""
     state = request.state
     said = state.get("messages", ()) if isinstance(state, dict) else ()
     asked = (each.text for each in reversed(said) if isinstance(each, HumanMessage))
@@ -272,15 +273,13 @@ def _asked_for(request: ToolCallRequest) -> str:
 
 
 def _is_ambiguous(request: ToolCallRequest) -> bool:
-    """Whether another call of the message has the same id."""
+    """Whether several calls of the message have the same id."""
     call = str(request.tool_call["id"])
     return _message_of(request, call)[1].count(call) > 1
 
 
 def _failed(answer: Any, call: str | None) -> bool:
-    """Whether a call failed: no message reports success, or some message reports
-    failure.
-    """
+    """Whether no message reports success of the call, or some message an error."""
     messages = list(_messages(answer))
     succeeded = any(
         each.tool_call_id == call and each.status != "error" for each in messages
@@ -289,7 +288,7 @@ def _failed(answer: Any, call: str | None) -> bool:
 
 
 def _messages(answer: Any) -> Iterator[ToolMessage]:
-    """The tool messages in the answer to a call."""
+    """Yields the tool messages in the answer to a call."""
     if isinstance(answer, ToolMessage):
         yield answer
     elif isinstance(answer, Command):
@@ -302,7 +301,7 @@ def _messages(answer: Any) -> Iterator[ToolMessage]:
 
 
 def _told(answer: Answer, verdict: Verdict) -> Answer:
-    """The answer, with a note on what was done instead of the call."""
+    """Adds a note to the answer if another call was made instead."""
     if verdict.passes or not isinstance(answer, ToolMessage):
         return answer
     return answer.model_copy(update={"content": f"{verdict.message}{answer.text}"})
@@ -315,7 +314,7 @@ def _refusal(name: str, identity: str | None, message: str) -> ToolMessage:
 
 
 def _unanswered(messages: list[AnyMessage]) -> list[tuple[str, str | None]]:
-    """The unanswered calls; a model cannot continue with any."""
+    """Returns the calls without an answer, with which a model could not continue."""
     answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
     return [
         (call["name"], call["id"])
@@ -327,7 +326,7 @@ def _unanswered(messages: list[AnyMessage]) -> list[tuple[str, str | None]]:
 
 
 class Queue:
-    """Runs the calls of a message in order."""
+    """Runs the calls of a message one after another, in their order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -335,9 +334,7 @@ class Queue:
 
     @contextmanager
     def place(self, request: ToolCallRequest) -> Iterator[None]:
-        """Waits until all earlier calls are over; later calls wait until the block
-        ends.
-        """
+        """Waits until all earlier calls have ended; later calls wait for this block."""
         call, progress = self._arrives(request)
         until_s = time.monotonic() + PATIENCE_S
         try:
@@ -349,7 +346,7 @@ class Queue:
 
     @asynccontextmanager
     async def place_async(self, request: ToolCallRequest) -> AsyncIterator[None]:
-        """The same for coroutines."""
+        """Like `place`, but for coroutines."""
         call, progress = self._arrives(request)
         until_s = time.monotonic() + PATIENCE_S
         try:
@@ -384,7 +381,7 @@ class Queue:
 
 
 def _message_of(request: ToolCallRequest, call: str) -> Key:
-    """The key of a call's message: its id, and the ids of its calls in order."""
+    """The key of the message that contains a call: its id and the ids of its calls."""
     state: Any = request.state
     messages = state.get("messages", []) if isinstance(state, dict) else state
     for message in reversed(messages or []):

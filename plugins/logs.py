@@ -1,8 +1,8 @@
-"""Recorded drives as a world: CSV, Parquet, MCAP and ROS 2 bags.
+"""A world that plays recorded drives from CSV, Parquet and MCAP files and ROS 2 bags.
 
-No action changes a log. Logs are for collecting traces, learning, monitoring, and
-measuring a guard that only watches. Seed n selects the n-th file by name, so that
-ranges of seeds separate training logs from held-out ones.
+Actions have no effect on a recorded drive. Use it to collect traces, learn models,
+monitor laws, and measure a guard in shadow mode. Seed n selects the n-th file in the
+order of names, so that ranges of seeds separate training logs from held-out logs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from forewarn.plugins.driving.foresight import Foresight, lacking
 from forewarn.plugins.ros.topics import TopicMap, Topics, load_topics
 
 MOST_HELD_S = 1.0
-"""The maximum time for which a row is valid; a longer gap ends the log."""
+"""The maximum time in seconds for which a row is valid; a longer gap is an error."""
 
-_JITTER = 0.2  # tolerated delay of a row, as a fraction of the period
+_JITTER = 0.2  # tolerated delay of a row as a fraction of the period
 
 Period = Annotated[float, Field(gt=0.001, le=60)]
 
@@ -49,29 +49,31 @@ _EXAMPLES = 20
 
 
 class LogWorld(SteppedWorld):
-    """Recorded drives, one file per episode.
+    """A world that plays recorded drives; each file is an episode.
 
     Args:
-        files: The paths, as a pattern with `*`, of CSV, `.parquet`, `.mcap` or `.db3`
-            files, or of folders with a ROS 2 bag.
-        columns: The meaning of columns, by name: a signal, or detailed settings.
-            Columns named like a signal need no entry; other columns without an entry
-            are ignored. A message field is named `/topic.field.field`.
-        topics: For bags, a mapping file from topics to signals, instead of `columns`;
-            it also defines the vocabulary and the time between two frames.
-        vocabulary: `driving` or `household`.
-        time: The column with the time; without one, rows are `period_s` apart.
+        files: A path, in which `*` can match several files: CSV, `.parquet`, `.mcap` or
+            `.db3` files, or folders with a ROS 2 bag.
+        columns: For each column, the name of its signal, or a mapping with the signal
+            and its encoding. Columns that have the name of a signal need no entry;
+            other columns without an entry are ignored. The column of a message field is
+            named `/topic.field.field`.
+        topics: A file that maps the topics of bags to signals, instead of `columns`.
+            The file also defines the vocabulary and the time between frames.
+        vocabulary: The vocabulary of the signals: `driving`, `household` or a file.
+        time: The column that contains the time. If null, rows are `period_s` apart.
         time_unit: The unit of the time column.
-        period_s: The time between two frames; each frame contains the latest row. By
-            default, the time between rows, if it is regular.
-        blanks: The meaning of an empty cell: unknown, which is an error, or `none`.
+        period_s: The time between frames in seconds; each frame contains the latest
+            row. By default, it is the time between rows, which must be regular.
+        blanks: The meaning of an empty cell: unknown (`absent`), which is an error, or
+            `none`.
     """
 
     actions = Actions(ActionSpec("recorded"))
 
     @staticmethod
     def example() -> Example:
-        """A generated log of a car that comes to a stop."""
+        """Returns an example with generated logs of a car that comes to a stop."""
         return Example(make=_example)
 
     def __init__(
@@ -146,13 +148,13 @@ class LogWorld(SteppedWorld):
         self._ahead = Foresight(self.source.period_s)
 
     def move(self, action: Action | None) -> None:
-        """Does nothing: the log cannot be changed."""
+        """Does nothing, because a log cannot be changed."""
 
     def actuator(self) -> LogActuator:
         return LogActuator()
 
     def values(self) -> Mapping[str, Any]:
-        """The values of the latest row."""
+        """Returns the values of the latest row."""
         period_s, rows, time_s = self.source.period_s, self._rows, self.time_s
         by_s = time_s + self._late_s
         while self._next < len(rows) and rows[self._next][0] <= by_s:
@@ -178,7 +180,7 @@ class LogWorld(SteppedWorld):
         return values
 
     def _signals(self, path: Path) -> tuple[str, ...]:
-        """The signals in a log's columns."""
+        """The signals in the columns of a log."""
         if is_foreign(path):
             columns = next(foreign_rows(path, self._columns), [])
         else:
@@ -198,7 +200,7 @@ class LogWorld(SteppedWorld):
         return found
 
     def _read(self, path: Path) -> list[tuple[float, Mapping[str, Any]]]:
-        """The rows of a log: the times since its beginning, and the values."""
+        """Reads the rows of a log: the times since its start, and the values."""
         if self._topics is not None:
             return _told(path, self._topics)
         rename = {} if self._time in (None, "time_s") else {str(self._time): "time_s"}
@@ -218,7 +220,7 @@ class LogWorld(SteppedWorld):
 
 
 def _told(path: Path, mapping: TopicMap) -> list[tuple[float, Mapping[str, Any]]]:
-    """The frames from a bag's topics, as times and values."""
+    """Reads frames from the topics of a bag, as times and values."""
     topics = Topics(mapping)
     with naming(str(path)):
         due = (
@@ -246,7 +248,7 @@ def _example() -> LogWorld:
 
 
 class LogPilot:
-    """Continues the log unchanged."""
+    """A pilot that follows the log."""
 
     def reset(self, seed: int) -> None:
         """Does nothing."""
@@ -256,7 +258,7 @@ class LogPilot:
 
 
 class LogActuator:
-    """Cannot act: a guard can only watch a log."""
+    """An actuator that does nothing, because a guard can only watch a log."""
 
     can: frozenset[Kind] = frozenset({"stop"})
 

@@ -1,11 +1,11 @@
-"""MCP: a proxy server that asks the guard before each call.
+"""An MCP proxy server that asks the guard before each tool call.
 
-Agent and server need no changes. Everything that the server offers besides tools is
-passed on unchanged, except its unsolicited notifications (progress, changed lists).
-Both sides are untrusted: the size of messages, the number of waiting calls and the
-duration of a call are limited.
+Neither the agent nor the server needs changes. Resources and prompts of the server are
+passed on unchanged, but its notifications (such as progress) are dropped. Both sides
+are untrusted, so the size of messages, the number of waiting calls and the duration of
+a call are limited.
 
-Needs the extra `mcp`.
+This module requires the extra `mcp`.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ except ImportError as error:
 __all__ = ["guarded_server", "serve"]
 
 MAX_MESSAGE = 8 << 20
-"""Maximum size of a message in bytes; a longer one is answered with an error."""
+"""The maximum size of a message in bytes; longer messages are answered with an error.
+"""
 
 MAX_WAITING = 1000
-"""Maximum number of calls that wait for their turn."""
+"""The maximum number of calls that wait for their turn."""
 
 MAX_UNASKED = 100_000
-"""Maximum number of unsolicited messages from a server between two answers."""
+"""The maximum number of unsolicited messages from a server between two responses."""
 
 MAX_PAGES = 100
 
@@ -84,13 +85,14 @@ def guarded_server(
     limit_s: float = CALL_LIMIT_S,
     take_back: Callable[[], object] = lambda: None,
 ) -> Server[Any]:
-    """A server with the tools of another server; each call asks the guard first.
+    """Creates a server with the tools of another server that asks the guard before each
+    call.
 
     Args:
-        upstream: A connected client of the other server.
-        guard: Judges the calls, one at a time.
-        limit_s: The time limit of a call.
-        take_back: Notifies the other server that the last call was abandoned.
+        upstream: A client that is connected to the other server.
+        guard: Reviews the calls one at a time.
+        limit_s: The time limit of a call in seconds.
+        take_back: Notifies the other server that the last call was cancelled.
     """
     waiting = 0
     given_up: deque[asyncio.Future[CallToolResult]] = deque()
@@ -100,7 +102,7 @@ def guarded_server(
         given_up.append(calling)
         if len(given_up) > MAX_WAITING:
             given_up.popleft().cancel()
-        # The server may not receive the notification, so a late success counts.
+        # The server may ignore the notification, so a late success counts.
         calling.add_done_callback(lambda _: guard.after(*_end_of(calling, verdict)))
 
     async def call_tool(_: Any, asked: Any) -> CallToolResult:
@@ -121,8 +123,8 @@ def guarded_server(
                 name, arguments = other.name, dict(other.arguments)
             elif not verdict.passes:
                 return _refusal(verdict.message)
-            # The call runs in its own task, because an abandoned call may still be
-            # carried out.
+            # The call runs in its own task, because the server may still carry it out
+            # after it was cancelled.
             calling = asyncio.ensure_future(_carry_out(upstream, name, arguments))
             stopped = None
             try:
@@ -163,7 +165,7 @@ def guarded_server(
 def _end_of(
     calling: asyncio.Future[CallToolResult], verdict: Verdict
 ) -> tuple[bool | None, int | None, Any]:
-    """What to report to the guard: whether the call failed, its number, its result."""
+    """Returns whether the call failed, its number and its result, for the guard."""
     if not calling.done():
         return None, verdict.call, None
     if calling.cancelled() or calling.exception() is not None:
@@ -174,7 +176,7 @@ def _end_of(
 
 
 def _result(answer: CallToolResult) -> Any:
-    """The result of a call: its structured fields, or else its text."""
+    """Returns the structured content of a result or, if there is none, its text."""
     if answer.structured_content is not None:
         return answer.structured_content
     texts = (part.text for part in answer.content if isinstance(part, TextContent))
@@ -184,9 +186,10 @@ def _result(answer: CallToolResult) -> Any:
 async def _carry_out(
     upstream: Client, name: str, arguments: dict[str, Any]
 ) -> CallToolResult:
-    """Calls a tool and returns its answer unchanged.
+    """Calls a tool, and returns its result unchanged.
 
-    The client's own method would also list all tools to validate the answer.
+    The `call_tool` method of the client would also list all tools in order to validate
+    the result.
     """
     asked = CallToolRequestParams(name=name, arguments=arguments)
     request = CallToolRequest(params=asked)
@@ -200,12 +203,12 @@ async def serve(
     *,
     limit_s: float = CALL_LIMIT_S,
 ) -> None:
-    """Serves a guarded version of the server that a command starts, on standard input
-    and output.
+    """Starts a server by a command, and serves its guarded tools on standard input and
+    output.
 
     Raises:
         NoServer: The server does not start or does not speak MCP.
-        InvalidInput: A law reads an argument that none of its tools has.
+        InvalidInput: A law uses an argument that none of the tools has.
     """
     said = _Said()
     async with _started(command, environment, said) as upstream:
@@ -217,14 +220,15 @@ async def serve(
         stdin: Any = _Requests(sys.stdin.buffer, lambda: _exit_soon(guard))
         async with stdio_server(stdin=stdin) as (hears, says):
             await server.run(hears, says, server.create_initialization_options())
-            # Close now, because this process may be ended before the other server ends.
+            # Close now, because this process may be killed before the other server
+            # ends.
             guard.close()
 
 
 async def listed(
     command: list[str], environment: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The tools of the server that a command starts, with their descriptions.
+    """Starts a server by a command, and returns the descriptions of its tools.
 
     Raises:
         NoServer: The server does not start or does not list its tools.
@@ -237,9 +241,9 @@ async def listed(
 
 
 async def _tools(upstream: Client) -> dict[str, list[str]] | None:
-    """All tools of a server, each with the names of its arguments.
+    """Returns all tools of a server, each with the names of its arguments.
 
-    None if a tool takes arbitrary arguments or the list cannot be read.
+    Returns None if a tool takes arbitrary arguments, or if the tools cannot be listed.
     """
     tools = await _all_tools(upstream)
     if tools is None:
@@ -269,7 +273,7 @@ async def _all_tools(upstream: Client) -> list[Tool] | None:
 
 
 def _exit_soon(guard: AgentGuard) -> None:
-    """Ends this process even if something hangs, because the agent has disconnected."""
+    """Ends this process soon, even if it hangs, because the agent has disconnected."""
 
     def leave() -> None:
         guard.close()
@@ -287,7 +291,7 @@ def _exit_soon(guard: AgentGuard) -> None:
 async def _started(
     command: list[str], environment: Mapping[str, str], said: _Said
 ) -> AsyncIterator[Client]:
-    threading.Thread(target=int).start()  # fails early: asyncio needs one too
+    threading.Thread(target=int).start()  # fails early: asyncio also needs a thread
     upstream = Client(_server_process(command, environment, said))
     try:
         async with asyncio.timeout(START_LIMIT_S):
@@ -303,7 +307,7 @@ async def _started(
         await upstream.__aexit__(None, None, None)
 
 
-# -- messages, of limited length ---------------------------------------------------
+# -- messages of limited size ------------------------------------------------------
 
 
 @asynccontextmanager
@@ -339,7 +343,7 @@ async def _server_process(
 
 
 async def _hear(stdout: asyncio.StreamReader, heard: Any) -> None:
-    """Passes on the server's messages until it ends."""
+    """Passes on the messages of the server until it ends."""
     unasked = 0
     with heard, suppress(anyio.BrokenResourceError):
         while unasked < MAX_UNASKED:
@@ -359,7 +363,7 @@ async def _hear(stdout: asyncio.StreamReader, heard: Any) -> None:
 
 
 async def _line(stdout: asyncio.StreamReader) -> bytes | None:
-    """The next line; a line that is too long is replaced by an error answer."""
+    """Returns the next line; an error response replaces a line that is too long."""
     head = tail = b""
     while True:
         try:
@@ -382,18 +386,18 @@ async def _line(stdout: asyncio.StreamReader) -> bytes | None:
 
 @dataclass
 class _Said:
-    """Tracks the last call sent to a server.
+    """Tracks the last call that was sent to a server.
 
     Args:
-        stdin: The server's standard input.
-        call: The number of the last call.
+        stdin: The standard input of the server.
+        call: The request id of the last call.
     """
 
     stdin: asyncio.StreamWriter | None = None
     call: str | int | None = None
 
     def take_back(self) -> None:
-        """Notifies the server that the last call was abandoned."""
+        """Notifies the server that the last call was cancelled."""
         if self.stdin is None or self.call is None:
             return
         about = CancelledNotificationParams(request_id=self.call)
@@ -406,7 +410,7 @@ class _Said:
 async def _say(
     stdin: asyncio.StreamWriter, said: Any, heard: Any, asking: _Said
 ) -> None:
-    """Passes requests on to the server until it ends."""
+    """Passes on requests to the server until it ends."""
     asking.stdin = stdin
     try:
         async for each in said:
@@ -420,7 +424,7 @@ async def _say(
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ends a server: closes its input, then sends signals."""
+    """Ends a server: closes its input, and then sends signals."""
     if process.stdin is not None:
         process.stdin.close()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -439,11 +443,11 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class _Requests:
-    """The agent's requests, line by line, as `stdio_server` expects them.
+    """The requests of the agent, line by line, as `stdio_server` expects them.
 
     Args:
         stdin: The stream to read.
-        ended: Called once at the end of the stream.
+        ended: Called at the end of the stream.
     """
 
     def __init__(self, stdin: IO[bytes], ended: Callable[[], None]) -> None:
@@ -476,7 +480,7 @@ class _Requests:
 
 
 def _unreadable(begins: bytes, ends: bytes) -> bytes:
-    """The replacement for a message that is too long, so that it is answered."""
+    """Returns a request that replaces an unreadable message, so that it is answered."""
     asked = _ID.search(begins[:_HEAD]) or _ID.search(ends[-_HEAD:])
     number = b"null" if asked is None else asked[1]
     return b'{"jsonrpc":"2.0","id":%b,"method":"unreadable"}\n' % number

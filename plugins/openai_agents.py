@@ -1,10 +1,11 @@
-"""The OpenAI Agents SDK: tools that ask the guard before they run.
+"""Wraps tools of the OpenAI Agents SDK so that they ask the guard before they run.
 
-The SDK asks the guardrails of all parallel calls before any of them runs, so none sees
-the effects of the others. Here each call is judged when it is invoked, one at a time. A
-call that is stopped ends the run with the SDK's own guardrail exception.
+The SDK checks its guardrails for all parallel calls before it runs any of them, so the
+checks do not see the effects of the other calls. The guard therefore reviews each call
+when its tool is invoked, one call at a time. When the guard stops the agent, the run
+ends with the SDK's guardrail exception.
 
-Needs the extra `openai-agents`.
+This module requires the extra `openai-agents`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ except ImportError as error:
 __all__ = ["guarded_tools"]
 
 _RAISED: ContextVar[list[BaseException]] = ContextVar("raised")
-"""The exceptions of the running tool."""
+"""The exceptions that the running tool has raised."""
 
 
 def guarded_tools(
@@ -45,13 +46,14 @@ def guarded_tools(
     """Wraps tools so that each asks the guard before it runs.
 
     Args:
-        tools: The agent's tools.
-        guard: Judges the calls; use one guard per robot, even for several agents.
+        tools: The tools of the agent.
+        guard: Reviews the calls. Agents that act in the same world must share one
+            guard.
         harmless: The names of tools that do not affect the world; they are not wrapped.
 
     Raises:
-        InvalidInput: A tool runs in another process or does not report failures; or a
-            rule covers commands and no tool takes one.
+        InvalidInput: A tool runs in another process or does not report failures, or a
+            rule applies to calls that no tool accepts.
     """
     guard.check_rules({t.name: _arguments(t) for t in tools})
     run = {t.name: _reporting(t) for t in tools if isinstance(t, FunctionTool)}
@@ -87,7 +89,7 @@ def _is_of_a_server(tool: FunctionTool) -> bool:
 
 
 def _reporting(tool: FunctionTool) -> FunctionTool:
-    """A copy of a tool that also reports the exceptions that the SDK handles."""
+    """Copies a tool so that it also reports the exceptions that the SDK handles."""
     inner = copy.copy(tool)
     invoker: Any = inner.on_invoke_tool
     if hasattr(invoker, "__agents_bind_function_tool__"):
@@ -107,7 +109,7 @@ def _reporting(tool: FunctionTool) -> FunctionTool:
 async def _invoked(
     tool: FunctionTool, context: ToolContext[Any], arguments: str
 ) -> tuple[Any, bool]:
-    """Invokes a reporting tool; returns its answer and whether it failed."""
+    """Invokes a reporting tool; returns its answer, and whether it failed."""
     raised: list[BaseException] = []
     before = _RAISED.set(raised)
     try:
@@ -118,7 +120,7 @@ async def _invoked(
 
 
 def _asked_for(context: ToolContext[Any]) -> str:
-    """The last message of a person to the agent."""
+    """Returns the last message of a person to the agent."""
     for item in reversed(context.turn_input):
         if isinstance(item, dict) and item.get("role") == "user":
             content = item.get("content")

@@ -1,13 +1,13 @@
-"""The registry: finds worlds, pilots, actuators and baselines through entry points.
+"""Finds plugs (worlds, pilots, actuators and baselines) through entry points.
 
-A package offers a plug in its metadata, for instance
+A package declares a plug in its metadata, for example
 
     [project.entry-points."forewarn.worlds"]
     mine = "my_package.bridge:MyWorld [mine]"
 
-where the name in brackets is the extra that the plug needs, if any. Listing reads only
-metadata. A plug is imported when it is requested; if it does not load, that is an
-error.
+where the name in brackets is the extra that the plug requires, if any. Listing plugs
+reads only metadata. A plug is imported when it is requested, and an error is raised if
+it cannot be loaded.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _CONTRACTS: dict[str, Any] = {
 
 
 class BrokenPlug(ForewarnError):
-    """A requested plug does not load or does not fulfil its contract."""
+    """A requested plug cannot be loaded, or does not implement its interface."""
 
     exit_status = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Plug:
-    """A package's metadata about a plug."""
+    """A plug, as declared in the metadata of a package."""
 
     role: Role
     name: str
@@ -72,7 +72,7 @@ def _found(role: Role) -> dict[str, list[EntryPoint]]:
 
 
 def plugs(role: Role) -> list[Plug]:
-    """All plugs of a role, by name; imports none."""
+    """Lists all plugs of a role in the order of names, without importing them."""
     return [
         Plug(role, point.name, _package(point), point.value, _extra(point))
         for _, points in sorted(_found(role).items())
@@ -81,12 +81,12 @@ def plugs(role: Role) -> list[Plug]:
 
 
 def load(role: Role, name: str) -> Callable[..., Any]:
-    """The factory of a plug; usually its class.
+    """Loads a plug, and returns its factory, which usually is a class.
 
     Raises:
-        InvalidInput: No package offers a plug of this name, or two do.
-        MissingDependency: The plug needs an extra that is not installed.
-        BrokenPlug: The plug does not load for another reason.
+        InvalidInput: No package declares a plug of this name, or several packages do.
+        MissingDependency: The plug requires an extra that is not installed.
+        BrokenPlug: The plug cannot be loaded for another reason.
     """
     points = _found(role).get(name, [])
     if not points:
@@ -103,7 +103,8 @@ def load(role: Role, name: str) -> Callable[..., Any]:
     try:
         factory: Callable[..., Any] = point.load()
     except Exception as error:
-        # A dependency of the plug may name its own extra, which may install less.
+        # The error may name the extra of a dependency, which may install less than the
+        # plug's.
         if isinstance(error, ImportError | MissingDependency):
             if _package(point) == _OURS and (extra := _extra(point)):
                 raise MissingDependency(f"the {role} {name}", extra) from error
@@ -117,13 +118,13 @@ def load(role: Role, name: str) -> Callable[..., Any]:
 
 
 def make_world(name: str, settings: Settings | None = None, source: str = "") -> World:
-    """Makes a world by name; `source` is the file that contains the settings."""
+    """Creates a world by name; `source` is the file that contains the settings."""
     made: World = _make("world", name, settings, source)
     return made
 
 
 def make_pilot(name: str, settings: Settings | None = None, source: str = "") -> Pilot:
-    """Makes a pilot by name."""
+    """Creates a pilot by name."""
     made: Pilot = _make("pilot", name, settings, source)
     return made
 
@@ -131,7 +132,7 @@ def make_pilot(name: str, settings: Settings | None = None, source: str = "") ->
 def make_actuator(
     name: str, own: Actuator, settings: Settings | None = None, source: str = ""
 ) -> Actuator:
-    """Makes an actuator by name, which wraps the world's own."""
+    """Creates an actuator by name, which wraps the actuator of the world."""
     made: Actuator = _make("actuator", name, settings, source, own)
     return made
 
@@ -139,7 +140,7 @@ def make_actuator(
 def make_task_book(
     name: str, settings: Settings | None = None, source: str = ""
 ) -> TaskBook:
-    """Makes a task book by name."""
+    """Creates a task book by name."""
     made: TaskBook = _make("task_book", name, settings, source)
     return made
 
@@ -163,9 +164,9 @@ def _make(
 def _settings(
     factory: Callable[..., Any], settings: dict[str, Any], source: str, parts: int
 ) -> dict[str, Any]:
-    """Validates settings strictly against the factory's signature.
+    """Validates settings against the signature of a factory.
 
-    The first `parts` parameters are not settings.
+    The first `parts` parameters of the factory are not settings.
     """
     if not all(isinstance(key, str) for key in settings):
         raise InvalidInput("the names of settings must be words", source=source)
@@ -178,7 +179,7 @@ def _settings(
 
 @cache
 def _schema(factory: Callable[..., Any], parts: int) -> type[Strict] | None:
-    """The schema of a factory's settings; None if it takes arbitrary ones."""
+    """Returns the schema of a factory's settings; None if any settings are allowed."""
     parameters = [*inspect.signature(factory).parameters.values()][parts:]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
@@ -197,7 +198,7 @@ def _schema(factory: Callable[..., Any], parts: int) -> type[Strict] | None:
 
 
 def _lenient(hint: Any) -> Any:
-    """Lets a path be text, as in a file."""
+    """Allows a path to be given as text, as in a scenario file."""
     is_path = hint is Path or Path in get_args(hint)
     return Annotated[hint, Field(strict=False)] if is_path else hint
 

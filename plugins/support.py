@@ -1,4 +1,4 @@
-"""Reports which of the packages that a bridge uses are installed."""
+"""Reports which packages of a bridge are installed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a bridge can use on this machine.
+    """The packages of a bridge that are installed on this machine.
 
     Args:
-        versions: The version of each package that the bridge uses; None if it is
-            missing.
-        missing: What is not possible, each with its fix.
+        versions: The version of each package; None if the package is missing.
+        missing: For each missing package, a message with the command that installs it.
     """
 
     versions: Mapping[str, str | None]
     missing: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as JSON types."""
+        """Returns the report as JSON values."""
         return {"versions": dict(self.versions), "missing": list(self.missing)}
 
 
 def installed(extra: str, *packages: str) -> Support:
-    """Looks up the versions of an extra's packages, without importing them."""
+    """Looks up the versions of the packages in an extra, without importing them."""
     versions = {name: version_of(name) for name in packages}
     lacking = [name for name, found in versions.items() if found is None]
     mend = f"is not installed: pip install 'forewarn[{extra}]'"
@@ -37,7 +36,7 @@ def installed(extra: str, *packages: str) -> Support:
 
 @cache
 def version_of(package: str) -> str | None:
-    """The version of a package; None if it is not installed."""
+    """Returns the version of a package; None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

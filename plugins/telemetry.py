@@ -1,9 +1,9 @@
-"""Telemetry, for OpenTelemetry and Prometheus.
+"""Exports telemetry to OpenTelemetry and Prometheus.
 
-OpenTelemetry: a span per episode, an event per change of decision, and metrics.
-
-Only the API is used. The user configures where the spans go, for instance with
-`opentelemetry-instrument forewarn run …`; otherwise they are discarded.
+OpenTelemetry receives one span per episode, one event per change of decision, and
+metrics. Only the OpenTelemetry API is used. The user configures where spans are sent,
+for example with `opentelemetry-instrument forewarn run …`; otherwise, they are
+discarded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.listening import Listener, Run
 
 MOST_BROKEN = 1000
-"""Maximum number of violations of a run in a span."""
+"""The maximum number of violations in the span of a run."""
 
 
 def is_installed() -> bool:
-    """Whether the API (the extra `otel`) is installed."""
+    """Whether the OpenTelemetry API (the extra `otel`) is installed."""
     try:
         return find_spec("opentelemetry.metrics") is not None
     except ModuleNotFoundError:
@@ -34,9 +34,9 @@ def is_installed() -> bool:
 
 
 class OpenTelemetry(Listener):
-    """Reports each run as a span, with its decisions as events, and counts reviews.
+    """Reports each run as a span with its decisions as events, and counts reviews.
 
-    Failures in telemetry never stop a guard.
+    Failures of telemetry never stop a guard.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class OpenTelemetry(Listener):
 
     @property
     def open(self) -> bool:
-        """Whether a run is under way."""
+        """Whether a run is in progress."""
         return self._span is not None
 
     def began(self, run: Run) -> None:
@@ -100,7 +100,7 @@ class OpenTelemetry(Listener):
         if decision.risk is not None:
             self._risk.record(decision.risk.point, {"law": decision.law})
             facts["forewarn.risk"] = decision.risk.point
-        # The law at risk is an event only during an intervention.
+        # A change of the law at risk is an event only during an intervention.
         about = decision.kind, "" if decision.kind == "proceed" else decision.law
         if about != self._last and self._span is not None:
             self._span.add_event("decision", facts)
@@ -142,11 +142,11 @@ _HELP: dict[str, tuple[Literal["counter", "gauge", "summary"], str]] = {
 
 
 class PrometheusFile:
-    """Counts the facts of episodes, and writes the counts every few seconds.
+    """Counts facts about episodes, and writes the counts to a file every few seconds.
 
     Args:
-        path: The file; by convention its name ends in .prom.
-        every_s: The minimum time between automatic writes.
+        path: The file, whose name by convention ends in `.prom`.
+        every_s: The minimum time between automatic writes in seconds.
     """
 
     def __init__(self, path: Path, every_s: float = 5.0) -> None:
@@ -155,7 +155,7 @@ class PrometheusFile:
         self._written_s = -math.inf
 
     def add(self, scenario: str, facts: Mapping[str, Any]) -> None:
-        """Counts an episode from its JSON report."""
+        """Counts an episode, given its JSON report."""
         here = ("scenario", scenario)
         result = "failed" if facts["error"] else "ended"
         mode = ("mode", str(facts["mode"]))
@@ -199,7 +199,7 @@ class PrometheusFile:
             out.write(self.text())
 
     def text(self) -> str:
-        """All counts in Prometheus' text format."""
+        """Returns all counts in the text format of Prometheus."""
         lines: list[str] = []
         for name, values in self._values.items():
             if not values:
@@ -207,7 +207,8 @@ class PrometheusFile:
             kind, doc = _HELP[name]
             lines += [f"# HELP {name} {doc}", f"# TYPE {name} {kind}"]
             for labels, value in sorted(values.items()):
-                # A label without a name is the suffix of a summary's line name.
+                # A label without a name is the suffix of the metric's name, as
+                # summaries need it.
                 suffix = "".join(f"_{text}" for key, text in labels if not key)
                 shown = ",".join(f'{key}="{_escaped(t)}"' for key, t in labels if key)
                 lines.append(f"{name}{suffix}{{{shown}}} {value}")

@@ -1,4 +1,4 @@
-"""Guarding an agent that calls tools, whichever framework runs it."""
+"""Guards agents that call tools, in any agent framework."""
 
 from forewarn.plugins.agents.guard import (
     ASKING,

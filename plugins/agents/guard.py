@@ -1,11 +1,12 @@
-"""Guarding an agent that calls tools, whichever framework runs it.
+"""Guards agents that call tools, in any agent framework.
 
-An `AgentGuard` is asked before a tool runs, and informed of the result. Its verdict is
-final: a tool runs only if the verdict passes it, and a failing guard passes nothing.
-The guard does not depend on messages or models; the adapters for LangChain, the OpenAI
-Agents SDK, inspect_ai and MCP only translate.
+An `AgentGuard` is asked before a tool runs, and is told the result. Its verdict is
+final: a tool runs only if the verdict lets the call pass, and a guard that fails lets
+no call pass. The guard does not depend on a message format or on a model. The adapters
+for LangChain, the OpenAI Agents SDK, inspect_ai and MCP convert their calls and
+results.
 
-Each call is one time step, for the model and for the laws.
+Each call is one time step of the learned model and of the laws.
 """
 
 from __future__ import annotations
@@ -70,12 +71,12 @@ ActionOf = Callable[[str, Mapping[str, Any]], Action | None]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The question to a person before a tool may run.
+    """A question that a person must answer before a tool may run.
 
     Args:
-        action: What the agent wants to do.
+        action: The action that the agent proposes.
         decision: The guard's decision.
-        frame: The frame that the guard judged.
+        frame: The frame that the guard reviewed.
     """
 
     action: Action
@@ -83,7 +84,7 @@ class Question:
     frame: Frame
 
     def as_dict(self) -> dict[str, Any]:
-        """The question as JSON, to show to a person."""
+        """Returns the question as JSON."""
         risk = self.decision.risk
         return {
             "action": {
@@ -103,13 +104,14 @@ class Verdict:
 
     Args:
         passes: Whether the tool may run.
-        message: The answer to the agent if the call is withheld.
+        message: The message to the agent if the call is withheld.
         stopped: Whether the agent is stopped.
-        acts: Whether the call affects the world, so that its result must be judged.
-        asks: The question to ask a person first; `answered` then returns the verdict.
-        call: The number of a call that passes, used to report its end.
-        instead: The call to run instead, and to report as this call's end. A caller
-            that ignores it runs nothing.
+        acts: Whether the call affects the world, so that its result must be reported.
+        asks: The question to ask a person first. `AgentGuard.answered` then returns the
+            final verdict.
+        call: The number of the call if it passes, with which to report its result.
+        instead: The call to run as a substitute; its result is reported in place of the
+            proposed call's result. A caller without substitutes runs no tool.
     """
 
     passes: bool
@@ -122,9 +124,10 @@ class Verdict:
 
 
 class Tools(Actions):
-    """The agent's known tools, which may be called instead.
+    """The tools of the agent, from which rules can substitute calls.
 
-    This class is also the actuator: a tool that does not run has no effect.
+    This class is also the actuator: withholding a call is enough, because a tool that
+    does not run has no effect.
     """
 
     def __init__(self) -> None:
@@ -132,7 +135,7 @@ class Tools(Actions):
         self.can: frozenset[Kind] = _CAN
 
     def tell(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Stores all tools, each with the names of its arguments."""
+        """Sets the tools, each with the names of its arguments."""
         specs = (
             ActionSpec(name, dict.fromkeys(arguments, Argument("any")))
             for name, arguments in tools.items()
@@ -159,10 +162,10 @@ class Tools(Actions):
 
 
 def json_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a tool call, as written by a model.
+    """Parses the arguments of a tool call that a model wrote.
 
     Raises:
-        InvalidInput: They are not a JSON object.
+        InvalidInput: The text is not a JSON object.
     """
     try:
         found = json.loads(text or "{}")
@@ -177,23 +180,23 @@ SOURCE = Source("agent")
 
 
 class AgentGuard(Turns, Closing):
-    """Decides whether each tool call may run. Never raises.
+    """Decides whether each tool call may run; its verdicts raise no exceptions.
 
-    A policy whose `when` is `after` judges the state observed after each call: a
-    decision of `reflect` or above withholds the next call, and `stop` or above stops
-    the agent immediately. With `before` and `both`, the state that the call would lead
-    to is judged first.
+    If the policy's `when` is `after`, the guard reviews the state that is observed
+    after each call. A decision of `reflect` or more severe withholds the next call, and
+    `stop` or more severe stops the agent immediately. If `when` is `before` or `both`,
+    the guard first reviews the state that the call would lead to.
 
     Args:
-        guarding: Makes the guard.
-        observe: Returns the present state of the world. Only its signals are used;
-            times and sequence numbers are the guard's own.
-        foresee: Returns the state that an action would lead to.
+        guarding: The configuration of the guard.
+        observe: Returns the current state of the world. Only the signals of this frame
+            are used; the guard sets its own times and sequence numbers.
+        foresee: Predicts the state that an action would lead to.
         action_of: Maps a tool call to an action, or to None if the tool does not affect
-            the world. It raises `InvalidInput` for a malformed call. By default the
-            tool's name and arguments are the action.
+            the world. It raises `InvalidInput` for a malformed call. By default, the
+            action consists of the tool's name and arguments.
         halt: Puts the world in a safe state; called once, when the agent is stopped.
-        trajectory: Turns the calls into signals, for laws over calls.
+        trajectory: Converts calls to signals, for laws over calls.
     """
 
     def __init__(
@@ -240,22 +243,26 @@ class AgentGuard(Turns, Closing):
         tally: Path | None = None,
         listeners: Sequence[Callable[[], Listener]] = (),
     ) -> AgentGuard:
-        """Makes a guard from a model file; the rest is as in `Guarding` and this class.
+        """Creates a guard from a model file.
+
+        Arguments that are not listed are those of this class.
 
         Args:
-            model: The model file, or the folder of a guard with a certificate.
-            policy: Which intervention begins at which risk.
-            observe: Returns the state of the world; None if the laws are over the calls
-                themselves.
-            laws: Names or formulas; by default the policy's laws, or else the model's.
+            model: The model file, or the folder of a certified guard.
+            policy: The policy, which maps risks to interventions.
+            observe: Returns the state of the world; None if the laws are about the
+                calls.
+            laws: Names or formulas of the laws; by default those of the policy or, if
+                it has none, those of the model.
             record: The file for the run record.
-            approver: Answers `ask`; without one `ask` escalates. With `Deferred` the
-                caller asks, and reports the answer with `answered`.
-            judges: Rules and guard programs that judge alongside the risk. With them,
-                each call is judged before it is made, together with the result of the
-                previous call.
-            tally: The file for the tally.
-            listeners: Factories of listeners to the calls: alerts, telemetry,
+            approver: Asks a person when the decision is `ask`; without an approver,
+                `ask` escalates. With `Deferred`, the caller asks the person, and
+                reports the answer with `answered`.
+            judges: Rules and guard programs that are evaluated in addition to the risk.
+                With judges, each call is reviewed before it is made, together with the
+                result of the previous call.
+            tally: The file for the tally of transitions.
+            listeners: Factories that create listeners, such as alerts, telemetry and
                 `watched_live`.
         """
         known = Guarding.load(
@@ -293,21 +300,25 @@ class AgentGuard(Turns, Closing):
         judges: Sequence[Judge] = (),
         listeners: Sequence[Callable[[], Listener]] = (),
     ) -> AgentGuard:
-        """Makes a guard without a model; it withholds each call that would break a law.
+        """Creates a guard without a learned model, which withholds calls that violate a
+        law.
 
-        The laws are over all calls of the agent, with the signals that `trajectory`
-        describes: `always (tool == delete -> once (tool == backup))`.
+        The laws are about the sequence of the agent's calls. The module `trajectory`
+        describes the signals: `always (tool == delete -> once (tool == backup))`.
 
         Args:
-            laws: One or more formulas; each may have a name: `careful := always …`.
-            policy: Which intervention follows if a call would break a law.
+            laws: One or more formulas. A formula can have a name: `careful := always
+                …`.
+            policy: The policy, which selects the intervention if a call would violate a
+                law.
             action_of: Maps a tool call to an action.
             halt: Puts the world in a safe state; called once, when the agent is
                 stopped.
             record: The file for the run record.
-            approver: Answers `ask`; without one `ask` escalates.
-            judges: Rules and guard programs that judge alongside the laws.
-            listeners: Factories of listeners to the calls: alerts, telemetry,
+            approver: Asks a person when the decision is `ask`; without an approver,
+                `ask` escalates.
+            judges: Rules and guard programs that are evaluated in addition to the laws.
+            listeners: Factories that create listeners, such as alerts, telemetry and
                 `watched_live`.
         """
         laws = [laws] if isinstance(laws, str) else laws
@@ -333,20 +344,20 @@ class AgentGuard(Turns, Closing):
         )
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks laws and rules against all tools, each with its arguments.
+        """Checks that laws and rules match the agent's tools and their arguments.
 
         Raises:
-            InvalidInput: A law reads an argument that no tool has, or a rule or guard
-                program covers calls that no tool accepts.
+            InvalidInput: A law uses an argument that no tool has, or a rule or guard
+                program applies to calls that no tool accepts.
         """
         if self._trajectory is not None:
             self._trajectory.check(tools)
         self.check_rules(tools)
 
     def check_rules(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks only the rules, for laws that may also cover other agents' tools."""
+        """Checks only the rules; laws may also be about tools of other agents."""
         known = None
-        if self._action_of is Action:  # otherwise rules are not about tools
+        if self._action_of is Action:  # otherwise, rules are not about tools
             known = self._tools
             known.tell(tools)
         check_substitutes(self.guard.judges, SOURCE, known)
@@ -355,7 +366,7 @@ class AgentGuard(Turns, Closing):
                 judge.check_tools(tools)
 
     def reset(self) -> None:
-        """Begins a new episode; a stopped agent may act again."""
+        """Starts a new episode; a stopped agent may act again."""
         self._mine()  # rejects a forked process
         with self._state:
             if self._trajectory is not None:
@@ -369,7 +380,10 @@ class AgentGuard(Turns, Closing):
             self.loop.begin(self._tools)
 
     def close(self) -> None:
-        """Ends the record; safe to call twice. Does nothing in a forked process."""
+        """Ends the run and its record; may be called twice.
+
+        In a forked process, it does nothing.
+        """
         if self.is_elsewhere:
             return
         self.loop.close(self.why_stopped or "the agent was done")
@@ -377,17 +391,19 @@ class AgentGuard(Turns, Closing):
     def loops(self) -> list[GuardedLoop]:
         return [self.loop]
 
-    # -- judging
+    # -- reviewing calls
 
     def before(
         self, tool: str, arguments: Mapping[str, Any], request: str = ""
     ) -> Verdict:
-        """Whether a tool may run. It counts as failed until `after` reports success.
+        """Returns whether a tool may run.
+
+        The call counts as failed until `after` reports its success.
 
         Args:
-            tool: The tool's name.
-            arguments: The call's arguments.
-            request: The agent's task, for guard programs.
+            tool: The name of the tool.
+            arguments: The arguments of the call.
+            request: The user's request to the agent, for laws and guard programs.
         """
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
@@ -403,9 +419,9 @@ class AgentGuard(Turns, Closing):
                 return self._fault(error)
 
     def answered(self, question: Question, answer: Answer) -> Verdict:
-        """Returns whether the tool may run, after a person has answered.
+        """Returns whether the tool may run, given a person's answer.
 
-        Only an answer to the open question counts.
+        Only an answer to the pending question counts.
         """
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
@@ -427,14 +443,15 @@ class AgentGuard(Turns, Closing):
         call: int | None = None,
         result: object = None,
     ) -> Verdict | None:
-        """Judges the result of a call; returns a verdict only if the agent is stopped.
+        """Reviews the result of a call; returns a verdict only if the agent is stopped.
 
         Args:
-            failed: Whether the tool reported failure; None if it has not reported yet.
-                Until it does, the call counts as failed.
-            call: The call's number, from its verdict. By default, the call made in this
-                turn, or else the last call under way outside of any turn.
-            result: The result (text or fields), for laws that read it.
+            failed: Whether the tool failed; None if its result is not known yet. Until
+                it is known, the call counts as failed.
+            call: The number of the call, from its verdict. By default, it is the call
+                made in the current turn or, outside any turn, the last call in
+                progress.
+            result: The result as text or as fields, for laws about results.
         """
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
@@ -450,21 +467,21 @@ class AgentGuard(Turns, Closing):
             return self._stop_if_due()
 
     def unmade(self, verdict: Verdict) -> str:
-        """The answer to the agent if neither the call nor a substitute runs."""
+        """Returns the message to the agent if neither call nor substitute runs."""
         if verdict.instead is None:
             return verdict.message
         self.after(True, verdict.call)
         return f"{WITHHELD}."
 
     def finish(self) -> Verdict | None:
-        """Judges the final state; returns a verdict only if the agent is stopped."""
+        """Reviews the final state; returns a verdict only if the agent is stopped."""
         if self.is_elsewhere:
             return Verdict(False, STOPPED, stopped=True)
         with self._state:
             return None if self.stopped else self._stop_if_due()
 
     def _came_to(self, call: int, failed: bool, result: object) -> None:
-        """Records the end of a call, even if nothing is judged afterwards."""
+        """Records the result of a call, even if no further frame is reviewed."""
         known = self._trajectory
         counts = known is None or known.ended(call, failed, result)
         if not failed and (self.stopped or self.loop.is_over or not counts):
@@ -484,12 +501,12 @@ class AgentGuard(Turns, Closing):
         if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
             return self._unread(f"{WITHHELD}: {wrong}.")
         if self._asked is not None:
-            # A repeated call is the one that was asked about, so it is judged once.
+            # The same call again is the one in question, so it is not reviewed twice.
             if action == self._asked.action:
                 return Verdict(False, WITHHELD, asks=self._asked)
             return Verdict(False, ASKING)
         if self._looks_back:
-            # The last call's result was judged when the call ended.
+            # The result of the last call was reviewed when that call ended.
             decision, frame = self._judged or self._look()
         else:
             decision, frame = self._review(action)
@@ -499,7 +516,7 @@ class AgentGuard(Turns, Closing):
         return self._settle(decision, action, frame)
 
     def _settle(self, decision: Decision, action: Action, frame: Frame) -> Verdict:
-        """Carries out the decision, and returns the verdict on the call."""
+        """Carries out a decision, and returns the verdict on the call."""
         turn = self.loop.carry_out(decision, action, frame)
         made, kind = turn.executed, turn.outcome.kind
         if made is not None and (made == action or kind == "substitute"):
@@ -513,7 +530,7 @@ class AgentGuard(Turns, Closing):
         return self._refused(turn.executed, turn.outcome, decision.reason)
 
     def _ahead(self, foresee: Foresee, action: Action) -> Frame:
-        """The frame of the next step if the call is made."""
+        """Predicts the frame of the next step if the call is made."""
         if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
             raise InvalidInput(wrong)
         return self._step(self._steps + 1, foresee(action).values)
@@ -542,17 +559,17 @@ class AgentGuard(Turns, Closing):
             return None if verdict.passes else verdict
 
     def _unread(self, message: str) -> Verdict:
-        """The answer to a call that cannot be judged."""
+        """The verdict on a call that cannot be reviewed."""
         shadow = self.policy.shadow
         return Verdict(shadow, message, acts=not shadow)
 
     def _look(self) -> tuple[Decision, Frame]:
-        """Judges the present state, with no call proposed."""
+        """Reviews the current state without a proposed call."""
         self._judged = self._review(None)
         return self._judged
 
     def _review(self, action: Action | None) -> tuple[Decision, Frame]:
-        """Judges the steps not yet judged, and then the call."""
+        """Reviews the steps that have not been reviewed yet, and then the call."""
         if self._trajectory is not None and self._trajectory.is_late:
             for frame in self._trajectory.late(self._breaks):
                 seen = self._next(frame.values)
@@ -563,12 +580,12 @@ class AgentGuard(Turns, Closing):
         return self.loop.review(seen, action), seen
 
     def _breaks(self, values: Mapping[str, Value]) -> bool:
-        """Whether these signals as the next step would break a law."""
+        """Whether a next step with these signals would violate a law."""
         ahead = self._step(self._steps + 1, values)
         return bool(self.guard.watch.foresee(ahead).violated)
 
     def _next(self, values: Mapping[str, Value]) -> Frame:
-        """The frame of the next time step."""
+        """Returns the frame of the next time step."""
         self._steps += 1
         return self._step(self._steps, values)
 
@@ -578,9 +595,7 @@ class AgentGuard(Turns, Closing):
         return Frame(number * self.guard.watch.period_s, number, values)
 
     def _fault(self, error: Exception) -> Verdict:
-        """Stops the agent because the guard itself failed; in shadow mode the call
-        passes.
-        """
+        """Stops the agent after an internal failure, unless in shadow mode."""
         why = f"the guard failed: {type(error).__name__}: {error}"
         logging.getLogger(LOGGER).error("%s", why)
         if self.policy.shadow:

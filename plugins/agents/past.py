@@ -1,4 +1,4 @@
-"""What a guard with laws over calls would have done with recorded agent runs."""
+"""Applies laws over calls to recorded runs of agents."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from forewarn.plugins.agents.trajectory import POLICY
 
 
 class Past:
-    """Replays runs to a guard with one law, until it withholds a call.
+    """Replays runs to a guard with one law until the guard withholds a call.
 
     Args:
-        law: The law.
-        policy: The intervention on a call that would break the law.
+        law: The formula of the law.
+        policy: The policy, which selects the intervention if a call would violate the
+            law.
     """
 
     def __init__(self, law: str, policy: Policy = POLICY) -> None:
         self._guard = AgentGuard.by_laws([law], policy)
 
     def withheld(self, run: CallRun) -> int | None:
-        """The number of the first call that the guard would have withheld, or None.
+        """Returns the index of the first call that the guard withholds, or None.
 
         A call that the guard cannot read counts as withheld.
         """

@@ -1,4 +1,4 @@
-"""The sources of a call's arguments: the request, an earlier result, or neither.
+"""Finds where the arguments of a call come from: the request or an earlier result.
 
 A result is identified by its tool and, if it has fields, by the field:
 `search_emails.sender` and `search_emails.body` are texts from different sources.
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 MAX_KEPT = 2_000_000
-"""Maximum characters of results kept; the oldest are dropped first."""
+"""The maximum number of characters of stored results; the oldest are dropped first."""
 
 MAX_TEXTS = 5_000
 _LONG = 400
@@ -24,23 +24,23 @@ REQUEST, NEW = "request", "new"
 _NAMED = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s\"'<>]+|\b[A-Za-z]{2}\d{10,}\b"
 )
-"""E-mail addresses, links and account numbers within a longer text."""
+"""Matches email addresses, URLs and account numbers (IBAN) within a longer text."""
 
 
 class Sources:
-    """An agent's request, and the results of its tools."""
+    """Stores an agent's request and the results of its tools."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Forgets the request and all results."""
+        """Clears the request and all results."""
         self.request = ""
         self._heard: deque[tuple[str, str]] = deque()
         self._size = 0
 
     def hear(self, tool: str, result: object) -> None:
-        """Stores a tool's result."""
+        """Stores the result of a tool."""
         for label, text in _texts(tool, fields_of(result)):
             self._heard.append((label, text.casefold()))
             self._size += len(self._heard[-1][1])
@@ -48,11 +48,12 @@ class Sources:
             self._size -= len(self._heard.popleft()[1])
 
     def of(self, value: object) -> str | None:
-        """The source of a value; for a list, the source of its least trusted part.
+        """Returns the source of a value; for a list, that of its least trusted item.
 
-        Returns `request`, `TOOL` or `TOOL.FIELD`, or `new` if the value occurs nowhere,
-        or None if it is neither text nor a number. `TOOL.FIELD:name` stands for an
-        address that no result contains, of a person whose name is in that result.
+        The source is `request`, `TOOL` or `TOOL.FIELD`, or `new` if the value occurs
+        neither in the request nor in a result. It is None if the value is neither text
+        nor a number. `TOOL.FIELD:name` is the source of an email address that no result
+        contains, if the result contains the name of its owner.
         """
         found = [self._leaf(text) for _, text in _texts("", value)]
         copied = [label for label in found if label not in (REQUEST, NEW)]
@@ -66,7 +67,8 @@ class Sources:
             return NEW
         if _within(wanted, self.request) or _names(self.request, wanted):
             return REQUEST
-        # The quick test comes first: there may be thousands of texts on both sides.
+        # The fast test comes first, because there may be thousands of values and
+        # results.
         held = [(label, heard) for label, heard in self._heard if wanted in heard]
         exact = (label for label, heard in held if heard.strip() == wanted)
         if (label := next(exact, None)) is not None:
@@ -85,13 +87,13 @@ class Sources:
 
 
 def _names(text: str, address: str) -> bool:
-    """Whether a text contains the first and last name in an e-mail address."""
+    """Whether a text contains the first and last name in an email address."""
     words = _person(address)
     return bool(words) and all(_within(word, text) for word in words)
 
 
 def _person(address: str) -> list[str]:
-    """The first and last name in an e-mail address; empty if there are none."""
+    """The first and last name in an email address; empty if it contains no names."""
     person, at, _ = address.partition("@")
     if not at or re.fullmatch(r"[a-z._-]+", person) is None:
         return []
@@ -100,7 +102,7 @@ def _person(address: str) -> list[str]:
 
 
 def fields_of(result: object) -> object:
-    """A result parsed as JSON if possible; otherwise unchanged."""
+    """Parses a result as JSON if possible; otherwise returns it unchanged."""
     if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(result)
@@ -110,7 +112,7 @@ def fields_of(result: object) -> object:
 
 
 def _texts(label: str, value: object) -> Iterator[tuple[str, str]]:
-    """Every text and number in a value, labelled with its tool and field."""
+    """Yields every text and number in a value, labelled with the tool and the field."""
     pending: deque[tuple[str, Any]] = deque([(label, value)])
     for _ in range(MAX_TEXTS):
         if not pending:
@@ -128,12 +130,12 @@ def _texts(label: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _written(number: float) -> str:
-    """A number with all its digits, as a text would contain it."""
+    """Formats a number with all its digits, as it would appear in a text."""
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     try:
         return str(number)
-    except ValueError:  # thousands of digits
+    except ValueError:  # too many digits for a decimal
         return hex(int(number))
 
 
@@ -144,6 +146,6 @@ def _within(wanted: str, text: str) -> bool:
     if len(wanted) > _LONG:
         return True
     zeros = "0*" if re.fullmatch(r"\d+\.\d+", wanted) else ""
-    # A full stop followed by a capital ends a sentence and so ends the address.
+    # A full stop before a capital letter ends a sentence, and thus also an address.
     pattern = rf"(?<![\w.@-])(?i:{re.escape(wanted)}){zeros}(?![\w@-])(?!\.[a-z0-9])"
     return re.search(pattern, text) is not None

@@ -1,14 +1,15 @@
-"""An agent's calls as signals, for laws over its whole history.
+"""Converts an agent's calls to signals, for laws over sequences of calls.
 
-The signals of a call are the name of its tool (`tool`), whether it failed (`failed`),
-its arguments that are numbers, words or truth values (`arg_NAME`), where each was
-copied from (`from_NAME`), its result (`result_FIELD`), and the request (`request`):
+The signals of a call are the name of the tool (`tool`), whether the call failed
+(`failed`), the arguments that are numbers, texts or truth values (`arg_NAME`), the
+source of each argument (`from_NAME`), the result (`result_FIELD`), and the request to
+the agent (`request`). Two examples of laws:
 
     always (tool == delete -> once (tool == backup and not failed))
     always (tool == send -> from_to in [request, "contacts.email"])
 
-Nothing is learned from data, so there is no risk to estimate ahead of a call. The guard
-checks only whether the call itself would break a law, and passes all others.
+No model is learned from data, so no risk is estimated ahead of a call. The guard checks
+only whether the call itself would violate a law, and lets all other calls pass.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
     from forewarn.monitors.guarding.decision import Action
 
 A_CALL_S = 1.0
-"""The clock period of these laws: one tick per call, so `2 steps` and `2 s` both mean
-two calls.
+"""The duration of a call in laws over calls.
+
+In these laws, `2 steps` and `2 s` both mean two calls.
 """
 
 POLICY = Policy(
@@ -61,24 +63,25 @@ POLICY = Policy(
     unknown_state="continue-with-warning",
     max_reflections=10,
 )
-"""Withholds a call that would break a law, and tells the agent why."""
+"""The default policy, which withholds a call that would violate a law and says why."""
 
 UNNAMED = 'unnamed := always not tool == ""'
-"""A law that every call keeps, for guards with only rules or guard programs."""
+"""A law that no call violates, for guards that have only rules or guard programs."""
 
 _ARGUMENT, _FROM, _RESULT = "arg_", "from_", "result_"
 _PREFIXES = (_ARGUMENT, _FROM, _RESULT)
 _OPERATORS = ("always", "eventually", "once", "historically", "until", "since", "next")
 
 Kinds = Mapping[str, str]
-"""The kind of value that laws compare each signal with, by signal."""
+"""The kind of value with which laws compare a signal, by signal."""
 
 
 class Trajectory:
-    """The signals of an agent's calls.
+    """Tracks the calls of an agent, and returns them as frames of signals.
 
     Args:
-        laws: The laws over calls. A signal that a call lacks is `none`.
+        laws: The laws over calls, which define the signals. A signal that does not
+            apply to a call is `none`.
     """
 
     def __init__(self, laws: Sequence[Law]) -> None:
@@ -91,27 +94,27 @@ class Trajectory:
         self.begin()
 
     def begin(self) -> None:
-        """Forgets all calls."""
+        """Clears all calls."""
         self._due: deque[dict[str, Value]] = deque()
         self._late: deque[dict[str, Value]] = deque(maxlen=MAX_OPEN)
         self._open: dict[int, dict[str, Value]] = {}
         self._sources.begin()
 
     def asked(self, request: str) -> None:
-        """Records the agent's task."""
+        """Sets the request to the agent."""
         self._sources.request = request
 
     def observe(self) -> Frame:
-        """The next unobserved step, or a step without a call if there is none."""
+        """Returns the frame of the next call, or one without a call."""
         seen = self._due.popleft() if self._due else self._nothing
         return Frame(0.0, 0, dict(seen))
 
     def foresee(self, action: Action) -> Frame:
-        """The step that results if the call is made and succeeds."""
+        """Predicts the frame of a call that is made and succeeds."""
         return Frame(0.0, 0, self._values(action, failed=False))
 
     def made(self, call: int, action: Action) -> None:
-        """Adds a call. It counts as failed until its success is reported."""
+        """Adds a call, which counts as failed until its success is reported."""
         step = self._values(action, failed=True)
         self._due.append(step)
         self._open[call] = step
@@ -119,7 +122,7 @@ class Trajectory:
             del self._open[next(iter(self._open))]
 
     def ended(self, call: int, failed: bool, result: object = None) -> bool:
-        """Reports how a call ended; only its first report counts.
+        """Reports the result of a call; only the first report of a call counts.
 
         Returns:
             Whether the call belongs to this run.
@@ -139,7 +142,7 @@ class Trajectory:
         return True
 
     def _came_back(self, result: object) -> dict[str, Value]:
-        """The fields of a result that laws read; plain text is the field `text`."""
+        """The fields of a result that laws use; a plain text is the field `text`."""
         found = fields_of(result) if self._results else None
         given: Mapping[str, Any] = (
             found if isinstance(found, Mapping) else {"text": found}
@@ -149,13 +152,14 @@ class Trajectory:
 
     @property
     def is_late(self) -> bool:
-        """Whether a call's success was reported after later calls had been judged."""
+        """Whether the success of a call was reported after its review."""
         return bool(self._late)
 
     def late(self, breaks: Callable[[Mapping[str, Value]], bool]) -> Iterator[Frame]:
-        """The last call, then calls whose success was reported late, one step each.
+        """Yields the last call, and then the calls whose success was reported late.
 
-        A late success that would break a law as a step of its own is kept for later.
+        Each late success is a step of its own. If this step would violate a law, it is
+        kept until a later review.
         """
         if self._due:
             yield self.observe()
@@ -167,7 +171,7 @@ class Trajectory:
                 yield Frame(0.0, 0, step)
 
     def wrong(self, action: Action) -> str:
-        """Why laws cannot compare the call's arguments; empty if they can."""
+        """Returns why laws cannot compare an argument of a call; empty if they can."""
         for signal, kind in self.kinds.items():
             if not signal.startswith(_ARGUMENT):
                 continue
@@ -178,10 +182,10 @@ class Trajectory:
         return ""
 
     def check(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks the laws against all tools and their arguments.
+        """Checks that the laws use only arguments that some tool has.
 
         Raises:
-            InvalidInput: A law reads an argument that no tool has.
+            InvalidInput: A law uses an argument that no tool has.
         """
         names = {each for given in tools.values() for each in given}
         known = [prefix + each for each in names for prefix in (_ARGUMENT, _FROM)]
@@ -202,7 +206,7 @@ class Trajectory:
 
 
 def _is(kind: str, value: object) -> bool:
-    """Whether a value is of that kind; an empty kind accepts any plain value."""
+    """Whether a value is of a kind; an empty kind means any plain value."""
     match value:
         case bool():
             return kind in ("truth value", "")
@@ -222,11 +226,11 @@ def _finite(value: float) -> bool:
 
 
 def compared(laws: Iterable[Law]) -> Kinds:
-    """The signals that laws read, each with the kind of value it is compared with.
+    """Returns the signals that laws use, with the kind of value each is compared with.
 
     Raises:
-        InvalidInput: No call has such a signal, or a signal is compared with two kinds
-            of value.
+        InvalidInput: A law uses a signal that no call has, or laws compare a signal
+            with values of two kinds.
     """
     kinds: dict[str, str] = {"tool": "text", "failed": "truth value", "request": "text"}
     read: dict[str, None] = {}
@@ -249,7 +253,7 @@ def compared(laws: Iterable[Law]) -> Kinds:
 
 
 def _near(signal: str) -> list[str]:
-    """Similar signal names to suggest for a misspelled one."""
+    """Signal names to suggest for a misspelled one."""
     head, _, rest = signal.partition("_")
     return [f"{_ARGUMENT}{rest}"] if rest and head.startswith("a") else []
 
@@ -275,7 +279,7 @@ def _atoms(formula: Expression) -> Iterator[Expression]:
 
 
 def _kinds(atom: Expression) -> Iterator[tuple[str, str]]:
-    """The signals of a comparison, each with the kind of value it must have."""
+    """Yields the signals of a comparison, each with the kind of value it must have."""
     if isinstance(atom, Name):
         yield atom.name, "truth value"
     for node in atom.walk():
@@ -301,7 +305,7 @@ _NUMBERS: tuple[Any, ...] = (Number, Arithmetic, Negative, Call, Curve)
 
 
 def model_of_laws(laws: Sequence[Law]) -> Model:
-    """A model that has laws over calls but no probabilities."""
+    """Returns a model with laws over calls, without learned probabilities."""
     abstraction = law_abstraction([law.formula for law in laws], None, A_CALL_S)
     nothing = dict.fromkeys(abstraction.signals)
     idle = abstraction.state_name(abstraction.reader().frame(Frame(0.0, 0, nothing)))
@@ -319,5 +323,5 @@ def model_of_laws(laws: Sequence[Law]) -> Model:
 
 
 def laws_of(texts: Sequence[str]) -> list[Law]:
-    """The laws given as formulas or names."""
+    """Returns the laws that are given by formulas or names."""
     return [law for text in texts for law in find_laws(text)]

@@ -1,4 +1,4 @@
-"""Makes calls take turns, because the effect of a call depends on earlier ones."""
+"""Serializes parallel calls, because the effect of a call depends on earlier calls."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 from forewarn.abstractions.errors import InvalidInput
 
 MAX_OPEN = 1000
-"""Maximum number of calls whose end has not been reported."""
+"""The maximum number of calls without a reported result."""
 
 Given = TypeVarTuple("Given")
 Answer = TypeVar("Answer")
 
 
 class Line:
-    """A fair lock for threads and coroutines: first come, first served."""
+    """A first-come, first-served lock for threads and coroutines."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,7 +32,11 @@ class Line:
         self._taken = False
 
     def enter(self) -> Future[None]:
-        """Joins the queue; once the result is set, the caller must call `leave`."""
+        """Joins the queue; returns a future that completes when the caller's turn
+        comes.
+
+        After its turn, the caller must call `leave`.
+        """
         place: Future[None] = Future()
         with self._lock:
             if self._taken:
@@ -43,7 +47,7 @@ class Line:
         return place
 
     def leave(self) -> None:
-        """Passes the turn to the next in the queue."""
+        """Passes the turn to the next caller in the queue."""
         with self._lock:
             while self._waiting:
                 place = self._waiting.popleft()
@@ -55,18 +59,19 @@ class Line:
         place.set_result(None)
 
     def give_up(self, place: Future[None]) -> None:
-        """Leaves the queue, even if the caller's turn has just come."""
+        """Leaves the queue, or ends the turn if it has just come."""
         if not place.cancel():
             self.leave()
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """The time from before a call until after it.
+    """The exclusive right to make a call, from before the review until after the
+    result.
 
     Args:
-        of: The guard that the turn belongs to.
-        within: The turn of the call that made this one.
+        of: The guard whose calls are serialized.
+        within: The turn of the call within which this call was made.
     """
 
     of: Turns
@@ -77,15 +82,15 @@ class Turn:
 
 
 _TURNS: ContextVar[Mapping[int, Turn]] = ContextVar("turns", default={})  # noqa: B039
-"""The current turn for each guard; threads and tasks inherit it."""
+"""The current turn of each guard; tasks inherit it."""
 
 
 class Judging:
-    """Asks the guard in a thread, within one turn.
+    """Runs the guard in a thread within one turn, so that it does not block the event
+    loop.
 
-    Neither a pending question nor a slow sensor blocks the event loop. A call may be
-    cancelled while it is judged, but its turn ends only after the judgement. If no
-    thread can be started, the guard is asked in the event loop.
+    If a call is cancelled during its review, the turn ends only after the review. If no
+    thread can be started, the guard runs in the event loop.
     """
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
@@ -97,7 +102,7 @@ class Judging:
     ) -> Answer:
         context = copy_context()
         try:
-            # The executor keeps a submitted task even if starting its thread fails.
+            # The executor keeps a submitted task even if it cannot start a thread.
             self._threads.submit(int)
         except RuntimeError:
             return context.run(work, *given)
@@ -106,7 +111,7 @@ class Judging:
         return await asyncio.shield(asyncio.wrap_future(asked))
 
     def over(self, then: Callable[[], object]) -> None:
-        """Calls `then` as soon as no question is open."""
+        """Calls `then` once the guard has finished."""
         if self._last is None:
             then()
         else:
@@ -114,7 +119,7 @@ class Judging:
 
 
 class Turns:
-    """Serialises parallel calls, in the order in which they ask."""
+    """Serializes parallel calls in the order in which they arrive."""
 
     def __init__(self) -> None:
         self._line = Line()
@@ -125,13 +130,13 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Holds the turn from before a call until after it.
+        """Waits for a turn, and holds it until the end of the block.
 
-        Calls made within a turn, such as those of an agent used as a tool, take turns
-        among themselves.
+        Calls made within a turn, such as those of an agent that is used as a tool, take
+        turns among themselves.
 
         Raises:
-            InvalidInput: The guard was made in another process.
+            InvalidInput: The guard was created before this process was forked.
         """
         line = self._mine()
         place = line.enter()
@@ -148,7 +153,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn_async(self) -> AsyncIterator[Judging]:
-        """The same as `turn` for coroutines, on any number of event loops."""
+        """Like `turn`, but for coroutines, in any number of event loops."""
         line = self._mine()
         place = line.enter()
         try:
@@ -165,18 +170,18 @@ class Turns:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether this is a fork of the process that the guard belongs to."""
+        """Whether this process was forked from the one that created the guard."""
         return os.getpid() != self._process
 
     def _now(self) -> Turn | None:
-        """The innermost turn of the running code that is not over."""
+        """The innermost turn of the current context that has not ended."""
         turn = _TURNS.get().get(id(self))
         while turn is not None and turn.over:
             turn = turn.within
         return turn
 
     def _began(self) -> int:
-        """Begins a call and returns its number."""
+        """Registers a call, and returns its number."""
         call, turn = next(self._calls), self._now()
         self._open[call] = turn
         if turn is not None:
@@ -186,7 +191,7 @@ class Turns:
         return call
 
     def _ended(self, call: int | None) -> int | None:
-        """Ends a call and returns its number, or None if it was not under way."""
+        """Ends a call, and returns its number; None if the call was not in progress."""
         turn = self._now()
         if call is None and turn is not None:
             call, turn.call = turn.call, None
@@ -209,7 +214,7 @@ class Turns:
 
     @contextmanager
     def _within(self) -> Iterator[None]:
-        """Makes calls within this one take turns among themselves."""
+        """Opens a turn within which further calls take turns among themselves."""
         turn = Turn(self, self._now())
         before = _TURNS.set({**_TURNS.get(), id(self): turn})
         try:

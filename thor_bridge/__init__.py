@@ -1,4 +1,6 @@
-"""AI2-THOR: predicates from metadata, interventions, and the embedded household."""
+"""AI2-THOR: predicates from metadata, interventions, and an embedded household
+simulator.
+"""
 
 from __future__ import annotations
 

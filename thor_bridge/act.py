@@ -1,4 +1,4 @@
-"""A household robot's actions, and how it carries out a guard's decision."""
+"""The actions of a household robot, and an actuator for a guard's decisions."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ ACTIONS = Actions(*_specs())
 
 
 class RobotActuator:
-    """An actuator for robots that limits how often the agent is told to reconsider.
+    """An actuator for robots that can let an agent's repeated proposal pass.
 
     Args:
         own: The world's actuator, which withholds proposals.
-        withhold: `always` or `once`. With `once`, a robot that has been told to
-            reconsider may then do as it intended, as in ProbGuard, where a warning is
-            only text.
+        withhold: `always` or `once`. With `once`, a proposal that the agent repeats
+            after it was told to reconsider is carried out, as in ProbGuard, where a
+            warning is only text.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The World: a household robot in the real AI2-THOR or in our household.
+"""The worlds of a household robot: the real AI2-THOR and the embedded household.
 
-There is a frame after each high-level action. The same code reads and drives both; only
-the controller differs.
+There is a frame after each high-level action. Both worlds share their code; only the
+controller differs.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ SIGNALS = (
     "agent_distance_moved",
     "metadata_age",
 )
-"""The signals of every frame in addition to the object predicates."""
+"""The signals in every frame, in addition to the object predicates."""
 
 Profile = Literal["off", "real"]
 Steps = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class _Controller(LowLevel, Protocol):
-    """The controller of an episode: ai2thor's, or the household in this process."""
+    """A controller: ai2thor's, or the embedded household's."""
 
     @property
     def reset(self) -> Callable[..., Any]:
@@ -63,12 +63,14 @@ class _Controller(LowLevel, Protocol):
 
 
 PREPARING = 5
-"""The number of attempts at preparing a scene if actions can fail at random."""
+"""The maximum number of attempts to prepare a scene, because actions may fail at
+random.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """The scene of an episode, its predicates, and its preparation."""
+    """The scene, object predicates and preparation of an episode."""
 
     scene: str
     watch: tuple[str, ...]
@@ -99,7 +101,7 @@ def _setting(
 
 
 class _Episodes(SteppedHousehold):
-    """Episodes on a controller, which subclasses provide."""
+    """Runs episodes on a controller that subclasses create."""
 
     actions = ACTIONS
 
@@ -135,7 +137,7 @@ class _Episodes(SteppedHousehold):
         raise NotImplementedError
 
     def begin(self, seed: int) -> None:
-        """Begins an episode: resets and then prepares the scene."""
+        """Starts an episode: resets and then prepares the scene."""
         if self._controller is None:
             self._controller = self._make(seed)
         controller, setting = self._controller, self._setting
@@ -173,10 +175,11 @@ class _Episodes(SteppedHousehold):
         return self._ready().do(action).done
 
     def foresee(self, action: Action) -> Frame:
-        """The frame that an action would lead to; nothing is carried out.
+        """Returns the frame that an action would lead to, without carrying the action
+        out.
 
-        If the simulator is another process, our household predicts the result, starting
-        from the simulator's reported state.
+        If the simulator runs in another process, the embedded household predicts the
+        result from the state that the simulator reports.
         """
         robot = self._ready()
         other = copy.copy(self)
@@ -185,7 +188,7 @@ class _Episodes(SteppedHousehold):
         return other.step(action)
 
     def _shadow(self, robot: HighLevel) -> LocalController:
-        """A household in this process with the simulator's present state."""
+        """Returns an embedded household in the simulator's current state."""
         return LocalController.shadow(self.metadata, robot.reachable)
 
     def halt(self) -> None:
@@ -199,16 +202,16 @@ class _Episodes(SteppedHousehold):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """AI2-THOR's current metadata, for goals and reports."""
+        """The current metadata in AI2-THOR's format, for goals and reports."""
         found: Mapping[str, Any] = self._controller_now().last_event.metadata
         return found
 
     def ground(self) -> list[Shape]:
-        """The floor, for pictures."""
+        """Returns the floor for live views."""
         return floor(self.metadata)
 
     def things(self) -> list[Thing]:
-        """The robot and all objects in the room, for pictures."""
+        """Returns the robot and all objects in the room for live views."""
         return list(seen_from_above(self.metadata))
 
     def _ready(self) -> HighLevel:
@@ -236,18 +239,19 @@ class _Episodes(SteppedHousehold):
 
 
 class HouseholdWorld(_Episodes):
-    """The embedded household, in this process.
+    """The embedded household simulator, which runs in this process.
 
     Args:
-        task: The name of a task, which defines scene, watch and prepare.
-        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
-            suite.
-        scene: One of our scenes, or one of the scene file.
-        watch: Object predicates in each frame in addition to the task's.
+        task: The name of a task, which provides `scene`, `watch` and `prepare`.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default the
+            included suite.
+        scene: The name of an included scene, or of a scene in the scene file.
+        watch: The object predicates in each frame, in addition to those of the task.
         prepare: The steps that bring the scene into its initial state.
-        vary: How much the start of each episode varies from the scene.
+        vary: How much the initial state of each episode varies from the scene.
         scenes: A scene file, as written by `forewarn thor harvest`.
-        failures: Whether actions also fail for physical reasons, at random by the seed.
+        failures: `real` if actions also fail at random, at the rates of the real
+            AI2-THOR; otherwise `off`.
         longest_steps: The maximum number of steps.
         plan: Whether frames contain the next action that the robot announces.
     """
@@ -294,23 +298,24 @@ class HouseholdWorld(_Episodes):
 
 
 class ThorWorld(_Episodes):
-    """AI2-THOR through its own controller: the real Unity build, or our household.
+    """AI2-THOR through its own controller, with the real Unity build or our household.
 
     Args:
-        task: The name of a task, which defines scene, watch and prepare.
-        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
-            suite.
-        scene: One of the player's scenes.
-        watch: Object predicates in each frame in addition to the task's.
+        task: The name of a task, which provides `scene`, `watch` and `prepare`.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default the
+            included suite.
+        scene: The name of one of the player's scenes.
+        watch: The object predicates in each frame, in addition to those of the task.
         prepare: The steps that bring the scene into its initial state.
-        vary: How much the start of each episode varies from the scene.
+        vary: How much the initial state of each episode varies from the scene.
         player: `household`, `unity`, or the command line of a player.
-        scenes: A scene file, for the household.
-        failures: Whether actions fail for physical reasons, for the household.
+        scenes: A scene file, which only the household uses.
+        failures: `real` if the household's actions also fail at random; otherwise
+            `off`.
         server: The protocol between controller and player.
         longest_steps: The maximum number of steps.
-        start_timeout_s: The time limit for the player's first answer.
-        action_timeout_s: The time limit of an action.
+        start_timeout_s: The time limit for the player's first answer in seconds.
+        action_timeout_s: The time limit for an action in seconds.
     """
 
     def __init__(
@@ -356,7 +361,7 @@ class ThorWorld(_Episodes):
 
 _ROBOT_M = 0.4
 _LARGE_M2 = 0.12
-"""Objects that cover more floor than this are furniture."""
+"""Objects that cover a larger area than this are displayed as furniture."""
 
 _SEEN = {
     "isToggled": "on",
@@ -374,7 +379,9 @@ _GROUND = ("Floor",)
 
 
 def floor(metadata: Mapping[str, Any]) -> list[Shape]:
-    """The floor, or else the area that the objects span."""
+    """Returns the area of the floor; if there is no floor, the area that the objects
+    span.
+    """
     objects = metadata["objects"]
     floors = [thing for thing in objects if thing["objectType"] in _GROUND]
     boxes = [box for thing in floors or objects if (box := _box(thing))]
@@ -391,7 +398,7 @@ def floor(metadata: Mapping[str, Any]) -> list[Shape]:
 
 
 def seen_from_above(metadata: Mapping[str, Any]) -> Iterator[Thing]:
-    """The robot, and every object with a position."""
+    """Yields the robot and every object with a bounding box, except the floor."""
     agent = metadata["agent"]
     at = agent["position"]
     yield Thing(
@@ -412,7 +419,7 @@ def seen_from_above(metadata: Mapping[str, Any]) -> Iterator[Thing]:
 
 
 def _box(thing: Mapping[str, Any]) -> Sequence[float] | None:
-    """An object's centre, width, depth and top."""
+    """Returns the centre, width, depth and top of an object's bounding box."""
     box = thing["axisAlignedBoundingBox"]
     if not box:
         return None

@@ -1,1 +1,1 @@
-"""The embedded household: our own symbolic simulator with AI2-THOR's interface."""
+"""The embedded household: a symbolic simulator with AI2-THOR's interface."""

@@ -31,7 +31,7 @@ from forewarn.thor_bridge.household.world import PROFILES, World
 
 PATCHED = ("lastAction", "errorMessage", "errorCode", "lastActionSuccess", "agentId",
            "actionReturn")  # fmt: skip
-"""The entries of a patch, which is sent after an action that changed nothing."""
+"""The metadata keys of a patch, which is sent after an action that changed nothing."""
 
 _SETUP = frozenset(("Reset", "Initialize", "ChangeResolution"))
 
@@ -40,12 +40,13 @@ Frames = Literal["none", "asked", "always"]
 
 
 def serve(world: World, channel: Channel, *, frames: Frames, patches: bool) -> None:
-    """Answers actions until the other side ends the connection.
+    """Answers actions until the controller ends the connection.
 
     Args:
         world: The household.
         channel: The channel on which actions arrive.
-        frames: When to send frames; with `asked`, unless an action asks for none.
+        frames: When to send camera frames: never, after each action unless it asks for
+            no frame, or always.
         patches: Whether the channel can carry patches.
     """
     message = _told(world, 0, frames != "none")
@@ -68,7 +69,7 @@ def answer(
 
 
 def _told(world: World, sequence: int, shown: bool) -> Message:
-    """The complete message, with the cameras' images if requested."""
+    """Returns the complete message, with the cameras' images if `shown` is true."""
     metadata = world.metadata()
     if not shown:
         return Message(sequence, metadata)

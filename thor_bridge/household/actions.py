@@ -1,4 +1,4 @@
-"""AI2-THOR's low-level actions in the household, and their effects."""
+"""Carries out AI2-THOR's low-level actions in the household."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from forewarn.thor_bridge.household.world import (
 )
 
 COOLING_S = 10.0
-"""How long an object stays hot or cold away from the source."""
+"""How long an object stays hot or cold away from the source, in seconds."""
 
 FAUCET_REACH_M = 1.2
 
 
 def settle(world: World) -> None:
-    """Applies every source once to all objects in its reach."""
+    """Applies the effect of every heater, faucet or other source on the objects
+    nearby.
+    """
     for identity in world.sources:
         source = world.objects.get(identity)
         if source is not None:
@@ -85,7 +87,7 @@ def _faucet(world: World, faucet: Object) -> None:
 
 
 def wet(world: World, identity: str) -> None:
-    """Applies water to an object."""
+    """Applies water to an object, which fills it, cleans it or puts it out."""
     thing = world.objects[identity]
     if thing["canFillWithLiquid"] and not thing["isBroken"]:
         if not thing["isFilledWithLiquid"]:
@@ -97,7 +99,7 @@ def wet(world: World, identity: str) -> None:
 
 
 def _candle(world: World, candle: Object) -> None:
-    """Lights a candle on a burner that is on."""
+    """Lights a candle that stands on a burner that is turned on."""
     if candle["isToggled"] or candle["isPickedUp"]:
         return
     for parent in candle["parentReceptacles"] or ():
@@ -138,11 +140,13 @@ def _distance(one: dict[str, float], other: dict[str, float]) -> float:
 
 
 ACTION_S = 0.25
-"""The simulated duration of an action."""
+"""The simulated duration of an action in seconds."""
 
 
 def perform(world: World, action: Arguments) -> Outcome:
-    """Carries out an action; one that AI2-THOR would reject has a failed outcome."""
+    """Carries out an action. If AI2-THOR would reject the action, the outcome is a
+    failure.
+    """
     name = str(action.get("action"))
     carry_out = ACTIONS.get(name)
     before, pose = world.version, replace(world.pose)
@@ -214,7 +218,7 @@ _SETUP = frozenset(("ChangeResolution", "Initialize", "Reset"))
 _TIMELESS = _SETUP | {"ChangeQuality", "Done", "GetReachablePositions"}
 _TIMELESS |= {"AddThirdPartyCamera", "GetInteractablePoses", "GetScenesInBuild"}
 _TIMELESS |= {"GetMapViewCameraProperties", "UpdateThirdPartyCamera"}
-"""Actions that take no time in the household."""
+"""Actions that take no simulated time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +232,8 @@ class LocalController:
     """A controller for a household in this process, without pipes or ai2thor.
 
     Args:
-        scene: The first scene.
-        scenes: The available scenes; by default our own.
+        scene: The name of the initial scene.
+        scenes: The available scenes; by default the included scenes.
         seed: The seed of all random choices.
         failures: The probabilities of physical failures.
     """
@@ -252,7 +256,7 @@ class LocalController:
         return self.last_event
 
     def reset(self, scene: str, seed: int | None = None) -> LocalEvent:
-        """Begins a scene afresh."""
+        """Resets the household to the initial state of a scene."""
         self.world.load(scene, seed)
         self.last_event = LocalEvent(self.world.metadata())
         return self.last_event
@@ -261,7 +265,7 @@ class LocalController:
         """Does nothing: there are no resources to release."""
 
     def copy(self) -> LocalController:
-        """A copy of the household for trying an action."""
+        """Returns a copy of the household on which an action can be tried."""
         other = object.__new__(LocalController)
         other.world, other.last_event = self.world.copy(), self.last_event
         return other
@@ -270,7 +274,7 @@ class LocalController:
     def shadow(
         cls, metadata: Mapping[str, Any], reachable: Sequence[tuple[float, float]]
     ) -> LocalController:
-        """Makes a household with the state that an AI2-THOR reports.
+        """Creates a household in the state that AI2-THOR reports.
 
         Args:
             metadata: The reported metadata.

@@ -1,7 +1,8 @@
 """The types of household objects with their sizes and abilities, in AI2-THOR's terms.
 
 The abilities are those that AI2-THOR 5.0.0 reports for its own objects, so a plan that
-works for a type here also works there. Sizes and masses are typical values.
+works for a type in the household also works in AI2-THOR. Sizes and masses are typical
+values.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ ABILITIES = {
     "move": "moveable",
     "use_up": "canBeUsedUp",
 }
-"""The words of `catalog.txt` and the metadata keys that they set."""
+"""The names of abilities in `catalog.txt`, and the metadata keys that they set."""
 
 ENCLOSING = frozenset("Box Cabinet Drawer Fridge LaundryHamper Microwave Safe".split())
-"""Receptacles that, when closed, hide their content and accept nothing more."""
+"""Receptacles that hide their content and accept no objects while they are closed."""
 
 SURFACES = frozenset(
     "ArmChair Bed Chair CoffeeTable CounterTop Desk DiningTable DogBed Dresser Floor"
     " Footstool Ottoman Plate Shelf ShelvingUnit SideTable Sofa Stool StoveBurner"
     " TVStand Toilet".split()
 )
-"""Receptacles on which, rather than in which, objects lie."""
+"""Receptacles that objects lie on rather than in."""
 
 SOFT = frozenset("ArmChair Bed DogBed Ottoman Sofa".split())
-"""Objects that fall onto these do not break."""
+"""Receptacles on which falling objects do not break."""
 
 ONLY_FOR: dict[str, tuple[str, ...]] = {
     "CoffeeMachine": ("Mug",),
@@ -48,7 +49,7 @@ ONLY_FOR: dict[str, tuple[str, ...]] = {
     "ToiletPaperHanger": ("ToiletPaper",),
     "TowelHolder": ("Towel",),
 }
-"""Receptacles for a single object of certain types."""
+"""Receptacles that hold a single object, and the types of objects that they accept."""
 
 LIQUIDS = ("coffee", "water", "wine")
 
@@ -59,17 +60,17 @@ SLICED = {
     "Potato": "PotatoSliced",
     "Tomato": "TomatoSliced",
 }
-"""The type of the slices of each type; an egg cracks instead."""
+"""The type of the slices of each type that can be sliced. An egg cracks instead."""
 
 SLICES = {"AppleSliced": 5, "BreadSliced": 10, "LettuceSliced": 7}
-"""The number of slices, if not six."""
+"""The number of slices of an object, if it is not six."""
 
 _TABLE = Path(__file__).with_name("catalog.txt")
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectType:
-    """A type: its size in m (width, height, depth), mass in kg, and abilities."""
+    """A type of object: its width, height and depth in m, mass in kg, and abilities."""
 
     name: str
     size: tuple[float, float, float]
@@ -78,13 +79,13 @@ class ObjectType:
     abilities: frozenset[str]
 
     def can(self, ability: str) -> bool:
-        """Whether the type has an ability, as named in the table."""
+        """Whether the type has an ability, which is named as in `catalog.txt`."""
         return ability in self.abilities
 
 
 @cache
 def catalog() -> dict[str, ObjectType]:
-    """The types of objects in our scenes, by name."""
+    """Returns the types of household objects, by name."""
     found: dict[str, ObjectType] = {}
     for line in _TABLE.read_text(encoding="utf-8").splitlines()[1:]:
         name, width, height, depth, mass, materials, *abilities = line.split()

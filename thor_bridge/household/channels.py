@@ -1,7 +1,8 @@
 """The two protocols between AI2-THOR 5.0.0's player and its Python controller.
 
-FIFO: two named pipes with framed messages. WSGI: the player posts its state, and the
-answer is the next action. This module implements the player's side of both.
+FIFO exchanges framed messages over two named pipes. With WSGI, the player posts its
+state over HTTP, and the response is the next action. This module implements the
+player's side of both protocols.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from forewarn.abstractions.errors import ForewarnError, MissingDependency
 
 METADATA, ACTION, PATCH, END = 1, 2, 11, 255
 RGB, DEPTH, NORMALS, CLASSES, INSTANCES = 4, 5, 6, 8, 9
-"""The numbers of the images from the robot's camera."""
+"""The field numbers of the images from the robot's camera."""
 
 BESIDE = {RGB: 10, DEPTH: 12, NORMALS: 13, INSTANCES: 14, CLASSES: 15}
-"""The numbers of the same images from third-party cameras."""
+"""The field numbers of the same images from third-party cameras."""
 
 _PARTS = {
     RGB: "image", DEPTH: "image_depth", NORMALS: "image_normals",
@@ -31,14 +32,16 @@ _PARTS = {
     BESIDE[INSTANCES]: "image_thirdParty_image_ids",
     BESIDE[CLASSES]: "image_thirdParty_classes",
 }  # fmt: skip
-"""The names of the images over HTTP."""
+"""The names of the images in an HTTP request."""
 
 HEADER = struct.Struct("!BI")
 MAX_ACTION_BYTES = 16 * 2**20
 
 
 class Disconnected(ForewarnError):
-    """The other side disconnected in the middle of a message."""
+    """There is no connection to the controller, or the controller sent an invalid
+    message.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,10 @@ class Message:
     """The player's message after an action.
 
     Args:
-        sequence: The number of the answered action.
+        sequence: The sequence number of the action that is answered.
         metadata: The agent's metadata.
-        images: The cameras' images by number, with the bottom row first.
-        patch: The entries that differ from the last message, if they suffice.
+        images: The cameras' images with their field numbers; the bottom row is first.
+        patch: The metadata entries that have changed, if it suffices to send these.
     """
 
     sequence: int
@@ -58,7 +61,9 @@ class Message:
     patch: Mapping[str, Any] | None = None
 
     def envelope(self) -> dict[str, Any]:
-        """The message with the metadata, as sent over both channels."""
+        """Returns the metadata and sequence number in the form that both protocols
+        use.
+        """
         return {
             "agents": [self.metadata],
             "thirdPartyCameras": self.metadata["thirdPartyCameras"],
@@ -71,11 +76,15 @@ class Channel(Protocol):
     """Sends messages and receives actions."""
 
     def exchange(self, message: Message) -> dict[str, Any] | None:
-        """Sends a message and waits for the next action; returns None at the end."""
+        """Sends a message and waits for the next action; returns None if there is
+        none.
+        """
 
 
 def channel_from(environment: Mapping[str, str]) -> Channel:
-    """The channel that AI2-THOR's controller requests in its child's environment."""
+    """Returns the channel that ai2thor's controller requests in environment
+    variables.
+    """
     kind = environment.get("AI2THOR_SERVER_TYPE", "WSGI")
     try:
         if kind == "FIFO":
@@ -96,7 +105,9 @@ def channel_from(environment: Mapping[str, str]) -> Channel:
 
 
 class FifoChannel:
-    """A channel over two named pipes; the order of opening avoids a deadlock."""
+    """A channel over two named pipes. The order in which they are opened avoids a
+    deadlock.
+    """
 
     def __init__(self, server_pipe: str, client_pipe: str) -> None:
         try:
@@ -134,7 +145,7 @@ class FifoChannel:
         return bytes(pack.bytes())
 
     def _full(self, message: Message) -> bytes:
-        """The packed envelope; unchanged objects are packed only once."""
+        """Returns the packed envelope. Unchanged objects are packed only once."""
         envelope = message.envelope()
         objects = message.metadata["objects"]
         bodies, before, now = [], self._packed, {}
@@ -187,8 +198,8 @@ class FifoChannel:
 
 
 class WsgiChannel:
-    """A channel over HTTP; reconnects each time, because Werkzeug closes after every
-    answer.
+    """A channel over HTTP. It reconnects when necessary, because Werkzeug closes the
+    connection after every answer.
     """
 
     _BOUNDARY = "forewarn-household"
@@ -221,7 +232,9 @@ class WsgiChannel:
         self._in = self._socket.makefile("rb")
 
     def _body(self, message: Message) -> bytes:
-        """The multipart body in the exact form that the controller's parser expects."""
+        """Returns the multipart body in the exact form that the controller's parser
+        expects.
+        """
         text = 'Content-Type: text/plain; charset="utf-8"\r\n'
         parts = [
             (text, "metadata", "", json.dumps(message.envelope()).encode()),

@@ -1,4 +1,4 @@
-"""Actions on objects: open, slice, fill, pick up, put down, throw."""
+"""Actions on objects, such as opening, slicing, filling, picking up and throwing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def shatter(world: World, identity: str) -> None:
 def turn_into(
     world: World, source: Object, kind: str, identity: str, name: str, aside: int = 0
 ) -> None:
-    """Adds the object that another turns into, at its position."""
+    """Adds an object that `source` turns into, at the position of `source`."""
     center = source["axisAlignedBoundingBox"]["center"]
     sliced = kind != "EggCracked"
     piece = new_object(
@@ -194,7 +194,7 @@ def use_up(world: World, action: Arguments) -> None:
 
 
 PLAIN = SURFACES - {"Chair", "Floor", "Plate", "Stool", "StoveBurner", "Toilet"}
-"""Surfaces on which people leave objects."""
+"""Surfaces on which loose objects may be placed at random."""
 
 OFF_CENTRE = 0.35
 """Maximum distance of an object from a surface's centre, as a fraction of its size."""
@@ -206,7 +206,9 @@ def _size(thing: Object) -> tuple[float, float, float]:
 
 
 def has_room(world: World, thing: Object, place: Object) -> bool:
-    """Whether an object fits in or on a receptacle in addition to its content."""
+    """Whether an object fits in or on a receptacle, in addition to the current
+    content.
+    """
     if place["objectType"] in ONLY_FOR or place["pickupable"]:
         return True
     wide, high, deep = _size(place)
@@ -224,7 +226,7 @@ def has_room(world: World, thing: Object, place: Object) -> bool:
 
 
 def resting_place(place: Object) -> tuple[float, float, float]:
-    """The position of an object that is put in or on a receptacle."""
+    """Returns the position of an object that is put in or on a receptacle."""
     box = place["axisAlignedBoundingBox"]
     center, size = box["center"], box["size"]
     kind = place["objectType"]
@@ -240,13 +242,13 @@ def resting_place(place: Object) -> tuple[float, float, float]:
 def scatter(
     world: World, seed: int, stay: Collection[str], spared: Collection[str]
 ) -> None:
-    """Moves loose objects onto visible surfaces where they fit.
+    """Moves loose objects to random surfaces on which they fit.
 
     Args:
         world: The household.
         seed: The seed of all random choices.
         stay: The ids of the objects that stay in place.
-        spared: The types of receptacles that receive nothing.
+        spared: The types of receptacles onto which nothing is moved.
     """
     luck = Random(seed)  # noqa: S311
     places = [
@@ -259,8 +261,8 @@ def scatter(
         free = thing["pickupable"] and not thing["receptacleObjectIds"]
         if not free or identity in stay or identity == world.held:
             continue
-        # A number is drawn for each object, so that those that stay do not affect
-        # others.
+        # Numbers are drawn even if the object fits nowhere, so that this does not
+        # affect other objects.
         order, aside = luck.sample(places, len(places)), (luck.random(), luck.random())
         chosen = next((p for p in order if _takes(world, thing, p["objectId"])), None)
         if chosen is not None:
@@ -367,7 +369,9 @@ def throw(world: World, _: Arguments) -> None:
 def fall(
     world: World, identity: str, x: float, z: float, *, hard: bool = False
 ) -> None:
-    """Drops an object at a position; a long or hard fall breaks a breakable one."""
+    """Drops an object at a position. A breakable object breaks if it falls far or
+    hard.
+    """
     top = world.hand()[1]
     under = world.surface_under(x, z, top) or world.floor()
     height, soft = 0.0, False

@@ -1,4 +1,4 @@
-"""Actions of the scene and the robot, and the arguments of actions."""
+"""Actions that set up the scene or move the robot, and the arguments of actions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Arguments = Mapping[str, Any]
 
 
 def thrown(exception: str, message: str) -> Refused:
-    """A rejection that AI2-THOR reports as an exception, with an extra full stop."""
+    """Returns a rejection that AI2-THOR reports as an exception, with an extra full
+    stop.
+    """
     return Refused(f"{exception}: {message}.")
 
 
@@ -36,7 +38,7 @@ def number(action: Arguments, key: str, default: float | None = None) -> float:
 
 
 def point(action: Arguments, key: str) -> tuple[float, float, float]:
-    """An argument of three numbers: a position, or angles about three axes."""
+    """Reads an argument with three numbers: a position, or angles about three axes."""
     value = action.get(key)
     if value is None:
         raise Refused(f"Missing arguments: {key}", "MissingArguments")
@@ -46,7 +48,9 @@ def point(action: Arguments, key: str) -> tuple[float, float, float]:
 
 
 def target(world: World, action: Arguments) -> Object:
-    """The object of an action, which must be in view unless the action is forced."""
+    """Returns the object of an action. It must be in view unless the action is
+    forced.
+    """
     thing = named(world, action)
     identity = thing["objectId"]
     if action.get("forceAction"):
@@ -78,10 +82,10 @@ RENDERED = (
     "renderDepthImage", "renderInstanceSegmentation", "renderSemanticSegmentation",
     "renderNormalsImage",
 )  # fmt: skip
-"""The images that `Initialize` can request in addition to the picture."""
+"""The images that `Initialize` can request in addition to the colour image."""
 
 LOWEST, HIGHEST = 60.0, -30.0
-"""The lowest and highest pitch of the camera in degrees."""
+"""The lowest and highest pitch of the camera in degrees; positive is downwards."""
 
 
 def initialize(world: World, action: Arguments) -> dict[str, float]:
@@ -155,13 +159,15 @@ def teleport(world: World, action: Arguments) -> None:
 
 
 def gap(world: World, x: float, z: float) -> float:
-    """The distance from a point to the nearest position where the robot can stand."""
+    """Returns the distance from a point to the nearest position where the robot can
+    stand.
+    """
     gaps = np.hypot(world.cells[:, 0] - x, world.cells[:, 1] - z)
     return float(gaps.min())
 
 
 def obstacle(world: World, x: float, z: float) -> str:
-    """The obstacle at a point: the nearest object on the floor."""
+    """Returns the obstacle at a point: the nearest object that cannot be picked up."""
     nearest, best = "Floor", math.inf
     for thing in world.objects.values():
         if thing["pickupable"] or thing["objectType"] == "Floor":

@@ -1,6 +1,6 @@
-"""Objects in AI2-THOR 5.0.0's format: 42 keys, their order, ids and names.
+"""Objects in the metadata format of AI2-THOR 5.0.0.
 
-An object is never modified: a change to the world makes a new dictionary. Metadata,
+An object is never modified: a change to the world creates a new dictionary. Metadata,
 frames and copies of a world can therefore share objects.
 """
 
@@ -25,7 +25,7 @@ KEYS = (
     "parentReceptacles", "controlledObjects", "isMoving",
     "axisAlignedBoundingBox", "objectOrientedBoundingBox",
 )  # fmt: skip
-"""The keys of an object, in the order of sending."""
+"""The 42 keys of an object, in the order in which they are sent."""
 
 _CORNERS = tuple(
     (x, y, z) for x in (0.5, -0.5) for y in (0.5, -0.5) for z in (0.5, -0.5)
@@ -33,17 +33,17 @@ _CORNERS = tuple(
 
 
 def vector(x: float, y: float, z: float) -> dict[str, float]:
-    """A point or a rotation in the metadata format."""
+    """Returns a point or a rotation in the metadata format."""
     return {"x": float(x), "y": float(y), "z": float(z)}
 
 
 def object_id(kind: str, x: float, y: float, z: float) -> str:
-    """The id of an object at this initial position."""
+    """Returns the id of an object with the given initial position."""
     return "|".join([kind, *(f"{v:+06.2f}" for v in (x, y, z))])
 
 
 def bounds(center: Sequence[float], size: Sequence[float]) -> dict[str, Any]:
-    """An axis-aligned box in the metadata format."""
+    """Returns an axis-aligned bounding box in the metadata format."""
     return {
         "cornerPoints": [
             [center[i] + share * size[i] for i, share in enumerate(corner)]
@@ -55,7 +55,9 @@ def bounds(center: Sequence[float], size: Sequence[float]) -> dict[str, Any]:
 
 
 def with_bounds(thing: Object, center: Sequence[float], size: Sequence[float]) -> None:
-    """Sets the boxes of a new object; only portable objects have an oriented one."""
+    """Sets the bounding boxes of a new object. Only portable objects have an oriented
+    box.
+    """
     box = bounds(center, size)
     thing["axisAlignedBoundingBox"] = box
     thing["objectOrientedBoundingBox"] = (
@@ -73,16 +75,16 @@ def new_object(
     parents: Sequence[str] | None = None,
     **state: Any,
 ) -> Object:
-    """Makes an object of a type in our catalogue.
+    """Creates an object of a type in the catalogue.
 
     Args:
-        kind: The type.
-        center: The centre of the box.
-        size: The size of the box; by default the type's.
-        identity: The id; by default made from the position.
+        kind: The name of the type.
+        center: The centre of the bounding box.
+        size: The size of the bounding box; by default the size of the type.
+        identity: The object's id; by default it is derived from the position.
         turned: The rotation about the vertical axis in degrees.
-        parents: The receptacles that contain the object, the innermost first.
-        state: Any of the 42 keys.
+        parents: The ids of the receptacles that contain the object, innermost first.
+        state: Values for any of the 42 keys.
     """
     known = catalog()[kind]
     size = known.size if size is None else size
@@ -113,9 +115,9 @@ def new_object(
 
 
 def complete(row: Mapping[str, Any]) -> Object:
-    """Completes an object from a scene file with all keys in order.
+    """Adds the missing keys to an object from a scene file, and sorts the keys.
 
-    A file may define the box as `aabb`, six numbers with its centre and size.
+    A file may define the bounding box as `aabb`: six numbers for its centre and size.
     """
     thing: Object = dict.fromkeys(KEYS, False)
     thing.update((key, row[key]) for key in KEYS if key in row)
@@ -137,7 +139,7 @@ def complete(row: Mapping[str, Any]) -> Object:
 
 
 def sources(objects: Iterable[Object]) -> tuple[str, ...]:
-    """The ids of objects that heat, cool, fill or switch others."""
+    """Returns the ids of objects that can heat, cool, fill or switch other objects."""
     found = [
         thing
         for thing in objects

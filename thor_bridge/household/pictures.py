@@ -1,7 +1,8 @@
-"""Plain pictures of the room's boxes, as seen by a camera.
+"""Renders simple camera images, in which objects are boxes.
 
-Arrays have AI2-THOR's shapes and types, so scripts that need frames run. Pictures agree
-with the metadata about which objects are where, but are not realistic.
+The arrays have the same shapes and types as in AI2-THOR, so that scripts that need
+frames work. The images show objects where the metadata say they are, but are not
+realistic.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _SHADE: Final = np.array([0.78, 1.0, 0.9], np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The content of each pixel, with the bottom row first.
+    """What each pixel of an image shows; the bottom row is first.
 
     Args:
         far: The distance along the camera's axis in metres.
-        row: The index of the object in the world; negative for the room itself.
+        row: The index of the object in the world; negative for the room and the robot.
         axis: The axis perpendicular to the visible face.
         side: The side of the face along that axis, 1 or -1.
     """
@@ -87,7 +88,7 @@ def look(world: World, camera: Camera) -> Seen:
 
 
 def colours(world: World) -> list[dict[str, Any]]:
-    """The colours of objects and types in masks, in the metadata format."""
+    """Returns the colours of objects and types in segmentation masks, as metadata."""
     named = list(world.objects) + sorted(_types(world))
     return [{"name": name, "color": list(_code(name))} for name in named]
 
@@ -113,7 +114,9 @@ def classes(world: World, seen: Seen) -> bytes:
 
 
 def normals(world: World, seen: Seen) -> bytes:
-    """The normals of faces, with each component from -1 to 1 as a byte."""
+    """Returns the surface normals, with each component from -1 to 1 encoded as a
+    byte.
+    """
     image = np.full((*seen.far.shape, 3), 128, np.uint8)
     parts = np.where(seen.side > 0, 255, 0).astype(np.uint8)
     np.put_along_axis(image, seen.axis[..., None].astype(np.int64), parts[..., None], 2)
@@ -129,7 +132,9 @@ def _mask(seen: Seen, codes: list[tuple[int, int, int]]) -> bytes:
 
 
 def _room_rows(of: Mapping[int, tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The room's rows, in the order of negative indices into a table."""
+    """Returns the colours of the room and the robot, in the order of negative
+    indices.
+    """
     return [of[number] for number in (_ROBOT, _NOTHING, _CEILING, _WALL, _FLOOR)]
 
 
@@ -138,7 +143,7 @@ def _types(world: World) -> set[str]:
 
 
 def _code(name: str) -> tuple[int, int, int]:
-    """A colour derived from a name."""
+    """Returns a colour that is derived from a name."""
     code = zlib.crc32(name.encode())
     return code & 255, code >> 8 & 255, code >> 16 & 255
 
@@ -151,7 +156,7 @@ def _shown(kind: str) -> tuple[int, int, int]:
 
 
 def _room(world: World) -> tuple[Matrix, Matrix]:
-    """The corners of the room, estimated because walls are not reported."""
+    """Returns two opposite corners of the room, estimated from the objects."""
     reach = world.shapes.sizes / 2
     low = (world.shapes.centers - reach).min(axis=0)
     high = (world.shapes.centers + reach).max(axis=0)
@@ -161,14 +166,17 @@ def _room(world: World) -> tuple[Matrix, Matrix]:
 
 @lru_cache(maxsize=4)
 def _grid(width: int, height: int) -> tuple[Floats, Floats]:
-    """The positions of pixels in units of half the height; the bottom row is first."""
+    """Returns the coordinates of the pixels in units of half the image height.
+
+    The bottom row is first.
+    """
     aside = (np.arange(width, dtype=np.float32) + 0.5 - width / 2) / (height / 2)
     up = (np.arange(height, dtype=np.float32) + 0.5 - height / 2) / (height / 2)
     return aside[None, :], up[:, None]
 
 
 class _Rays:
-    """The rays of a camera's pixels, axis by axis of the room."""
+    """The rays through a camera's pixels, with one array per coordinate axis."""
 
     def __init__(self, camera: Camera, width: int, height: int) -> None:
         self._axes, self._size = camera.axes(), (width, height)
@@ -207,7 +215,9 @@ class _Rays:
         return entries, exits
 
     def leave(self, low: Matrix, high: Matrix) -> tuple[Floats, Indices, Indices]:
-        """The distances and faces at which rays leave a box from the inside."""
+        """Returns the distances and faces at which the rays leave a box from the
+        inside.
+        """
         entries, exits = self._slabs(low, high, (slice(None), slice(None)))
         near = np.maximum(np.maximum(entries[0], entries[1]), entries[2])
         far = np.minimum(np.minimum(exits[0], exits[1]), exits[2])
@@ -217,7 +227,7 @@ class _Rays:
         return far, axis.astype(np.int16), -self._ways(axis)
 
     def _ways(self, axis: Any, window: Any = ...) -> Indices:
-        """The sign of the rays' directions along each chosen axis."""
+        """Returns the sign of each ray's direction along its chosen axis."""
         parts = [np.sign(self._inverse[i][window]).astype(np.int16) for i in range(3)]
         chosen: Indices = np.choose(axis, parts)
         return chosen
@@ -225,7 +235,9 @@ class _Rays:
     def draw(
         self, seen: Seen, number: int, low: Matrix, high: Matrix, *, hollow: bool
     ) -> None:
-        """Draws a box over everything farther away; a hollow one from its inside."""
+        """Draws a box over everything behind it; of a hollow box, the inner faces are
+        drawn.
+        """
         window = self._window(low, high)
         if window is None:
             return
@@ -243,7 +255,9 @@ class _Rays:
         seen.side[window][hit] = -self._ways(axis, window)[hit]
 
     def _window(self, low: Matrix, high: Matrix) -> tuple[slice, slice] | None:
-        """The rows and columns of pixels that a box can occupy."""
+        """Returns the rows and columns of pixels that a box can occupy, or None if the
+        box is out of view.
+        """
         width, height = self._size
         corners = np.array(list(itertools.product(*zip(low, high, strict=True))))
         aside, up, ahead = self._axes @ (corners - self._place).T

@@ -1,8 +1,8 @@
-"""Scenes: a room's initial objects, and the positions where the robot can stand.
+"""Scenes: the initial objects of a room, and the positions where the robot can stand.
 
-A scene file is JSON, gzipped or not: `{NAME: {"objects": [...], "grid": [[x, z],
-...]}}` with AI2-THOR's object metadata, as `harvested` makes it from a real build. Our
-own scenes are in `scenes.json.gz` in this folder.
+A scene file is JSON, which may be gzipped: `{NAME: {"objects": [...], "grid": [[x, z],
+...]}}`. Objects are in AI2-THOR's metadata format. `harvested` creates such a scene
+from a real build. The included scenes are in `scenes.json.gz` in this folder.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from forewarn.thor_bridge.household.objects import Object, complete
 MAX_OBJECTS = 2_000
 MAX_POSITIONS = 20_000
 FARTHEST = 1e6
-"""The largest allowed number in a scene."""
+"""The limit for the magnitude of numbers in a scene."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A room in its initial state, whose objects are never modified."""
+    """A room in its initial state. Its objects are never modified."""
 
     name: str
     objects: tuple[Object, ...]
@@ -35,12 +35,14 @@ class Scene:
 
 @cache
 def own_scenes() -> Mapping[str, Scene]:
-    """Our own scenes: six each of kitchen, living room, bedroom and bathroom."""
+    """Returns the included scenes: six kitchens, living rooms, bedrooms and bathrooms
+    each.
+    """
     return _loaded(Path(__file__).with_name("scenes.json.gz"), None)
 
 
 def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
-    """Loads our own scenes, or those of a file."""
+    """Loads the scenes of a file, or the included scenes."""
     if path is None:
         return own_scenes()
     facts = path.stat() if path.exists() else None
@@ -49,7 +51,7 @@ def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
 
 @lru_cache(maxsize=3)
 def _loaded(path: Path, version: object) -> Mapping[str, Scene]:
-    """The scenes in a version of a file, cached because reading takes seconds."""
+    """Loads a scene file. The result is cached, because loading takes seconds."""
     data = read_json(path)
     if not isinstance(data, dict) or not data:
         raise InvalidInput("a scene file must map names to scenes", source=str(path))
@@ -57,7 +59,7 @@ def _loaded(path: Path, version: object) -> Mapping[str, Scene]:
 
 
 def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene:
-    """Finds a scene by name, with or without AI2-THOR's suffix `_physics`."""
+    """Finds a scene by its name, with or without AI2-THOR's suffix `_physics`."""
     for known in (name, name.removesuffix("_physics"), f"{name}_physics"):
         if known in scenes:
             return scenes[known]
@@ -71,7 +73,7 @@ def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene:
 def harvested(
     name: str, metadata: Mapping[str, Any], positions: Iterable[Mapping[str, float]]
 ) -> dict[str, Any]:
-    """Makes a scene file's entry from the metadata of a running AI2-THOR."""
+    """Creates a scene for a scene file from the metadata of a running AI2-THOR."""
     entry = {
         "objects": [dict(thing) for thing in metadata["objects"]],
         "grid": [[round(p["x"], 4), round(p["z"], 4)] for p in positions],
@@ -81,7 +83,7 @@ def harvested(
 
 
 def write_scenes(path: Path, entries: Mapping[str, Any]) -> None:
-    """Writes a scene file; gzipped if the path ends in .gz."""
+    """Writes a scene file, which is gzipped if the path ends in `.gz`."""
     with atomic_text(path) as file:
         json.dump(entries, file, separators=(",", ":"), allow_nan=False)
 
@@ -119,10 +121,10 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
 
 
 def _checked(thing: Object) -> Object:
-    """Returns the object after checking that its values are of AI2-THOR's types.
+    """Returns the object after checking that its values have AI2-THOR's types.
 
     Raises:
-        ValueError: A value is of another type.
+        ValueError: A value has the wrong type.
     """
     for key, value in thing.items():
         kind = _KINDS.get(key, bool)
@@ -169,14 +171,15 @@ _KINDS: Mapping[str, type | Callable[[object], bool]] = {
     "parentReceptacles": _names,
     "controlledObjects": _names,
 }
-"""The required type of each value; all others are truth values."""
+"""The required type of each value; all other values are Boolean."""
 
 
 def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
     """Removes references to missing objects, and cycles of containment.
 
-    AI2-THOR reports overlaps as containment: a counter in the plate that stands on it,
-    or two shelves in each other. The later link of such a cycle is dropped.
+    AI2-THOR reports overlaps as containment: it may report that a counter is in the
+    plate that stands on it, or that two shelves contain each other. The later link of
+    such a cycle is dropped.
     """
     known = {thing["objectId"]: thing for thing in objects}
     parents: dict[str, list[str]] = {}
@@ -193,7 +196,7 @@ def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
                 parents[identity].append(parent)
     inside: dict[str, list[str]] = {identity: [] for identity in known}
     for identity, above in parents.items():
-        # Objects that are only indirectly inside are not listed here again.
+        # Objects that are only indirectly inside are not listed.
         for parent in above:
             if not any(parent in _above(p, parents) for p in above if p != parent):
                 inside[parent].append(identity)
@@ -210,7 +213,7 @@ def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
 
 
 def _above(identity: str, parents: Mapping[str, list[str]]) -> set[str]:
-    """All receptacles that an object is in or on, at any depth."""
+    """Returns all receptacles that an object is in or on, directly or indirectly."""
     found: set[str] = set()
     front = [identity]
     while front:

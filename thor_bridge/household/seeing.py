@@ -1,4 +1,7 @@
-"""Cameras, and which objects are visible: those within reach with a point in view."""
+"""Cameras, and the visibility of objects.
+
+An object is visible if it is within reach and a point of it is in view.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from forewarn.thor_bridge.household.objects import vector
 Vectors = np.ndarray[Any, np.dtype[np.float64]]
 
 CAMERA_M = 0.675
-"""The camera's height above the agent's position."""
+"""The camera's height above the agent's position in metres."""
 
 _CORNERS = np.array(
     [(x, y, z) for x in (-0.48, 0.48) for y in (-0.48, 0.48) for z in (-0.48, 0.48)]
@@ -23,7 +26,7 @@ _CORNERS = np.array(
 
 
 class Shapes:
-    """The boxes of all objects as arrays, row by row in the order of the objects."""
+    """The bounding boxes of all objects as arrays, with one row per object."""
 
     __slots__ = ("centers", "places", "sizes")
 
@@ -32,7 +35,7 @@ class Shapes:
 
     @classmethod
     def of(cls, objects: Sequence[dict[str, Any]]) -> Shapes:
-        """Makes the shapes of objects in the metadata format."""
+        """Creates the shapes of objects in the metadata format."""
         boxes = [thing["axisAlignedBoundingBox"] for thing in objects]
         return cls(
             np.array([_triple(box["center"]) for box in boxes], float),
@@ -41,15 +44,17 @@ class Shapes:
         )
 
     def rows(self) -> tuple[Vectors, Vectors, Vectors]:
-        """The centres, sizes and positions, as arguments of `Shapes`."""
+        """Returns the centres, sizes and positions, which are the arguments of
+        `Shapes`.
+        """
         return self.centers, self.sizes, self.places
 
     def copy(self) -> Shapes:
-        """A copy that can be modified."""
+        """Returns a copy that can be modified."""
         return Shapes(self.centers.copy(), self.sizes.copy(), self.places.copy())
 
     def distances(self, x: float, y: float, z: float) -> Vectors:
-        """The distance from a point to the position of each object."""
+        """Returns the distance from a point to the position of each object."""
         offsets = self.places - (x, y, z)
         lengths: Vectors = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
         return lengths
@@ -61,13 +66,13 @@ class Shapes:
         tangent: float,
         aspect: float,
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which objects are within reach and have a point in the picture.
+        """Returns which objects are within reach and have a point in the image.
 
         Args:
-            pose: x, y, z, rotation and horizon (downwards positive), in degrees.
-            reach_m: The maximum horizontal distance.
+            pose: x, y and z, and rotation and horizon (positive downwards) in degrees.
+            reach_m: The maximum horizontal distance in metres.
             tangent: The tangent of half the vertical field of view.
-            aspect: The ratio of the picture's width to its height.
+            aspect: The ratio of the image's width to its height.
         """
         x, y, z, rotation, horizon = pose
         half = self.sizes / 2
@@ -104,14 +109,15 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Camera:
-    """A camera's pose and lens; angles are in degrees, in Unity's convention.
+    """The pose and lens of a camera. Angles are in degrees and follow Unity's
+    convention.
 
     Args:
         place: x, y, z.
-        turn: Pitch (downwards positive), yaw and roll.
+        turn: Pitch (positive downwards), yaw and roll.
         fov: The vertical field of view.
-        half_height_m: Half the height of the view of an orthographic camera; None for a
-            perspective camera.
+        half_height_m: Half the height of the area that an orthographic camera shows;
+            None for a perspective camera.
     """
 
     place: tuple[float, float, float]
@@ -120,7 +126,7 @@ class Camera:
     half_height_m: float | None = None
 
     def axes(self) -> Matrix:
-        """The camera's right, up and forward vectors, as rows."""
+        """Returns the camera's right, up and forward vectors as rows."""
         pitch, yaw, roll = (math.radians(angle) for angle in self.turn)
         right = np.array([math.cos(yaw), 0.0, -math.sin(yaw)])
         ahead = np.array(
@@ -135,7 +141,7 @@ class Camera:
         return np.array([right * cosine + up * sine, up * cosine - right * sine, ahead])
 
     def described(self, number: int) -> dict[str, Any]:
-        """The camera in the metadata format."""
+        """Returns the camera in the metadata format."""
         return {
             "thirdPartyCameraId": number,
             "position": vector(*self.place),

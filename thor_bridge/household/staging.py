@@ -1,4 +1,4 @@
-"""Actions for scripts: poses that see an object, third-party cameras."""
+"""Actions for scripts: finding poses that see an object, and third-party cameras."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forewarn.thor_bridge.household.world import AGENT_HEIGHT_M, Refused, World
 
 
 def interactable(world: World, action: Arguments) -> list[dict[str, Any]]:
-    """The poses from which an object is in view and within reach."""
+    """Returns the poses from which an object is in view and within reach."""
     thing = named(world, action)
     places = action.get("positions")
     if places is None:
@@ -101,7 +101,7 @@ def update(world: World, action: Arguments) -> None:
 
 
 def map_view(world: World, _: Arguments) -> dict[str, Any]:
-    """The properties of a camera above the room that shows all of it."""
+    """Returns the properties of a camera that shows the whole room from above."""
     half = world.shapes.sizes / 2
     low = (world.shapes.centers - half).min(axis=0)
     high = (world.shapes.centers + half).max(axis=0)

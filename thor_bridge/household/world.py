@@ -1,4 +1,5 @@
-"""The household: objects, the robot, and the metadata that AI2-THOR would report.
+"""The embedded household: objects, the robot, and the metadata that AI2-THOR would
+report.
 
 Objects are never modified, so metadata and copies are cheap: they share all unchanged
 objects.
@@ -26,11 +27,12 @@ from forewarn.thor_bridge.household.seeing import CAMERA_M, Camera, Shapes
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The probabilities of failure of actions, and their messages.
+    """The probabilities that actions fail for physical reasons.
 
     Args:
         rates: The fraction of objects for which an action fails, by action.
-        by_receptacle: The fraction of objects that do not fit, by receptacle type.
+        by_receptacle: The fraction of objects that cannot be put into a receptacle, by
+            the type of the receptacle.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -59,11 +61,12 @@ REAL = Failures(
     },
     by_receptacle={"CounterTop": 0.045, "Cup": 0.23, "Fridge": 0.24},
 )
-"""The failure rates that the rules do not explain, in two thirds of the recorded runs.
+"""The rates of failures that the household's rules do not explain.
 
-Of the steps that the rules allow, these failed in the real AI2-THOR: 11 of 139 puts, 4
-of 140 fills, 2 of 68 toggles on, 1 of 74 opens, and 2 of 360 pickups. Rates for single
-receptacles are shrunk towards the rate of all puts, with the weight of ten puts.
+They come from two thirds of the recorded runs. Of the steps that the rules allow, these
+failed in the real AI2-THOR: 11 of 139 puts, 4 of 140 fills, 2 of 68 toggles on, 1 of 74
+opens, and 2 of 360 pickups. The rates of individual receptacles are shrunk towards the
+rate of all puts, which has the weight of ten puts.
 """
 
 PROFILES = {"off": NO_FAILURES, "real": REAL}
@@ -72,11 +75,13 @@ PROFILES = {"off": NO_FAILURES, "real": REAL}
 AGENT_HEIGHT_M = 0.9009992
 HAND_HEIGHT_M = 1.2
 HAND_M = 0.45
-"""The distance ahead of the robot at which it holds an object."""
+"""The distance in metres ahead of the robot at which it holds an object."""
 
 
 class Refused(Exception):
-    """AI2-THOR would reject the action; has its error text and code."""
+    """AI2-THOR would reject the action. The exception has AI2-THOR's error text and
+    code.
+    """
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -108,11 +113,11 @@ class Pose:
 
 
 class World:
-    """A household in one process.
+    """A household that runs in this process.
 
     Args:
-        scenes: The scenes that `Reset` can load; by default our own.
-        scene: The initial scene; by default the first.
+        scenes: The scenes that `Reset` can load; by default the included scenes.
+        scene: The name of the initial scene; by default the first scene.
         seed: The seed of random failures.
         failures: The probabilities of physical failures.
     """
@@ -158,7 +163,7 @@ class World:
         self.look()
 
     def copy(self) -> World:
-        """A copy of the world for trying an action."""
+        """Returns a copy of the world on which an action can be tried."""
         other = object.__new__(World)
         other.__dict__.update(self.__dict__)
         other.objects = dict(self.objects)
@@ -171,14 +176,14 @@ class World:
     # -- changing
 
     def edit(self, identity: str, **changes: Any) -> Object:
-        """Replaces an object by a copy with changed values."""
+        """Replaces an object with a copy that has changed values."""
         thing = {**self.objects[identity], **changes}
         self.objects[identity] = thing
         self.version += 1
         return thing
 
     def add(self, thing: Object) -> None:
-        """Adds a new object that another has turned into."""
+        """Adds a new object, such as a slice, to the world."""
         self._rows[thing["objectId"]] = len(self._rows)
         self.objects[thing["objectId"]] = thing
         new = Shapes.of([thing])
@@ -190,7 +195,7 @@ class World:
         )
 
     def remove(self, identity: str) -> None:
-        """Removes an object, which must be empty, from the world."""
+        """Removes an object that contains no other objects from the world."""
         row = self._rows[identity]
         del self.objects[identity]
         self.hot_until.pop(identity, None)
@@ -221,7 +226,7 @@ class World:
         with_bounds(thing, [float(v) for v in center], [float(v) for v in size])
 
     def within(self, identity: str) -> Iterator[str]:
-        """Everything in or on an object, at any depth."""
+        """Yields the ids of all objects in or on an object, directly or indirectly."""
         for inside in self.objects[identity]["receptacleObjectIds"] or ():
             yield inside
             yield from self.within(inside)
@@ -291,14 +296,16 @@ class World:
         return False
 
     def hand(self) -> tuple[float, float, float]:
-        """The position of the robot's hand."""
+        """Returns the position of the robot's hand."""
         pose = self.pose
         turn = math.radians(pose.rotation)
         x, z = HAND_M * math.sin(turn), HAND_M * math.cos(turn)
         return pose.x + x, HAND_HEIGHT_M, pose.z + z
 
     def surface_under(self, x: float, z: float, below: float) -> str | None:
-        """The highest receptacle at a point whose top is below a height."""
+        """Returns the highest surface at a point whose top is below a given height, or
+        None.
+        """
         centers, half = self.shapes.centers, self.shapes.sizes / 2
         tops = centers[:, 1] + half[:, 1]
         there = (np.abs(centers[:, 0] - x) <= half[:, 0]) & (tops < below)
@@ -315,14 +322,16 @@ class World:
         return found
 
     def floor(self) -> str | None:
-        """The id of the floor, if the scene has one."""
+        """Returns the id of the floor, or None if the scene has none."""
         for identity, thing in self.objects.items():
             if thing["objectType"] == "Floor":
                 return identity
         return None
 
     def chance(self, *key: object) -> float:
-        """A number from 0 to 1 that depends only on the seed and the key."""
+        """Returns a number from 0 to 1 that depends only on the seed, the scene and the
+        key.
+        """
         text = " ".join(str(part) for part in (self.seed, self.scene_name, *key))
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
         return int.from_bytes(digest) / 2**64
@@ -330,11 +339,11 @@ class World:
     # -- reporting
 
     def positions(self) -> list[dict[str, float]]:
-        """The positions where the robot can stand."""
+        """Returns the positions where the robot can stand."""
         return [vector(x, AGENT_HEIGHT_M, z) for x, z in self.cells.tolist()]
 
     def agent(self) -> dict[str, Any]:
-        """The robot in the metadata format."""
+        """Returns the robot in the metadata format."""
         pose = self.pose
         return {
             "cameraHorizon": pose.horizon,
@@ -346,7 +355,7 @@ class World:
         }
 
     def metadata(self) -> dict[str, Any]:
-        """The complete metadata that AI2-THOR would report."""
+        """Returns the complete metadata that AI2-THOR would report."""
         pose, last = self.pose, self.last
         held = self.objects[self.held] if self.held is not None else None
         camera = vector(pose.x, pose.y + CAMERA_M, pose.z)

@@ -1,8 +1,8 @@
 """A pilot that asks a large language model for the robot's next step.
 
-It works with any model that LangChain supports. Replies can be recorded, and the run
-then reproduced without the model. Of the world, the model sees only types, verbs and
-outcomes. A reflect prompt is passed on unchanged.
+It works with any model that LangChain supports. Replies can be recorded, so that a run
+can be reproduced without the model. The model is told only the types of objects in the
+scene, the verbs, and the outcomes of steps. A reflect prompt is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ class HouseholdLLM:
 
     Args:
         task: The task's name.
-        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
-            suite.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default the
+            included suite.
         scenes: The world's scene file, if any.
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: The provider's address, if not the default.
-        temperature: The randomness of the replies.
-        timeout_s: The time limit of a request.
-        shots: The number of examples from our own suite in the prompt, chosen by the
-            episode's seed.
+        base_url: The URL of the provider's API, if it is not the default.
+        temperature: The sampling temperature of the model.
+        timeout_s: The time limit for a request in seconds.
+        shots: The number of examples in the prompt, which are drawn from the included
+            suite with the episode's seed.
         replies: The folder of recorded replies, one file per seed.
-        how: `live` asks the model, `record` also records its replies, and `replay`
-            replays recorded ones.
+        how: `live` asks the model, `record` also records its replies, and `replay` uses
+            recorded replies instead.
     """
 
     @staticmethod
@@ -109,11 +109,11 @@ class HouseholdLLM:
 
     @property
     def usage(self) -> dict[str, float]:
-        """The model calls and tokens of this episode."""
+        """The numbers of model calls and tokens in this episode."""
         return self._usage.as_dict()
 
     def reset(self, seed: int) -> None:
-        """Begins an episode with a new conversation."""
+        """Starts an episode with a new conversation."""
         self._chat = self._partner.chat(seed)
         self._usage = Usage()
         self.rejected = False
@@ -139,8 +139,8 @@ class HouseholdLLM:
         )
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The step that the model names; `finish` if it is done or replies are
-        unusable.
+        """Returns the step that the model chooses, or `finish` if the task is done or
+        the replies are unusable.
 
         Raises:
             ReplayMismatch: A request differs from the recorded one.
@@ -167,8 +167,8 @@ class HouseholdLLM:
         self._messages.append(Message("user", text))
 
     def _read(self, text: str) -> Action | None:
-        """The action in the first line that is a step or ends the task; None if there
-        is none.
+        """Returns the action in the first line that is a step or ends the task; None if
+        there is no such line.
         """
         for line in text.splitlines():
             words = line.strip(" \t`*.\"'").lower()

@@ -1,7 +1,8 @@
-"""A model of the seventeen verbs: preconditions and effects by type of object.
+"""A planning model of the seventeen verbs: their preconditions and effects.
 
-A state is a set of facts, mostly the texts of object predicates. The model ignores
-distances and whether objects fit.
+Preconditions and effects depend on the types of objects. A state is a set of facts,
+most of which are object predicates as text. The model ignores distances and whether
+objects fit.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from forewarn.thor_bridge.household.catalog import (
 from forewarn.thor_bridge.steps import parse_step
 
 NUMBERED = frozenset(("Cabinet", "Drawer", "StoveKnob"))
-"""Types of which a room has many; the robot numbers the one that it uses."""
+"""Types that a room contains several of. The robot refers to such an object by
+number.
+"""
 
 _HEATERS = ("Microwave", "StoveBurner", "Toaster")
 _WET = ("Bathtub", "Sink")
@@ -35,7 +38,7 @@ Fact = str
 
 
 def facts_about(objects: Collection[str]) -> list[str]:
-    """The object predicates that describe these objects, as in a frame."""
+    """Returns the object predicates about the given types, as frames contain them."""
     types = catalog()
     found: list[str] = []
     for name in objects:
@@ -66,7 +69,7 @@ def _holds(name: str) -> bool:
 
 
 def known_type(name: object) -> str | None:
-    """Finds a type in the catalogue by name, ignoring case."""
+    """Finds a type in the catalogue by its name, ignoring case."""
     return _by_name().get(str(name).split("#")[0].casefold())
 
 
@@ -76,7 +79,7 @@ def _by_name() -> Mapping[str, str]:
 
 
 def objects_in(steps: Iterable[str], texts: Iterable[str]) -> tuple[str, ...]:
-    """The known types that steps and expressions mention."""
+    """Returns the known types that steps and expressions mention."""
     found: dict[str, None] = {}
     vocabulary = load_vocabulary("household")
     for step in steps:
@@ -99,7 +102,7 @@ def objects_in(steps: Iterable[str], texts: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The facts that a condition adds and removes."""
+    """The facts that a move adds and removes if certain facts hold."""
 
     needs: int
     adds: int
@@ -114,8 +117,8 @@ class Move:
         action: The robot's action.
         needs: The facts that must hold before the move.
         lacks: The facts that must not hold before the move.
-        changes: The effects: the first is unconditional, the others depend on their
-            conditions.
+        changes: The effects. The first is unconditional; each of the others applies
+            only if its condition holds.
     """
 
     action: Action
@@ -128,7 +131,7 @@ class Move:
         return state & self.needs == self.needs and not state & self.lacks
 
     def after(self, state: int) -> int:
-        """The state after the move."""
+        """Returns the state after the move."""
         new = state
         for change in self.changes:
             if state & change.needs == change.needs:
@@ -137,10 +140,10 @@ class Move:
 
 
 class Model:
-    """The facts about some objects, and the verbs' effects on them.
+    """The facts about a set of object types, and the moves that change these facts.
 
     Args:
-        objects: The relevant types.
+        objects: The names of the relevant types.
         atoms: Other facts that goals and laws mention, as text.
     """
 
@@ -165,14 +168,18 @@ class Model:
         return bits
 
     def _known(self, facts: Iterable[Fact]) -> int:
-        """The given facts that the model tracks, as bits."""
+        """Returns the given facts as bits; facts that the model does not track are
+        ignored.
+        """
         bits = 0
         for fact in facts:
             bits |= self.facts.get(fact, 0)
         return bits
 
     def state(self, values: Mapping[str, Value], at: str | None) -> int:
-        """The state, from a frame's values and the object that the robot is at."""
+        """Returns the state for a frame's values and the object that the robot is
+        at.
+        """
         bits = 0
         for fact, bit in self.facts.items():
             signal, _, wanted = fact.partition(" == ")
@@ -182,7 +189,7 @@ class Model:
         return bits if at is None else bits | self.facts.get(_at(at), 0)
 
     def find(self, action: Action) -> list[Move]:
-        """The moves that an action may mean, depending on the state."""
+        """Returns the moves that an action may stand for, depending on the state."""
         wanted = canonical(action)
         return [move for move in self.moves if move.action == wanted]
 
@@ -246,7 +253,7 @@ class Model:
         removes: Iterable[Fact] = (),
         **arguments: str,
     ) -> Move:
-        """A move on an object that the robot stands in front of."""
+        """Returns a move that requires the robot to stand in front of an object."""
         needs = (_at(name), *needs)
         return self._move(verb, name, needs, lacks, adds, removes, (), **arguments)
 
@@ -340,7 +347,9 @@ class Model:
 
 
 def canonical(action: Action) -> Action:
-    """An action in the model's form, with known types and numbers."""
+    """Converts an action to the form of the model's actions, with known types and
+    numbers.
+    """
     given = dict(action.arguments)
     kind = known_type(given.get("object", ""))
     if kind is not None:
@@ -380,7 +389,7 @@ def _empty(name: str) -> list[Fact]:
 
 
 def atoms_of(*texts: str) -> set[Fact]:
-    """The facts that expressions and laws mention."""
+    """Returns the facts that expressions and laws mention."""
     vocabulary = load_vocabulary("household")
     nodes = (
         n for text in texts if text for n in parse_formula(text, vocabulary).walk()
@@ -394,5 +403,5 @@ def atoms_of(*texts: str) -> set[Fact]:
 
 
 def fact_of(node: Expression) -> Fact:
-    """The fact that a predicate or comparison expresses."""
+    """Returns the fact that a predicate or comparison expresses."""
     return repr(node).replace('"', "")

@@ -30,7 +30,7 @@ from forewarn.thor_bridge.wire import connect
 class Robot:
     """Carries out steps such as `pick Mug` in a household world.
 
-    `observe`, `foresee`, `action_of` and `halt` are for an `AgentGuard`.
+    An `AgentGuard` calls `observe`, `foresee`, `action_of` and `halt`.
 
     Args:
         world: The household world.
@@ -64,15 +64,15 @@ class Robot:
         }
 
     def observe(self) -> Frame:
-        """The present state of the household."""
+        """Returns the frame after the last step."""
         return self._frame
 
     def foresee(self, action: Action) -> Frame:
-        """The state of the household that an action would lead to."""
+        """Returns the frame that an action would lead to."""
         return self.world.foresee(action)
 
     def action_of(self, tool: str, arguments: Mapping[str, Any]) -> Action:
-        """The action of a call of the controller."""
+        """Returns the action that a call of the tool `controller` requests."""
         instruction = arguments.get("instruction")
         if not isinstance(instruction, str):
             raise InvalidInput(
@@ -91,7 +91,7 @@ class Recording:
     """A recorded run.
 
     Args:
-        part: The name of the run's set.
+        part: The name of the set that the run belongs to.
         scene: The scene of the run.
         steps: The robot's steps, each with whether it succeeded.
     """
@@ -103,7 +103,7 @@ class Recording:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts how far recorded and repeated outcomes agree."""
+    """Counts how often recorded and repeated outcomes agree."""
 
     steps: int = 0
     agree: int = 0
@@ -111,14 +111,16 @@ class Tally:
     identical: int = 0
 
     def add(self, same: list[bool]) -> None:
-        """Counts a run, given for each step whether the outcomes agree."""
+        """Counts a run; `same` tells for each step whether the outcomes agree."""
         self.steps += len(same)
         self.agree += sum(same)
         self.trajectories += 1
         self.identical += all(same)
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts, and the fraction of steps that agree; None without steps."""
+        """Returns the counts and the fraction of steps that agree (None if there are no
+        steps).
+        """
         return {
             "steps": self.steps,
             "agree": self.agree,
@@ -141,7 +143,7 @@ class Conformance:
         self.by_set.setdefault(recording.part, Tally()).add(same)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as in `forewarn thor replay --json`."""
+        """Returns the result that `forewarn thor replay --json` prints."""
         sets = {name: tally.as_dict() for name, tally in self.by_set.items()}
         return {**self.total.as_dict(), "by_set": sets}
 
@@ -180,7 +182,7 @@ def replay(
 
     Args:
         outcomes: The file of recordings.
-        scenes: The file of their scenes; by default our own.
+        scenes: The file with the scenes of the runs; by default the included scenes.
         inside: Whether to run in this process rather than through ai2thor's controller.
         watched: Wraps the iteration over runs, for example to show progress.
     """
@@ -221,7 +223,7 @@ def _succeeds(robot: HighLevel, text: str) -> bool:
     try:
         result: Mapping[str, Any] = robot.execute(text)
     except InvalidInput:
-        return False  # an unreadable step counts as not done
+        return False  # an invalid step counts as failed
     return bool(result["success"])
 
 
@@ -233,7 +235,7 @@ class Performed:
         task: The task's name.
         steps: The robot's steps.
         failed: The number of failed steps.
-        reached: Whether the goal was reached at some time; None if there is no goal.
+        reached: Whether the goal was reached at any time; None if there is no goal.
         kept: Whether the law was kept; None if there is no law.
         error: Why the task could not be performed at all, such as a missing object.
     """
@@ -266,17 +268,17 @@ def perform(
     through_ai2thor: bool = False,
     seed: int = 0,
 ) -> Iterator[Performed]:
-    """Performs tasks, each in its own scene.
+    """Performs tasks, each in the scene of the task.
 
-    The robot neither errs nor refuses: it follows every plan, including hazardous ones.
-    A merged task is performed without its hazard.
+    The robot makes no mistakes and refuses no task: it follows every plan, even a
+    hazardous plan. A merged task is performed without its hazardous half.
 
     Args:
         tasks: All tasks by name.
         names: The names of the tasks to perform.
         book: The source of the tasks, as for `task_book`.
-        scenes: The file of their scenes.
-        failures: Whether actions also fail for physical reasons.
+        scenes: The file with the scenes of the tasks; by default the included scenes.
+        failures: `real` if actions also fail at random; otherwise `off`.
         through_ai2thor: Whether to use ai2thor's own controller.
         seed: The seed of all random choices.
     """
@@ -316,7 +318,7 @@ def _performed(
 
 
 class _Judge:
-    """Judges a task from its frames and AI2-THOR's metadata."""
+    """Evaluates the goal and the law of a task on frames and AI2-THOR's metadata."""
 
     def __init__(self, task: Task) -> None:
         vocabulary = load_vocabulary("household")
@@ -341,7 +343,9 @@ class _Judge:
             self._law.step(frame.values)
 
     def kept(self) -> bool | None:
-        """Whether the law has been kept, with nothing pending; None without a law."""
+        """Whether the law was kept and no obligation is pending; None if there is no
+        law.
+        """
         law = self._law
         if law is None:
             return None

@@ -1,8 +1,9 @@
 """A planning robot with habits: it makes mistakes, takes shortcuts, and may refuse.
 
-It replaces an LLM agent if none is available, but does not model one: its habits are
-numbers in `habits.yaml`, and measurements on it depend on them. When told to
-reconsider, a compliant robot searches for another plan that keeps the rule.
+It can replace an LLM agent if none is available, but it does not model one. Its habits
+are probabilities in `habits.yaml`, and results that are measured with it depend on
+them. When told to reconsider, a compliant robot searches for another plan that keeps
+the rule.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from forewarn.thor_bridge.tasks import EXAMPLE_TASK, Task, find_task, task_book
 HABITS = Path(__file__).with_name("habits.yaml")
 
 PATIENCE = 3
-"""The number of failed or withheld attempts after which the robot gives up a part."""
+"""The number of failed or withheld attempts after which the robot gives up a part of
+its task.
+"""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -49,12 +52,13 @@ class Habits(Strict):
 
     Args:
         format: The format of the file.
-        carelessness: The probability of ignoring the rule, which means performing the
-            hazardous half of a task too and taking shortcuts that break the rule.
-        refusal: The probability of refusing a task from the start.
-        haste: The probability of acting without looking for the object first.
-        compliance: The probability of being a robot that heeds warnings.
-        resignation: The probability that such a robot gives up its task at a warning
+        carelessness: The probability that the robot ignores the law. A careless robot
+            also performs the hazardous half of a task, and takes shortcuts that break
+            the law.
+        refusal: The probability that the robot refuses a task from the start.
+        haste: The probability that the robot acts without finding the object first.
+        compliance: The probability that the robot heeds warnings.
+        resignation: The probability that a robot that heeds a warning gives up its task
             instead of finding another plan.
     """
 
@@ -68,7 +72,7 @@ class Habits(Strict):
 
 @cache
 def frozen_habits() -> Habits:
-    """The fixed habits for comparisons."""
+    """Returns the fixed habits that are used in comparisons."""
     return validated(Habits, read_yaml(HABITS), str(HABITS))
 
 
@@ -82,7 +86,7 @@ class _Aim:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A robot's knowledge of a task before it begins."""
+    """What the robot knows about a task at the start of an episode."""
 
     task: Task
     model: Model
@@ -99,14 +103,14 @@ def _known(name: str, tasks: Path | None) -> _Known:
 
 
 class HouseholdPlanner:
-    """A robot that plans for a task from what the frames show.
+    """A robot that plans its task from the facts that the frames show.
 
-    Defaults are in `habits.yaml`.
+    The defaults of the habits are in `habits.yaml`.
 
     Args:
         task: The task's name.
-        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
-            suite.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default the
+            included suite.
         carelessness: See `Habits`.
         refusal: See `Habits`.
         haste: See `Habits`.
@@ -145,9 +149,9 @@ class HouseholdPlanner:
         self.reset(0)
 
     def reset(self, seed: int) -> None:
-        """Begins an episode; the robot's traits follow from the seed."""
-        # Each trait is drawn independently, so that its probability affects no other
-        # trait.
+        """Starts an episode. The seed determines the robot's traits."""
+        # Each trait is drawn independently, so that the probability of one trait does
+        # not affect the others.
         habits = self.habits
         task = self._known.task.name
         self._luck = Random(f"household robot {task} {seed}")  # noqa: S311
@@ -181,11 +185,13 @@ class HouseholdPlanner:
 
     @property
     def found(self) -> str | None:
-        """The object that the robot last went to."""
+        """The object that the robot last went to; None if there is none."""
         return self._at
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The next step of the plan, with a new plan if the state is unexpected."""
+        """Returns the next step of the plan; the robot replans if the state is
+        unexpected.
+        """
         if frame.sequence != self._seen:
             self._see(frame)
         if reflection is not None and self._complies:
@@ -234,7 +240,9 @@ class HouseholdPlanner:
                 del self._agenda[0]
 
     def _doubt(self, action: Action) -> None:
-        """After a failure, makes the robot find the object again and check its door."""
+        """After a failure, makes the robot find the object again, and forget that it
+        was open.
+        """
         self._at = None
         name = str(canonical(action).arguments.get("object", ""))
         if action.name == "put":
@@ -248,7 +256,7 @@ class HouseholdPlanner:
             self._leave()
 
     def _leave(self) -> None:
-        """Gives up the current part, and continues with the rest."""
+        """Gives up the current part of the task and continues with the rest."""
         self._tries.clear()
         self._doubted = 0
         self._plan.clear()
@@ -286,7 +294,9 @@ class HouseholdPlanner:
         return Action("finish")
 
     def _following(self, action: Action) -> str | None:
-        """The verb that follows an action in the plan; None if there is none."""
+        """Returns the verb that follows an action in the plan; None if there is
+        none.
+        """
         if self._plan:
             return self._plan[0][1].action.name
         steps = self._agenda[0].steps if self._agenda else []
@@ -296,13 +306,17 @@ class HouseholdPlanner:
         return ahead[0] if ahead else None
 
     def _settle(self) -> Action | None:
-        """The next action that meets a pending obligation, if there is one."""
+        """Returns the next action towards meeting all pending obligations, if there are
+        any.
+        """
         if not any(map(Ban.owes, self._bans, self._monitors)):
             return None
         return self._toward(NOTHING)
 
     def _toward(self, goal: Condition) -> Action | None:
-        """The next action towards a goal; None if it is reached or unreachable."""
+        """Returns the next action towards a goal; None if the goal is reached or
+        unreachable.
+        """
         if goal.holds(self._state) and not any(
             map(Ban.owes, self._bans, self._monitors)
         ):
@@ -321,7 +335,7 @@ class HouseholdPlanner:
         return first.action
 
     def _step(self, steps: Sequence[Action]) -> Action | None:
-        """The next of some steps, or an action that makes it possible."""
+        """Returns the next step, or an action towards making that step possible."""
         if not steps:
             return None
         moves = self._known.model.find(steps[0])
@@ -347,8 +361,8 @@ class HouseholdPlanner:
 
 
 def _parsed(steps: Sequence[str]) -> list[Action]:
-    """Parses steps as actions on known types; without a number, the first of many is
-    meant.
+    """Parses steps as actions on known types. A step without a number refers to the
+    first object of its type.
     """
     found: list[Action] = []
     for step in steps:
@@ -365,14 +379,16 @@ def _parsed(steps: Sequence[str]) -> list[Action]:
 
 
 def _expected(state: int, moves: Sequence[Move]) -> Iterator[tuple[int, Move]]:
-    """The moves, each with the state before it."""
+    """Yields the moves, each with the state before the move."""
     for move in moves:
         yield state, move
         state = move.after(state)
 
 
 def _rules(reflection: str) -> Iterator[str]:
-    """The laws that a reflect prompt names; those quoted as data are ignored."""
+    """Yields the laws that a reflect prompt states. Laws that are quoted as data are
+    ignored.
+    """
     for line in reflection.split(BEGIN)[0].splitlines():
         head, _, text = line.partition(": ")
         while head == "Rule" and text:

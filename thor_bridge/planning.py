@@ -1,4 +1,4 @@
-"""Plans for household tasks by a search over the model of the verbs.
+"""Finds plans for household tasks by a search over the model of the verbs.
 
 The search is A* with the additive heuristic, subject to laws that no step of the plan
 may break.
@@ -27,7 +27,7 @@ from forewarn.monitors.laws.formula import parse_formula
 from forewarn.thor_bridge.moves import Fact, Model, Move, fact_of
 
 MOST_EXPANDED = 20_000
-"""The search gives up after this many states."""
+"""The number of expanded states after which the search gives up."""
 
 _FAR = 1 << 30
 
@@ -41,11 +41,12 @@ _Node = tuple[int, tuple[int, ...]]
 
 
 class Condition:
-    """A condition on facts, for testing and as a goal.
+    """A condition on facts in disjunctive normal form, which can be tested or be a
+    goal.
 
     Args:
         ways: The disjuncts, each as a set of literals.
-        facts: The model's facts; any other fact counts as false.
+        facts: The model's facts and their bits; any other fact counts as false.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Condition:
 
     @classmethod
     def possible(cls, moves: Iterable[Move], facts: Mapping[Fact, int]) -> Condition:
-        """The condition that one of these moves is possible."""
+        """Returns the condition that at least one of the moves is possible."""
         return cls(
             (
                 frozenset(
@@ -92,7 +93,9 @@ NOTHING = Condition([frozenset()], {})
 def _ways(
     tree: Expression, wanted: bool, facts: Mapping[Fact, int]
 ) -> list[frozenset[Literal]]:
-    """The disjuncts of an expression, or of its negation."""
+    """Returns the disjuncts of an expression, or of its negation if `wanted` is
+    false.
+    """
     if isinstance(tree, Constant):
         return [frozenset()] if tree.value is wanted else []
     if isinstance(tree, Not):
@@ -124,11 +127,12 @@ def condition(model: Model, text: str) -> Condition:
 
 
 class Ban:
-    """A law that no step of a plan may break and that must not be pending at its end.
+    """A law that no step of a plan may break. At the end of the plan, no obligation may
+    be pending.
 
     Args:
-        text: The law.
-        facts: The model's facts.
+        text: The law as a formula.
+        facts: The model's facts and their bits.
     """
 
     def __init__(self, text: str, facts: Mapping[Fact, int]) -> None:
@@ -150,7 +154,9 @@ class Ban:
         }
 
     def after(self, monitor: int, state: int) -> int | None:
-        """The monitor's state after a state of facts; None if that breaks the law."""
+        """Returns the monitor's state after it has read a state of the facts; None if
+        that state breaks the law.
+        """
         letter = sum(c.holds(state) << i for i, c in enumerate(self._conditions))
         after: int = self._step[monitor][self.automaton.column(letter)]
         return None if after == self.automaton.violated else after
@@ -170,14 +176,15 @@ def search(
     bans: Sequence[Ban] = (),
     monitors: Sequence[int] = (),
 ) -> list[Move] | None:
-    """The moves that lead to the goal without breaking a law; None if there are none.
+    """Returns moves that lead to the goal without breaking a law; None if none are
+    found.
 
     Args:
         model: The model of the verbs.
-        state: The present state of facts.
-        goal: The goal, which must be reached with nothing pending.
+        state: The current state of the facts.
+        goal: The goal, which must be reached with no obligation pending.
         bans: Laws that no step may break.
-        monitors: The present states of the laws' monitors.
+        monitors: The current states of the monitors of the laws.
     """
     moves = _relevant(model, goal, bans)
     estimate = _Estimate(model, moves, goal)
@@ -232,7 +239,9 @@ def _follow(
 
 
 def _relevant(model: Model, goal: Condition, bans: Sequence[Ban]) -> list[Move]:
-    """The moves that achieve a part of the goal, or a precondition of such a move."""
+    """Returns the moves that achieve a part of the goal, or a precondition of such a
+    move.
+    """
     bits = model.facts
     wanted = [literal for way in goal.ways for literal in way]
     wanted += [literal for ban in bans for literal in ban.literals]
@@ -257,7 +266,9 @@ def _relevant(model: Model, goal: Condition, bans: Sequence[Ban]) -> list[Move]:
 
 
 class _Estimate:
-    """The additive heuristic: the cost of each fact alone if facts are never lost."""
+    """The additive heuristic: the sum of the costs of each fact, if facts are never
+    lost.
+    """
 
     def __init__(self, model: Model, moves: Sequence[Move], goal: Condition) -> None:
         size = len(model.facts)

@@ -1,9 +1,9 @@
-"""A guard with hand-written rules as a baseline, after AgentSpec's approach for
-household robots.
+"""A baseline: a robot with hand-written rules, as in AgentSpec's approach for household
+robots.
 
-A rule is for a verb, checks its object, and stops the robot before the action. It uses
-neither the task nor the effects of the action. The hazards are those of AgentSpec's
-eleven rules; the lists of objects are ours.
+Each rule applies to one verb, checks the object of the verb, and can stop the robot
+before the action. Rules do not consider the task or the effects of the action. The
+hazards are those of AgentSpec's eleven rules; the lists of objects are our own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ WOODEN = frozenset("Bed Box Pillow Sofa".split())
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A rule's inputs: the action, the held and the last found object, the frame."""
+    """The inputs of a rule: the object of the action, the held object, the object that
+    was last found, and the values of the frame.
+    """
 
     thing: str
     held: str
@@ -85,14 +87,14 @@ RULES: Mapping[str, Callable[[Moment], bool]] = {
     "fill_liquid": lambda moment: moment.thing in NOT_WET,
     "put": _put,
 }
-"""The condition under which the robot is stopped, by verb."""
+"""The conditions under which the robot is stopped, by verb."""
 
 
 class RuledPlanner(HouseholdPlanner):
-    """The planning robot with the rules in its own loop."""
+    """The planning robot, which checks the rules before each action."""
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The robot's next action, or `stop` if a rule applies."""
+        """Returns the robot's next action, or `stop` if a rule forbids that action."""
         action = super().propose(frame, reflection)
         rule = RULES.get(action.name)
         thing = str(canonical(action).arguments.get("object", ""))

@@ -1,4 +1,4 @@
-"""Steps of a plan as people and models spell them, and their results."""
+"""Parses the steps of plans as people and language models write them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERBS = (
 """The seventeen high-level verbs."""
 
 BARE = frozenset(("drop", "throw", "pour"))
-"""Verbs for the held object, which need no object."""
+"""Verbs that act on the held object and therefore need no object."""
 
 _SPELLINGS = {
     "turn on": "turn_on",
@@ -53,10 +53,12 @@ _NAME = re.compile(r"(?P<kind>.*?[^\d\s#])\s*#?(?P<number>\d+)?")
 def parse_step(text: str) -> Action:
     """Parses a step of a plan as an action with a verb and an object.
 
-    The arguments are `object`, with `number` for one of several, and `liquid`.
+    The action's arguments are `object`, `number` (for one of several objects of the
+    type), and `liquid`.
 
     Raises:
-        InvalidInput: The step does not begin with a verb, or lacks its object.
+        InvalidInput: The step does not begin with a verb, or its object or liquid is
+            missing.
     """
     words = text.strip().rstrip(".").split()
     verb, rest = "", words
@@ -102,7 +104,7 @@ def split_name(text: str) -> tuple[str, int | None]:
 def name_in(
     arguments: Mapping[str, Any], key: str = "object"
 ) -> tuple[str, int | None]:
-    """The name of an action's object, and its number if it has one."""
+    """Returns the name and, if there is one, the number of an action's object."""
     given = arguments.get(key)
     if not isinstance(given, str) or not given:
         raise InvalidInput(f"the action has no {key}")
@@ -118,7 +120,7 @@ def type_name(words: str) -> str:
 
 
 def spell(action: Action) -> str:
-    """Spells an action as a step of a plan."""
+    """Writes an action as a step of a plan."""
     given = action.arguments
     words = [action.name.replace("_liquid", "Liquid").replace("_", " ")]
     for key in ("receptacle", "object"):
@@ -144,7 +146,9 @@ class Event(Protocol):
 
 
 class LowLevel(Protocol):
-    """The controller for the verbs: ai2thor's, or the household in this process."""
+    """The controller that the verbs use: ai2thor's, or that of the embedded
+    household.
+    """
 
     @property
     def last_event(self) -> Event:
@@ -159,12 +163,12 @@ class Result:
     """The result of a verb.
 
     Args:
-        action: The original spelling of the step.
+        action: The step as it was originally written.
         done: Whether the step succeeded.
         message: The controller's message; empty on success.
         error: AI2-THOR's own error text.
-        reported: Whether SafeAgentBench's controller reports this failure; it ignores
-            failures of the hand.
+        reported: Whether SafeAgentBench's controller would report a failure. It does
+            not report failures of `pick`, `drop` and `throw`.
     """
 
     action: str
@@ -174,7 +178,7 @@ class Result:
     reported: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """The result dictionary that SafeAgentBench's agents expect."""
+        """Returns the result as the dictionary that SafeAgentBench's agents expect."""
         success = self.done or not self.reported
         return {
             "action": self.action,

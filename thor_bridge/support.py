@@ -1,4 +1,4 @@
-"""What is installed for AI2-THOR, and the errors of a failing simulator."""
+"""Checks what is installed for AI2-THOR, and defines the errors of the simulator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BUILD_BYTES = 2 * 10**9
 
 
 class SimulatorError(ForewarnError):
-    """The simulator cannot continue and has been ended."""
+    """The simulator cannot continue and has been stopped."""
 
 
 class SimulatorHung(SimulatorError):
@@ -37,12 +37,12 @@ class NoBuild(SimulatorError):
 
 
 class OutOfStep(SimulatorError):
-    """The simulator answered a different action than the one sent."""
+    """The simulator's answer is for a different action than the one that was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThorSupport(Support):
-    """What can be used of AI2-THOR on this machine.
+    """The parts of AI2-THOR that can be used on this machine.
 
     Args:
         protocols: The available protocols between controller and player.
@@ -53,7 +53,7 @@ class ThorSupport(Support):
     unity: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as JSON types."""
+        """Returns the report as JSON-compatible values."""
         return {
             "versions": dict(self.versions),
             "protocols": list(self.protocols),

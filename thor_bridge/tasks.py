@@ -1,8 +1,8 @@
-"""Household tasks: our own suite, and SafeAgentBench's files if the user has them.
+"""Household tasks: the included suite, and SafeAgentBench's files if the user has them.
 
 A task has an instruction, a plan, the goal that the plan reaches, and a law to keep.
-The plan of a hazardous task breaks its law. A merged task requires the safe result
-under the law of its hazardous twin.
+The plan of a hazardous task breaks its law. A merged task combines a safe task with the
+law of the hazardous twin of that task.
 """
 
 from __future__ import annotations
@@ -44,19 +44,22 @@ _TEXTS = ("fillLiquid", "temperature")
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """The required states of some objects, one entry each."""
+    """The required states of some objects, with one entry per object."""
 
     entries: tuple[Mapping[str, Any], ...]
 
     def holds(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether some object matches each entry."""
+        """Whether each entry matches at least one object."""
         return all(
             any(_fits(entry, thing) for thing in metadata["objects"])
             for entry in self.entries
         )
 
     def share(self, metadata: Mapping[str, Any]) -> float:
-        """The fraction of matching values of the best objects, from 0 to 1."""
+        """Returns the fraction of required values that hold, from 0 to 1.
+
+        For each entry, the object that matches best is used.
+        """
         good = total = 0
         for entry in self.entries:
             wanted = [key for key in entry if key != "objectType"]
@@ -72,14 +75,14 @@ class Specification:
         return good / total if total else 1.0
 
     def predicates(self) -> tuple[str, ...]:
-        """The object predicates that the specification mentions."""
+        """Returns the object predicates that the specification mentions."""
         return tuple(dict.fromkeys(key for key, _ in self._literals()))
 
     def expression(self) -> str:
-        """The specification as a conjunction of object predicates.
+        """Returns the specification as a conjunction of object predicates.
 
-        The expression is weaker if an entry has several values, because it does not
-        require that the same object has them.
+        The expression is weaker than the specification if an entry has several values,
+        because it does not require that the same object has them.
         """
         return " and ".join(
             key if wanted else f"not {key}" for key, wanted in self._literals()
@@ -110,7 +113,7 @@ def read_specification(content: Any, source: str = "") -> Specification:
     """Reads a specification from a `final_state` list.
 
     Raises:
-        InvalidInput: The list is not valid; the message names the key.
+        InvalidInput: The list is invalid. The message names the invalid key.
     """
     if isinstance(content, Mapping):
         content = [content]
@@ -123,7 +126,7 @@ def read_specification(content: Any, source: str = "") -> Specification:
 
 
 def _plain(entry: Any) -> Any:
-    """An entry in which a single receptacle has become a list."""
+    """Returns an entry in which a single receptacle has been converted to a list."""
     if not isinstance(entry, Mapping):
         return entry
     return {
@@ -173,7 +176,9 @@ def _has(thing: Mapping[str, Any], key: str, wanted: Any) -> bool:
 
 
 def _type(text: str) -> str:
-    """The type in an id or part of an id: `Sink|+01.0|...` is a Sink."""
+    """Returns the type from an id or the start of an id: `Sink` from
+    `Sink|+01.0|...`.
+    """
     return text.split("|", 1)[0]
 
 
@@ -194,7 +199,7 @@ RISKS = (
     "Liquid and Spill Damage",
     "Damage to Small Items",
 )
-"""SafeAgentBench's ten classes of hazard."""
+"""SafeAgentBench's ten classes of hazards."""
 
 BENCHMARK_PARTS = {
     "safe_detailed": "safe",
@@ -202,7 +207,9 @@ BENCHMARK_PARTS = {
     "abstract": "abstract",
     "long_horizon": "long",
 }
-"""SafeAgentBench's files, by a part of their names, with the prefix of task names."""
+"""A part of the name of each of SafeAgentBench's files, and the prefix of the names of
+the tasks in that file.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,16 +217,17 @@ class Task:
     """A household task.
 
     Args:
-        name: The name, unique in its suite.
-        scene: The scene.
+        name: The task's name, which is unique in its suite.
+        scene: The name of the scene.
         instruction: The instruction to the robot.
         steps: A plan for the task; empty if none is known.
         safe: Whether the task is harmless.
-        goal: An expression that holds when the task is done; "" if unknown.
-        law: The law as a formula; "" if unknown.
+        goal: An expression that holds when the task is done; empty if unknown.
+        law: The law as a formula; empty if unknown.
         risk: The class of hazard.
         prepare: The steps that bring the scene into its initial state.
-        twin: The name of the task with the same law that is hazardous, or safe.
+        twin: The name of the hazardous counterpart of a safe task, or of the safe
+            counterpart of a hazardous task.
         goal_state: The goal in SafeAgentBench's format.
         unsafe_state: The hazard in SafeAgentBench's format.
         phrasings: Other phrasings of the instruction.
@@ -242,7 +250,7 @@ class Task:
     hazard: tuple[str, ...] = ()
 
     def watch(self) -> list[str]:
-        """The object predicates that goal and law mention."""
+        """Returns the object predicates that the goal and the law mention."""
         vocabulary = load_vocabulary("household")
         names: set[str] = set()
         if self.goal:
@@ -252,14 +260,15 @@ class Task:
         return sorted(name for name in names if name not in vocabulary.signals)
 
     def objects(self) -> tuple[str, ...]:
-        """The types that steps, goal and law mention."""
+        """Returns the types that the steps, the goal and the law mention."""
         steps = (*self.prepare, *self.steps, *self.hazard)
         return objects_in(steps, (self.goal, self.law))
 
     def predicates(self) -> list[str]:
-        """The predicates for a chain of this task: those of law, goal and means.
+        """Returns the predicates for a chain of this task.
 
-        The means are the held objects and the open doors.
+        They are the predicates in the law and the goal, and predicates about which of
+        the mentioned objects are held or open.
         """
         asked = sorted(atoms_of(self.law)) + sorted(atoms_of(self.goal))
         types = catalog()
@@ -269,7 +278,7 @@ class Task:
         return list(dict.fromkeys([*asked, *held, *doors]))
 
     def settings(self) -> dict[str, Any]:
-        """A household world's settings for this task's scene."""
+        """Returns the settings of a household world for this task."""
         settings: dict[str, Any] = {"scene": self.scene, "watch": self.watch()}
         if self.prepare:
             settings["prepare"] = list(self.prepare)
@@ -300,12 +309,12 @@ class _SuiteFile(Strict):
 
 @cache
 def own_tasks() -> Mapping[str, Task]:
-    """The tasks of our own suite by name."""
+    """Returns the tasks of the included suite, by name."""
     return load_tasks(SUITE)
 
 
 def load_tasks(path: Path) -> Mapping[str, Task]:
-    """The tasks of a suite file, by name: `NAME-safe` and `NAME-unsafe`."""
+    """Loads the tasks of a suite file, by name: `NAME-safe` and `NAME-unsafe`."""
     file = validated(_SuiteFile, read_yaml(path), str(path))
     tasks: dict[str, Task] = {}
     for pair in file.pairs:
@@ -334,11 +343,11 @@ def load_tasks(path: Path) -> Mapping[str, Task]:
 
 @cache
 def task_book(path: Path | None = None) -> Mapping[str, Task]:
-    """All tasks by name, including merged ones.
+    """Returns all tasks by name, including merged tasks.
 
     Args:
-        path: A suite file, or a folder with SafeAgentBench's files; by default our own
-            suite.
+        path: A suite file, or a folder with SafeAgentBench's files; by default the
+            included suite.
     """
     if path is None:
         tasks = own_tasks()
@@ -358,7 +367,9 @@ def find_task(tasks: Mapping[str, Task], name: str) -> Task:
 
 
 def merged(tasks: Mapping[str, Task]) -> dict[str, Task]:
-    """Safe tasks with the law and the hazard of their hazardous twins."""
+    """Creates merged tasks: safe tasks with the law and the plan of their hazardous
+    twins.
+    """
     found: dict[str, Task] = {}
     for task in tasks.values():
         twin = tasks.get(task.twin)
@@ -386,15 +397,15 @@ class Household:
     """The tasks of a family of scenarios; implements `TaskBook`.
 
     Args:
-        tasks: A suite file, or a folder with SafeAgentBench's files; by default our own
-            suite.
+        tasks: A suite file, or a folder with SafeAgentBench's files; by default the
+            included suite.
     """
 
     def __init__(self, *, tasks: Path | None = None) -> None:
         self._book = task_book(tasks)
 
     def names(self) -> list[str]:
-        """The names of the merged tasks."""
+        """Returns the names of the merged tasks."""
         return [name for name in self._book if name.endswith("-merged")]
 
     def entry(self, name: str) -> dict[str, Any]:
@@ -411,7 +422,7 @@ class Household:
 
 
 def _law_name(task: str) -> str:
-    """A name for a task's law: `fork_microwave`."""
+    """Returns a name for the law of a task, such as `fork_microwave`."""
     stem = re.sub(r"-(safe|unsafe|merged)$", "", task)
     return re.sub(r"\W", "_", stem)
 
@@ -420,10 +431,11 @@ def _law_name(task: str) -> str:
 
 
 def load_safeagentbench(folder: Path) -> dict[str, Task]:
-    """Loads SafeAgentBench's tasks from its four files, by name: `safe-1`, `long-7`.
+    """Loads SafeAgentBench's tasks from its four files, by name.
 
-    A safe task's twin is the hazardous task in the same scene that its
-    `risk_instruction` quotes. Numbers are line numbers in the files.
+    Names such as `safe-1` and `long-7` contain the line number of the task in its file.
+    The twin of a safe task is the hazardous task in the same scene that its
+    `risk_instruction` quotes.
     """
     tasks: dict[str, Task] = {}
     for part, kind in BENCHMARK_PARTS.items():
@@ -480,7 +492,7 @@ def _task(kind: str, number: int, row: Mapping[str, Any], source: str) -> Task:
 
 
 def _risk(text: str) -> str:
-    """The first of the ten classes that a row's text mentions."""
+    """Returns the first of the ten hazard classes that a text mentions."""
     places = {text.find(risk): risk for risk in RISKS if risk in text}
     return places[min(places)] if places else text
 
@@ -508,7 +520,9 @@ def _unquoted(text: str) -> str:
 
 @cache
 def _requirements() -> Mapping[int, str]:
-    """The laws for the requirements of the long-horizon tasks, by line number."""
+    """Returns the laws that express the requirements of long-horizon tasks, by line
+    number.
+    """
     content = read_yaml(LONG_HORIZON)
     return {int(number): str(law) for number, law in content["laws"].items()}
 
@@ -526,14 +540,13 @@ class Controlled(Protocol):
 
 
 class Variation(Strict):
-    """How much the beginning of an episode varies from its scene; fractions from 0 to
-    1.
+    """How much the initial state of an episode varies from its scene.
 
     Args:
-        moved: The fraction of loose objects that begin in another visible position.
+        moved: The fraction of loose objects that are moved to another visible position.
         opened: The fraction of doors, lids and books whose initial state is inverted.
         switched: The fraction of lamps and devices whose initial state is inverted.
-        elsewhere: Whether the robot begins at a random position.
+        elsewhere: Whether the robot starts at a random position.
     """
 
     moved: float = Field(default=0.0, ge=0, le=1)
@@ -548,14 +561,14 @@ def vary(
     seed: int,
     spared: Collection[str] = (),
 ) -> None:
-    """Varies the beginning of an episode.
+    """Varies the initial state of an episode.
 
     Args:
         controller: The controller, with a scene in its initial state.
-        variation: How much to vary.
+        variation: How much to vary the initial state.
         seed: The seed of all random choices.
-        spared: The types that keep their state, apart from their positions; nothing is
-            put into or onto them.
+        spared: The types whose objects keep their state, although they may be moved.
+            Nothing is put into or onto them.
     """
     luck = Random(f"beginning {seed}")  # noqa: S311
     metadata: Mapping[str, Any] = controller.last_event.metadata

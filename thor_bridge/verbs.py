@@ -1,7 +1,7 @@
-"""The high-level controller: seventeen verbs over AI2-THOR's low-level actions.
+"""The high-level controller, which implements seventeen verbs with low-level actions.
 
-It behaves like SafeAgentBench's controller, on both the real AI2-THOR and our
-household, and only reads `last_event.metadata` and calls `step`.
+It behaves like SafeAgentBench's controller, on both the real AI2-THOR and the embedded
+household. It uses only `last_event.metadata` and `step` of the low-level controller.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LOOKS: tuple[_Looks, ...] = (
     ((("MoveLeft", {}),) * 8),
     (*(("MoveRight", {}),) * 4, ("RotateRight", {"degrees": 15.0})),
 )
-"""How the robot looks and steps around between attempts."""
+"""How the robot looks around and moves between attempts."""
 
 _STEPS_BACK: tuple[tuple[str, ...], ...] = (
     (),
@@ -90,28 +90,26 @@ class HighLevel:
 
     @property
     def reachable(self) -> list[tuple[float, float]]:
-        """The positions where the robot can stand in this scene."""
+        """The positions where the robot can stand in this scene, as x and z."""
         return [(x, z) for x, _, z in self._reachable.tolist()]
 
     def copy(self, controller: LowLevel) -> HighLevel:
-        """A copy for a copy of the controller."""
+        """Returns a copy that uses another controller."""
         other = object.__new__(HighLevel)
         other.__dict__.update(self.__dict__)
         other._controller, other._numbered = controller, dict(self._numbered)
         return other
 
     def execute(self, text: str) -> dict[str, Any]:
-        """Carries out a step in SafeAgentBench's spelling; returns its result
-        dictionary.
-        """
+        """Carries out a step written as in SafeAgentBench; returns the result."""
         return self.do(parse_step(text), text).as_dict()
 
     def do(self, action: Action, text: str = "") -> Result:
         """Carries out an action.
 
         Raises:
-            InvalidInput: The action is not one of the seventeen verbs, or lacks its
-                object.
+            InvalidInput: The action is not one of the seventeen verbs, or its object is
+                missing.
         """
         verb = _VERBS.get(action.name)
         if verb is None:
@@ -151,14 +149,16 @@ class HighLevel:
         exclude: str | None = None,
         inherited: bool = False,
     ) -> Thing | None:
-        """The object that a name refers to: the nearest that is not in a closed
-        receptacle.
+        """Finds the object that a name refers to: the nearest object of the type that
+        is not in a closed receptacle.
 
         Args:
-            name: The type as in the beginning of ids, so a basin is found as a Sink.
+            name: The type at the start of object ids. The basin of a sink is therefore
+                found as a Sink.
             number: The number of the object, which stays the same during an episode.
-            exclude: A type to exclude.
-            inherited: Whether to consider only parts of others, such as a sink's basin.
+            exclude: The id of an object to exclude.
+            inherited: Whether to consider only parts of other objects, such as a sink's
+                basin.
         """
         objects: list[Thing] = self._metadata["objects"]
         key = (name.casefold(), number or 0)
@@ -181,7 +181,7 @@ class HighLevel:
                 continue
             away = thing["distance"]
             if name.casefold() in ("stoveburner", "toaster"):
-                # Prefer an empty one.
+                # Prefer an empty receptacle.
                 away += 10_000 * bool(thing["receptacleObjectIds"])
             if away < least:
                 best, least = thing, away
@@ -217,8 +217,8 @@ class HighLevel:
     def _spots(
         self, name: str, thing: Thing, positions: np.ndarray[Any, Any]
     ) -> Iterator[dict[str, Any]]:
-        """Poses for reaching an object, the nearest first, and in front of those with a
-        front.
+        """Yields poses from which the robot can reach an object, nearest first. If an
+        object has a front, poses in front of it come first.
         """
         place, turned = thing["position"], thing["rotation"]["y"]
         sides = _FRONTS.get(name.casefold(), ())
@@ -255,7 +255,10 @@ class HighLevel:
         return f"Picking up {_capital(name)} failed"
 
     def _try_around(self, action: str, **arguments: Any) -> bool:
-        """Repeats an action after looking or stepping around."""
+        """Tries an action repeatedly, and looks around or moves between attempts.
+
+        Returns whether the action succeeded.
+        """
         for looks in _LOOKS[:-1]:
             for look, how in looks:
                 self._act(look, **how)
@@ -280,7 +283,7 @@ class HighLevel:
                 return f"Nothing Done. Robot is not holding {_capital(wanted)}"
         name, number = name_in(arguments, key)
         tried: str | None = None
-        for _ in range(2):  # the nearest, then the next
+        for _ in range(2):  # the nearest receptacle, then the next
             exclude, found = tried, False
             for looks in _LOOKS:
                 for look, how in looks:
@@ -312,7 +315,7 @@ class HighLevel:
                 return ""
             if not self._may_help():
                 break
-        # Otherwise the reported error would be that of the last movement.
+        # Repeated so that the reported error is not that of the last movement.
         self._act("OpenObject", objectId=thing["objectId"], openness=1.0)
         return "Open action failed"
 
@@ -367,7 +370,7 @@ _FRONTS: Mapping[str, tuple[float, ...]] = {
     "fridge": (90.0, 270.0),
     "microwave": (0.0, 180.0),
 }
-"""The sides from which some objects are best reached, in degrees."""
+"""The directions in degrees from which some objects are best reached."""
 
 
 def _simply(

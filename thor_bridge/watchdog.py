@@ -45,15 +45,13 @@ GRACE_S = 1.0
 
 
 class _Watch:
-    """The common part of both servers: deadlines, liveness checks, and the player's
-    end.
-    """
+    """The common part of both servers: checks the player's process and ends it."""
 
     unity_proc: subprocess.Popen[bytes] | None
     sequence_id: int
 
     def check_pulse(self, doing: str) -> None:
-        """Raises if the player's process has ended."""
+        """Raises `SimulatorDied` if the player's process has ended."""
         player = self.unity_proc
         if player is not None and player.poll() is not None:
             raise SimulatorDied(
@@ -62,7 +60,7 @@ class _Watch:
             )
 
     def check_sequence(self, metadata: dict[str, Any]) -> None:
-        """Raises if the player has answered another action."""
+        """Raises `OutOfStep` if the player's answer is for a different action."""
         if metadata["sequenceId"] != self.sequence_id:
             raise OutOfStep(
                 f"the simulator answered action {metadata['sequenceId']!r:.20} instead"
@@ -85,7 +83,7 @@ class _Watch:
 
 
 def _widen(descriptor: int) -> None:
-    """Enlarges a pipe so that a whole message fits, and the writer need not wait."""
+    """Enlarges a pipe so that a whole message fits and the writer need not wait."""
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     except (AttributeError, OSError):
@@ -106,7 +104,7 @@ def _no_collection() -> Iterator[None]:
 
 
 class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
-    """ai2thor's FIFO server; opening, reading and writing have deadlines."""
+    """ai2thor's FIFO server, with deadlines for opening, reading and writing."""
 
     server_pipe: Any
     client_pipe: Any
@@ -205,7 +203,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
         return super().create_event(metadata, files)
 
     def stop(self) -> None:
-        """Ends the player and removes the pipes; safe to call twice."""
+        """Ends the player and removes the pipes; may be called more than once."""
         self.end_player()
         for pipe in (self.client_pipe, self.server_pipe):
             if pipe is not None:
@@ -215,7 +213,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
 
 
 class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
-    """ai2thor's WSGI server; errors in its thread are raised in the waiting thread."""
+    """ai2thor's WSGI server. Errors in its thread are raised in the waiting thread."""
 
     stopped: bool
 
@@ -251,7 +249,7 @@ class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
         super().send(action)
 
     def stop(self) -> None:
-        """Ends the player and releases the port; safe to call twice."""
+        """Ends the player and releases the port; may be called more than once."""
         if self.stopped:
             return
         self.stopped = True
@@ -300,7 +298,7 @@ class WatchedController(Controller):  # type: ignore[misc]
         server_params: dict[str, str],
         image_name: Any,
     ) -> None:
-        """Starts the player like ai2thor, but in its own process group."""
+        """Starts the player as ai2thor does, but in a separate process group."""
         self.server.client_token = str(uuid.uuid4())
         env["AI2THOR_CLIENT_TOKEN"] = self.server.client_token
         env["AI2THOR_SERVER_TYPE"] = self.server.server_type
@@ -335,14 +333,14 @@ class WatchedController(Controller):  # type: ignore[misc]
             self.stop()
             raise
         except (RuntimeError, TimeoutError) as error:
-            # ai2thor replaces its server's exception by one of its own.
+            # ai2thor replaces its server's exception with one of its own.
             if isinstance(error.__context__, SimulatorError):
                 self.stop()
                 raise error.__context__ from None
             raise
 
     def stop(self) -> None:
-        """Ends the player; safe to call twice."""
+        """Ends the player; may be called more than once."""
         atexit.unregister(self.stop)
         if self.server is not None:
             self.server.stop()

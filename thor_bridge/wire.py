@@ -1,8 +1,8 @@
-"""The connection to AI2-THOR: its own controller, with a watchdog over the simulator.
+"""The connection to AI2-THOR: its own controller, with a watchdog for the simulator.
 
 `connect` returns ai2thor's `Controller` for the real Unity player or our household.
-Where ai2thor 5.0.0 would hang, an error is raised within seconds, and no process, pipe
-or port is left behind.
+When ai2thor 5.0.0 alone would hang, an error is raised within seconds, and no process,
+pipe or port is left behind.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def household_command(
     failures: str = "off",
     frames: bool = True,
 ) -> str:
-    """The command line that starts our household as a player.
+    """Returns the command line that starts our household as a player.
 
     The player sends frames even to a headless controller, unless `frames` is false.
     """
@@ -63,22 +63,23 @@ def connect(
     height: int = 300,
     **initialization: Any,
 ) -> WatchedController:
-    """ai2thor's controller, ready in a scene.
+    """Returns ai2thor's controller with a scene loaded.
 
     Args:
-        scene: The initial scene; None for the player's first.
+        scene: The name of the initial scene; None for the player's first scene.
         player: `household`, `unity` (the build that ai2thor downloads), or the command
             line of a player.
-        scenes: A scene file, for the household.
-        seed: The seed, for the household.
-        failures: `off`, or `real` for physical failures, for the household.
+        scenes: A scene file, which only the household uses.
+        seed: The seed of the household.
+        failures: `real` if the household's actions also fail at random; otherwise
+            `off`.
         server: The protocol between controller and player.
-        start_timeout_s: The time limit for the player's first answer.
-        action_timeout_s: The time limit of an action.
+        start_timeout_s: The time limit for the player's first answer in seconds.
+        action_timeout_s: The time limit for an action in seconds.
         headless: Whether to run without frames, which needs no display.
         width: The width of frames in pixels.
         height: The height of frames in pixels.
-        initialization: AI2-THOR's other settings, such as `visibilityDistance`.
+        initialization: Other settings of AI2-THOR, such as `visibilityDistance`.
 
     Raises:
         MissingDependency: ai2thor is not installed.
@@ -113,7 +114,7 @@ def connect(
 
 @contextmanager
 def _build_at_hand(player: str) -> Iterator[None]:
-    """Reports what to do if ai2thor cannot get its build."""
+    """Raises `NoBuild` with advice if ai2thor cannot get its Unity build."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -128,7 +129,7 @@ def _build_at_hand(player: str) -> Iterator[None]:
 
 @contextmanager
 def _without_gpu_choice() -> Iterator[None]:
-    """Hides CUDA_VISIBLE_DEVICES, with which ai2thor would run vulkaninfo, which few
+    """Hides CUDA_VISIBLE_DEVICES. If it is set, ai2thor runs vulkaninfo, which few
     machines have.
     """
     chosen = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
@@ -150,7 +151,7 @@ def harvest(
     Args:
         player: `unity`, `household`, or the command line of a player.
         wanted: The names of the scenes; by default all of the player's rooms.
-        timeout_s: The time limit for the player's start and for each action.
+        timeout_s: The time limit in seconds for the player's start and for each action.
 
     Raises:
         InvalidInput: The player has no such scene.
@@ -188,9 +189,10 @@ def harvest(
 
 
 def rooms(names: Collection[str]) -> list[str]:
-    """AI2-THOR's own rooms among the scenes, in order; all scenes if there are none.
+    """Returns AI2-THOR's own rooms among the scenes, in order; all scenes if there are
+    none.
 
-    A build also has procedural houses and mazes.
+    A build also contains procedural houses and mazes.
     """
     found = [name for name in names if _ROOM.fullmatch(name)]
     return sorted(found, key=lambda name: int(name[9:])) or sorted(names)

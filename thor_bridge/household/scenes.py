@@ -35,8 +35,9 @@ class Scene:
 
 @cache
 def own_scenes() -> Mapping[str, Scene]:
-    """Returns the included scenes: six kitchens, living rooms, bedrooms and bathrooms
-    each.
+    """Returns the included scenes.
+
+    They are six kitchens, six living rooms, six bedrooms and six bathrooms.
     """
     return _loaded(Path(__file__).with_name("scenes.json.gz"), None)
 

@@ -1,1 +1,1 @@
-"""CommonRoad scenes as recorded drives; no extra package is needed."""
+"""Recorded CommonRoad scenes as a world; requires no extra package."""

@@ -1,4 +1,4 @@
-"""The World: CommonRoad scenes, replayed from the view of one road user."""
+"""A world that replays CommonRoad scenes from the perspective of one vehicle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from forewarn.plugins.driving.sense import PROVIDES as SENSED
 from forewarn.plugins.logs import LogActuator
 
 CROSSING = Path(__file__).with_name("crossing.xml.gz")
-"""Our own example scene, written by commonroad-io."""
+"""The shipped example scene, which was written by commonroad-io."""
 
 _UNTOLD = frozenset(
     ("gear", "engine_on", "manual_control", "turn_signal", "arrow_light",
@@ -38,7 +38,7 @@ _UNTOLD = frozenset(
      "special_location_distance", "destination_reached", "snapshot_age")
 )  # fmt: skip
 PROVIDES = tuple(n for n in (*SENSED, *CRITICALITY) if n not in _UNTOLD)
-"""The signals that follow from a scene's lanes, lights and bodies."""
+"""The signals that can be computed from the lanes, lights and road users of a scene."""
 
 _EXAMPLES = 20
 _VEHICLE_KINDS = frozenset(
@@ -47,21 +47,24 @@ _VEHICLE_KINDS = frozenset(
 
 
 class CommonRoadWorld(SteppedWorld):
-    """Recorded scenes, one file per episode: seed n selects the n-th file by name.
+    """A world that replays recorded scenes.
+
+    Each file is an episode. Seed n selects the n-th file in the order of names.
 
     Args:
-        files: The paths of the files, as a pattern with `*`; gzipped or not.
-        ego: The id of an obstacle, or of a planning problem whose ego keeps its speed
-            and lane. `each` takes every moving vehicle in turn: seed n plus the number
-            of files selects the second vehicle of the n-th file. By default, the first
-            planning problem.
+        files: The path of a file, which may be compressed with gzip; `*` can match
+            several files.
+        ego: The id of a moving vehicle, or of a planning problem whose ego is simulated
+            at constant speed in its lane; by default, the first planning problem. With
+            `each`, every moving vehicle is the ego of an episode: increasing the seed
+            by the number of files selects the next vehicle of the same file.
     """
 
     actions = Actions(ActionSpec("recorded"))
 
     @staticmethod
     def example() -> Example:
-        """A world that replays the same scene in every episode."""
+        """Returns an example that replays the same scene in every episode."""
         return Example(make=_example, pilot="log", steps=12)
 
     def __init__(self, *, files: str, ego: int | Literal["each"] | None = None) -> None:
@@ -81,8 +84,9 @@ class CommonRoadWorld(SteppedWorld):
 
     @property
     def episodes(self) -> int:
-        """The number of drives; with `each`, the fewest vehicles of a file for every
-        file.
+        """The number of episodes.
+
+        With `each`, every file counts with the smallest number of vehicles in any file.
         """
         egos = 1
         if self._who == "each":
@@ -110,7 +114,7 @@ class CommonRoadWorld(SteppedWorld):
             )
 
     def move(self, action: Action | None) -> None:
-        """Does nothing: the recording cannot be changed."""
+        """Does nothing, because a recording cannot be changed."""
 
     def values(self) -> Mapping[str, Value]:
         step = self._first + self.steps
@@ -135,7 +139,7 @@ class CommonRoadWorld(SteppedWorld):
 
 
 def scene_trace(path: Path, ego: int | None = None) -> Trace:
-    """One drive of a scene as a trace, with the signals of `CommonRoadWorld`."""
+    """Returns the trace of one vehicle, with the signals of `CommonRoadWorld`."""
     world = CommonRoadWorld(files=escape(str(path)), ego=ego)
     frames = [world.reset(0)]
     while world.ended() is None:
@@ -165,7 +169,7 @@ def _known(path: Path) -> tuple[Recorded, Roads, Places]:
 
 
 def _driving(told: Recorded) -> list[Obstacle]:
-    """The vehicles that move."""
+    """The moving vehicles in a file."""
     return [
         each
         for each in told.obstacles.values()
@@ -180,11 +184,11 @@ def _chosen(
     who: int | str | None,
     place: int,
 ) -> Obstacle:
-    """The vehicle from whose view the scene is replayed.
+    """Selects the vehicle from whose perspective the scene is replayed.
 
     Args:
-        told: The file's content.
-        roads: The file's roads.
+        told: The content of the file.
+        roads: The road network of the file.
         places: Finds the lanes at a position.
         who: The setting `ego` of the world.
         place: The index of the vehicle if `who` is `each`.

@@ -1,7 +1,7 @@
-"""CommonRoad's XML: lanelets, signs, lights, obstacles and planning problems.
+"""Reads CommonRoad XML files: lanelets, signs, lights, obstacles and planning problems.
 
-A file may come from anywhere. A document type, and with it every entity, is rejected;
-sizes are capped, and numbers must be finite.
+Files are untrusted: document type declarations, and thus entities, are rejected, sizes
+are limited, and numbers must be finite.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from forewarn.plugins.driving.scene import Colour, TurnSignal
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A road user's centre, heading and speed at one step, in m, radians and m/s."""
+    """The state of a road user at one step, in m, radians and m/s.
+
+    The coordinates are those of the centre.
+    """
 
     step: int
     x: float
@@ -33,7 +36,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A vehicle's turn signal from one step on."""
+    """The state of a vehicle's turn signals from one step on."""
 
     step: int
     signal: TurnSignal
@@ -41,15 +44,15 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A road user or object, with its states over time.
+    """A road user or an object, with its states over time.
 
     Args:
-        number: The id.
-        kind: The type, as CommonRoad names it.
-        length: In m.
-        width: In m.
-        states: A single state for a static object, otherwise one per step.
-        shown: The turn signals, as far as the file contains them.
+        number: The id in the file.
+        kind: The type, as named in CommonRoad.
+        length: The length in m.
+        width: The width in m.
+        states: One state per step, or a single state for a static object.
+        shown: The states of the turn signals, if the file contains them.
         stands: Whether the object is static.
     """
 
@@ -63,24 +66,25 @@ class Obstacle:
 
     @property
     def on_foot(self) -> bool:
-        """Whether it is a pedestrian."""
+        """Whether the road user is a pedestrian."""
         return self.kind == "pedestrian"
 
 
 @dataclass(frozen=True, slots=True)
 class Lanelet:
-    """A piece of a lane.
+    """A lanelet, which is a section of a lane.
 
     Args:
-        number: The id.
-        middle: The centre line.
-        width: In m.
-        kinds: The lanelet's types, as CommonRoad names them.
-        after: The successor lanelets.
-        right: The adjacent lanelet to the right in the same direction, if any.
+        number: The id in the file.
+        middle: The points of the centre line.
+        width: The width in m.
+        kinds: The types of the lanelet, as named in CommonRoad.
+        after: The ids of the successor lanelets.
+        right: The id of the adjacent lanelet to the right in the same direction, if
+            any.
         signs: The ids of the signs that apply to the lanelet.
-        lights: The ids of the lights that apply to the lanelet.
-        limit_kmh: The lanelet's own speed limit, if any.
+        lights: The ids of the traffic lights that apply to the lanelet.
+        limit_kmh: The speed limit of the lanelet itself in km/h, if any.
     """
 
     number: int
@@ -96,7 +100,10 @@ class Lanelet:
 
 @dataclass(frozen=True, slots=True)
 class TrafficLight:
-    """A traffic light: a cycle of colours with durations in steps, from `offset` on."""
+    """A traffic light with a cycle of colours and their durations in steps.
+
+    The cycle starts at the step `offset`.
+    """
 
     cycle: tuple[tuple[Colour, int], ...]
     offset: int
@@ -104,7 +111,7 @@ class TrafficLight:
     active: bool
 
     def at(self, step: int) -> tuple[Colour, int]:
-        """The colour at a step, and for how many steps it has been shown."""
+        """Returns the colour at a step, and for how many steps it has been shown."""
         if not self.active or not self.cycle:
             return Colour.OFF, 0
         since = (step - self.offset) % sum(lasts for _, lasts in self.cycle)
@@ -117,19 +124,20 @@ class TrafficLight:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The content of a file.
+    """The content of a CommonRoad file.
 
     Args:
-        source: The file's path.
-        period_s: The step length in seconds.
+        source: The path of the file.
+        period_s: The length of a step in seconds.
         lanelets: The lanelets by id.
-        limits_kmh: The speed limits of signs, by the sign's id.
+        limits_kmh: The speed limits of signs in km/h, by the id of the sign.
         stops: The ids of stop signs.
         yields: The ids of yield signs.
         lights: The traffic lights by id.
-        turns: The intersection and direction of every lanelet inside an intersection.
+        turns: The intersection and the turn direction of each lanelet inside an
+            intersection.
         obstacles: The obstacles by id.
-        problems: The ego's initial state and the number of steps of every planning
+        problems: The initial state of the ego and the number of steps of each planning
             problem, by id.
     """
 
@@ -147,7 +155,7 @@ class Recorded:
 
 _MOST_BYTES = 64 << 20
 _MOST_ELEMENTS, _DEEPEST = 800_000, 40
-"""Limits of the XML: reading a file of this size takes two seconds."""
+"""Limits for the number of XML elements and their nesting depth."""
 
 _READ = frozenset(
     ("active", "additionalValue", "adjacentRight", "center", "circle", "color",
@@ -185,10 +193,11 @@ _COLOURS = {
 
 
 def read_scene(path: Path) -> Recorded:
-    """Reads a CommonRoad file, 2018b or 2020a, gzipped or not.
+    """Reads a CommonRoad file of version 2018b or 2020a, which may be compressed with
+    gzip.
 
     Raises:
-        InvalidInput: It is not a CommonRoad file, or it exceeds a size limit.
+        InvalidInput: The file is not a CommonRoad file, or it exceeds a size limit.
     """
     root = _tree(read_bytes(path, _MOST_BYTES), str(path))
     if root.tag != "commonRoad":
@@ -200,14 +209,13 @@ def read_scene(path: Path) -> Recorded:
 
 
 def _tree(data: bytes, source: str) -> ET.Element:
-    """Parses the XML elements that are needed; rejects a document type.
+    """Parses the XML elements that are needed; rejects document type declarations.
 
-    Other elements, other attributes and long texts are skipped, so that they take no
-    memory.
+    Other elements, other attributes and long texts are skipped to save memory.
     """
     builder, parser = ET.TreeBuilder(), expat.ParserCreate()
     depth = count = 0
-    skipped = _NONE  # the depth of the element being skipped
+    skipped = _NONE  # the depth of the element that is being skipped
     text = 0
 
     def begin(tag: str, attributes: list[str]) -> None:
@@ -260,7 +268,7 @@ def _tree(data: bytes, source: str) -> ET.Element:
 
 
 class _Reading:
-    """Reads the elements of one file; errors name the element."""
+    """Reads the elements of one file; error messages name the element."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -300,7 +308,7 @@ class _Reading:
         )  # fmt: skip
 
     def _check_size(self, root: ET.Element, lanelets: Mapping[int, Lanelet]) -> None:
-        """Rejects a road network that would take minutes to process."""
+        """Rejects road networks whose processing would take minutes."""
         length_m = sum(length_of(each.middle) for each in lanelets.values())
         inside = max(
             (sum(1 for tag in _TURNS for _ in crossing.iter(tag))
@@ -388,7 +396,7 @@ class _Reading:
                         if inside in lanelets:
                             yield inside, (number, turn)
 
-    # -- who is there -----------------------------------------------------------------
+    # -- obstacles --------------------------------------------------------------------
 
     def _obstacle(self, element: ET.Element, period_s: float) -> Obstacle:
         number = self._id(element)
@@ -421,7 +429,7 @@ class _Reading:
         )
 
     def _size(self, element: ET.Element, name: str) -> tuple[float, float]:
-        """The length and width of a shape of any type."""
+        """The length and width of a rectangle, a circle or a polygon."""
         shape = element.find("shape")
         for box in () if shape is None else shape.iter("rectangle"):
             sides = (box.findtext("length"), box.findtext("width"))
@@ -473,7 +481,7 @@ class _Reading:
         return State(step, x, y, turned, abs(speed))
 
     def _place(self, element: ET.Element | None, name: str) -> Point:
-        """A position: a point, or the centre of an area."""
+        """The coordinates of a position, which is a point or the centre of an area."""
         if element is None or not len(element):
             raise self._wrong(f"{name} has no position")
         points = [self._point(each, name) for each in element.iter("center")]
@@ -501,7 +509,7 @@ class _Reading:
         return 0 if time is None else round(self._amount(time, name))
 
     def _amount(self, element: ET.Element, name: str) -> float:
-        """A number, or the midpoint of an interval."""
+        """An exact number, or the midpoint of an interval."""
         if (exact := element.findtext("exact")) is not None:
             return self._finite(exact, name)
         ends = (element.findtext("intervalStart"), element.findtext("intervalEnd"))

@@ -1,4 +1,4 @@
-"""The road users of a CommonRoad scene at one step, in the form that the senses use."""
+"""Converts the content of a CommonRoad file to a road network and a driving scene."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _SHOWS = {Turn.LEFT: "left", Turn.RIGHT: "right", Turn.FORWARD: "straight"}
 
 
 class CommonRoadNet(Junctions[int, Movement]):
-    """The roads of a file.
+    """The lanes, links and traffic lights of a CommonRoad file.
 
     Args:
-        told: The file's content.
+        told: The content of the file.
     """
 
     def __init__(self, told: Recorded) -> None:
         self._told = told
         self.names = dict(self._named())
-        """The lane name of each lanelet except crosswalks."""
+        """The lane names of all lanelets except crosswalks, by id."""
         self._lanes = {
             name: self._lane(told.lanelets[number], name)
             for number, name in self.names.items()
@@ -123,7 +123,7 @@ class CommonRoadNet(Junctions[int, Movement]):
                 yield Link(self.names[to], via, turn, stops and bool(via))
 
     def _behind(self, number: int) -> int | None:
-        """The first lanelet from this one on that is outside intersections."""
+        """The next lanelet outside intersections, starting with this lanelet."""
         seen: set[int] = set()
         while number in self._told.turns:
             after = [n for n in self._told.lanelets[number].after if n in self.names]
@@ -149,7 +149,7 @@ class CommonRoadNet(Junctions[int, Movement]):
                     )  # fmt: skip
 
     def _crosswalks(self) -> Iterator[tuple[Lane, int]]:
-        """The crosswalks that cross an intersection; others have no stop line."""
+        """Yields the crosswalks at intersections; others have no stop line."""
         count: dict[int, int] = {}
         for lanelet in self._told.lanelets.values():
             if _CROSSWALK not in lanelet.kinds:
@@ -176,20 +176,20 @@ def _governs(direction: str, turn: Turn) -> bool:
 
 
 LENGTH_M, WIDTH_M = 4.5, 1.8
-"""The size of a planning problem's ego."""
+"""The size of the ego in planning problems, in m."""
 
-_SIDEWAYS = 0.3  # m/s; less is normal lane keeping
+_SIDEWAYS = 0.3  # m/s; slower lateral motion is normal lane keeping
 _TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
 
 
 class CommonRoadScene(SeenScene):
-    """A recorded scene around one of its road users.
+    """The recorded scene around one vehicle.
 
     Args:
-        told: The file's content.
-        roads: The file's roads.
+        told: The content of the file.
+        roads: The road network of the file.
         places: Finds the lanes at a position.
-        ego: The ego, with one state per step.
+        ego: The ego with its states.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class CommonRoadScene(SeenScene):
         self.route = self._taken(ego)
 
     def look(self, step: int) -> bool:
-        """Reads all road users at a step; returns whether the ego is on a road."""
+        """Reads all road users at a step; returns whether the ego is on a lane."""
         self._step = step
         for number, each in self._everyone.items():
             name, states = str(number), self._states[number]
@@ -251,7 +251,7 @@ class CommonRoadScene(SeenScene):
         mover.lateral = aside if abs(aside) > _SIDEWAYS else 0.0
 
     def _taken(self, ego: Obstacle) -> tuple[str, ...]:
-        """The edges that the ego took, and then those straight ahead."""
+        """The edges along which the ego drives, and those straight ahead at the end."""
         mover = _body(ego)
         edges: list[str] = []
         for state in ego.states:
@@ -270,7 +270,7 @@ class CommonRoadScene(SeenScene):
 
 
 def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obstacle:
-    """The ego of a planning problem, driving on at constant speed in its lane."""
+    """Simulates the ego of a planning problem, which keeps its speed and lane."""
     begins, steps = told.problems[number]
     alone = Obstacle(number, "car", LENGTH_M, WIDTH_M, (begins,))
     scene = CommonRoadScene(told, roads, places, alone)
@@ -287,7 +287,7 @@ def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obsta
         lane = max((n for n in starts if starts[n] <= far_m), key=starts.__getitem__)
         at_m = far_m - starts[lane]
         if at_m > roads.lanes[lane].length:
-            break  # the lanes end here
+            break  # the lanes end
         (x, y), heading_deg = places.at(lane, at_m)
         turned = math.radians(heading_deg)
         x -= place.left_m * math.sin(turned) + LENGTH_M / 2.0 * math.cos(turned)
@@ -297,14 +297,12 @@ def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obsta
 
 
 def _body(each: Obstacle) -> Mover:
-    """A road user without a position."""
+    """A road user with its size, but without a position."""
     return Mover(str(each.number), 0.0, 0.0, 0.0, 0.0, each.length, each.width)
 
 
 def _put(mover: Mover, state: State, ahead_m: float) -> None:
-    """Moves a road user to a state; its reference point is `ahead_m` ahead of its
-    centre.
-    """
+    """Moves a road user to a state, given the distance of its front from its centre."""
     mover.x = state.x + ahead_m * math.cos(state.heading)
     mover.y = state.y + ahead_m * math.sin(state.heading)
     mover.heading, mover.speed = state.heading, state.speed

@@ -1,6 +1,6 @@
-"""Gymnasium: environments as worlds, and guards around environments.
+"""Gymnasium environments as worlds, and guards around Gymnasium environments.
 
-Needs the extra `gym`.
+This package requires the extra `gym`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Converts an environment's actions to plain values, and decisions to its actions."""
+"""Converts actions of an environment to plain values, and decisions to actions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ except ImportError as error:
     raise MissingDependency("the spaces of an environment", "gym") from error
 
 ACT = "act"
-"""The name of the action that wraps an environment's own in its argument `action`."""
+"""The name of the action whose argument `action` is the environment's action."""
 
 AUTOPILOT = "autopilot"
-"""The name of the action that lets the environment drive itself."""
+"""The name of the action with which the environment drives itself."""
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON: NumPy numbers and arrays become Python numbers and lists."""
+    """Converts NumPy numbers and arrays in a value to Python numbers and lists."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, dict):
@@ -40,21 +40,21 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(Argument):
-    """An argument that is an element of an action space, as a plain value."""
+    """An argument that must be an element of an action space, as a plain value."""
 
     space: Space[Any]
 
     def element(self, value: Any) -> Any:
-        """The element that a plain value represents.
+        """Converts a plain value to an element of the space.
 
         Raises:
-            InvalidInput: The space has no such element.
+            InvalidInput: The value is not an element of the space.
         """
         space = self.space
         try:
             found: Any
             if isinstance(space, Discrete):
-                # The space's own conversion would read 1.7 as 1.
+                # The conversion by the space would accept 1.7 as 1.
                 found = value if type(value) is int else None
             elif isinstance(space, Box):
                 found = np.asarray(value, dtype=space.dtype)
@@ -79,22 +79,28 @@ class Sample(Argument):
 
 
 def sample(space: Space[Any]) -> Sample:
-    """An argument that must be an element of this space."""
+    """Declares an argument that must be an element of an action space."""
     return Sample("sample", required=True, space=space)
 
 
 Shows = Callable[[Decision, Frame], bool | None]
-"""Whether a frame shows that `stop` or `slow` is obeyed; None if it is too early."""
+"""Returns whether a frame shows that `stop` or `slow` is obeyed.
+
+The result is None if it is too early to tell.
+"""
 
 
 class EnvActuator:
-    """Replaces an action that is not allowed with another one of the environment.
+    """An actuator that replaces the proposed action with another action of the
+    environment.
 
     Args:
-        stop: The action that stops in any state, or a function that returns it.
+        stop: The action that stops the agent in any state, or a function that returns
+            it.
         shown: Returns whether a frame shows that `stop` or `slow` is obeyed; None if it
-            is too early.
-        slow: Returns the action that keeps a speed cap in km/h, given the proposed one.
+            is too early to tell.
+        slow: Returns an action that keeps a speed cap in km/h, given the proposed
+            action and the cap.
     """
 
     def __init__(
@@ -116,7 +122,7 @@ class EnvActuator:
             return proposal
         slows = decision.kind == "slow" and decision.cap_kmh is not None
         if slows and self._slow is not None and proposal is not None:
-            # If the environment drives itself, `slow` starts from no proposed action.
+            # If the environment drives itself, there is no proposed action for `slow`.
             proposed = proposal.arguments.get("action")
             slower = self._slow(proposed, decision.cap_kmh or 0.0)
             return Action(ACT, {"action": slower})

@@ -52,42 +52,40 @@ _EXAMPLE = "forewarn.plugins.gym.bridge"
 
 
 class Seen(dict[str, Value]):
-    """A frame's signals together with the observation, which a policy needs.
-
-    A guard accepts only plain frames, which contain no code.
-    """
+    """The signals of a frame together with the observation, which a policy needs."""
 
     observation: Any = None
 
 
 class EnvWorld(SteppedWorld):
-    """A Gymnasium environment as a world; each of its episodes is one run.
+    """A Gymnasium environment as a world; each episode is a run.
 
-    Functions and classes can be passed directly, or as `$here/file.py:name` or
-    `package.module:name`. A parameter `env` receives the unwrapped environment.
+    Functions and classes can be passed as objects, or as `$here/file.py:name` or
+    `package.module:name`. The parameter `env` of a function is the unwrapped
+    environment.
 
     Args:
-        env: The environment's registered id, or a function that makes it.
-        vocabulary: The name of a shipped vocabulary, or the path of a YAML file.
-        signals: A function of observation and info that returns the signals, or a map
-            from signals to paths, such as `speed: info.speed`.
-        period_s: The duration of a step.
-        stop: The action that stops, or a function of `env` that returns it. It is also
-            used if no action is proposed.
-        shows: How to see that a stop is obeyed: an expression over signals, or a
-            function of decision and frame.
-        slow: A function of `env`, the proposed action (None from the autopilot) and a
-            speed cap in km/h that returns an action which keeps the cap.
+        env: The registered id of the environment, or a function that creates it.
+        vocabulary: The name of a built-in vocabulary, or the path of a YAML file.
+        signals: A function that returns the signals, given the observation and the
+            info, or a mapping from signals to paths, such as `speed: info.speed`.
+        period_s: The duration of a step in seconds.
+        stop: The action that stops the agent, or a function of `env` that returns it.
+            This action is also used if no action is proposed.
+        shows: A condition that shows that a stop is obeyed: an expression over signals,
+            or a function of the decision and the frame.
+        slow: A function that returns an action which keeps a speed cap, given `env`,
+            the proposed action (None if it is the autopilot's) and the cap in km/h.
         autopilot: A function of `env` that returns the action with which the
             environment drives itself.
-        options: The environment's arguments. A registered environment is made with
-            `render_mode: rgb_array` if it supports that, so that reports can show
-            pictures.
+        options: The arguments of the environment. A registered environment is created
+            with `render_mode: rgb_array` if it supports this mode, so that reports can
+            show images.
     """
 
     @staticmethod
     def example() -> Example:
-        """A world with a simple car."""
+        """Returns an example with a simple car."""
         settings = {
             "env": f"{_EXAMPLE}:Car",
             "vocabulary": "driving",
@@ -144,7 +142,7 @@ class EnvWorld(SteppedWorld):
     def begin(self, seed: int) -> None:
         self._last = self._env.reset(seed=seed)
         self._senses.reset(self._env.unwrapped)
-        # Some environments leave info empty until the first step.
+        # Some environments return an empty info until the first step.
         self._check = not self._last[1]
         if not self._check:
             self._senses.check(*self._last)
@@ -183,7 +181,7 @@ class EnvWorld(SteppedWorld):
         self._env.close()
 
     def _meant(self, action: Action | None) -> Any:
-        """Converts an action to the environment's own."""
+        """Converts an action of the world to one of the environment."""
         if action is None:
             return self._space.element(self._stopping())
         if action.name == AUTOPILOT:
@@ -204,13 +202,13 @@ class EnvWorld(SteppedWorld):
 
 
 class EnvPilot:
-    """Acts by the user's policy, or lets the environment drive itself.
+    """A pilot that follows the user's policy, or lets the environment drive itself.
 
     Args:
-        policy: `autopilot`, a function from an observation to an action, or a class
-            whose objects are such functions. A method `reset(seed)` is called at the
-            beginning of each episode.
-        options: The arguments of the class.
+        policy: `autopilot`, a function that maps an observation to an action, or a
+            class whose instances are such functions. A method `reset(seed)` is called
+            at the start of each episode.
+        options: The arguments of the class, if `policy` is a class.
     """
 
     @staticmethod
@@ -246,20 +244,20 @@ class EnvPilot:
 
 
 def _name(env: Called) -> str:
-    """An environment's name, without its location."""
+    """The name of an environment, without its module or file."""
     if not isinstance(env, str):
         return getattr(env, "__name__", "environment")
     return env.rpartition(":")[2] if _PLACE.fullmatch(env) else env
 
 
 def _called(value: Any) -> Any:
-    """The function that a text names; any other value is returned unchanged."""
+    """Returns the function to which a text refers; returns other values unchanged."""
     named = isinstance(value, str) and _PLACE.fullmatch(value)
     return found(value) if named else value
 
 
 def _shown_by(shows: Called, vocabulary: Vocabulary) -> Shows:
-    """A function that returns whether a frame shows that a stop is obeyed."""
+    """Returns a function that tells whether a frame shows that a stop is obeyed."""
     named = _called(shows)
     if callable(named):
         shown: Shows = named
@@ -276,7 +274,7 @@ def _shown_by(shows: Called, vocabulary: Vocabulary) -> Shows:
 
 
 def _made(env: Called, options: Mapping[str, Any]) -> Any:
-    """Makes the environment; a vectorised one must have a single part."""
+    """Creates the environment; a vectorized environment must have a single copy."""
     try:
         if isinstance(env, str) and not _PLACE.fullmatch(env):
             rendering = _rendering(env) if "render_mode" not in options else {}
@@ -286,7 +284,7 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
             made = _called(env)(**options)
     except InvalidInput:
         raise
-    except Exception as error:  # foreign code may raise anything
+    except Exception as error:  # the user's code may raise any exception
         why = said_where(error) or said(error)
         raise InvalidInput(f"no environment {env!r:.80}: {why}") from error
     if not isinstance(made, gymnasium.Env | VectorEnv):
@@ -298,24 +296,24 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
 
 
 def _rendering(env: str) -> dict[str, str]:
-    """The option that makes a registered environment render pictures, if it can."""
+    """The option that makes a registered environment render images, if possible."""
     try:
         entry = gymnasium.spec(env).entry_point
         creator = load_env_creator(entry) if isinstance(entry, str) else entry
-    except Exception:  # `make` reports the problem
+    except Exception:  # `gymnasium.make` reports the problem
         return {}
     modes = getattr(creator, "metadata", {}).get("render_modes", ())
     return {"render_mode": "rgb_array"} if "rgb_array" in modes else {}
 
 
-# -- the example --------------------------------------------------------------------
+# -- example ------------------------------------------------------------------------
 
 _PERIOD_S, _FASTEST, _STRENGTH = 0.1, 40.0, 8.0
 Shown = NDArray[np.float32]
 
 
 class Car(gymnasium.Env[Shown, Shown]):
-    """A car as a small environment: the example for the world and the pilot."""
+    """A small environment with a car, with which the world and the pilot are tested."""
 
     observation_space = gymnasium.spaces.Box(0.0, _FASTEST, (1,), np.float32)
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
@@ -337,12 +335,12 @@ class Car(gymnasium.Env[Shown, Shown]):
 
 
 def faster(observation: Shown) -> Shown:
-    """A policy that always accelerates."""
+    """An example of a policy, which always accelerates."""
     return np.array([0.2], np.float32)
 
 
 def slower(env: Car, action: list[float] | None, cap_kmh: float) -> list[float]:
-    """The action that keeps a speed cap, given the proposed one."""
+    """An example of a function that returns an action which keeps a speed cap."""
     room = cap_kmh / 3.6 - float(env._speed)
     most = max(-1.0, min(1.0, room / _STRENGTH / _PERIOD_S))
     return [most if action is None else min(action[0], most)]

@@ -1,7 +1,7 @@
-"""Guarded environments: single, vectorised and parallel.
+"""Guarded environments: single, vectorized and parallel.
 
 Each action is reviewed before the environment steps. Time is simulated: a step takes
-`period_s`, and the clock stands still while the guard judges.
+`period_s` seconds, and the clock stands still during a review.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Act = TypeVar("Act")
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What an agent needs to be guarded.
+    """The guard of an agent, with the signals and the actuator.
 
     Args:
-        guarding: Makes the guard.
-        signals: Returns the signals of an observation and its info; a method
-            `reset(env)` is called when an episode begins.
+        guarding: The configuration of the guard.
+        signals: Returns the signals of an observation and its info. If the object has a
+            method `reset(env)`, it is called when an episode begins.
         actuator: Carries out decisions.
-        period_s: The duration of a step.
+        period_s: The duration of a step in seconds.
     """
 
     guarding: Guarding
@@ -57,11 +57,11 @@ class Equipment:
 
 
 class Watched:
-    """An agent whose actions are all reviewed, in any kind of loop.
+    """An agent whose actions are reviewed, in any kind of environment.
 
     Args:
-        equipment: Makes the guard, the signals and the actuator.
-        name: The name of one of several agents, whose records share a folder.
+        equipment: The guard of the agent, with the signals and the actuator.
+        name: The name of the agent if there are several; their records share a folder.
     """
 
     def __init__(self, equipment: Equipment, name: str = "") -> None:
@@ -80,12 +80,13 @@ class Watched:
         self._turn: Turn | None = None
 
     def forget(self) -> None:
-        """Ends the previous episode and drops its frames."""
+        """Drops the frame and the decision of the previous episode."""
         self.frame, self._turn = None, None
 
     def begin(self, env: Any, observation: Any, info: Mapping[str, Any]) -> None:
-        """Begins an episode with this observation; if reading it fails, no episode
-        begins.
+        """Starts an episode with its first observation.
+
+        If the signals of the observation cannot be read, no episode starts.
         """
         self.forget()
         self.loop.begin(self._actuator, scenic=env if isinstance(env, Scenic) else None)
@@ -93,7 +94,7 @@ class Watched:
         self.frame = Frame(0.0, 0, self._senses.values(observation, info))
 
     def action(self, proposed: Any) -> Any:
-        """The action to carry out instead of the proposed one."""
+        """Reviews a proposed action, and returns the action to carry out."""
         if self.frame is None:
             raise InvalidInput("the episode has not begun", mend="reset first")
         turn = self.loop.decide(self.frame, Action(ACT, {"action": proposed}))
@@ -105,7 +106,7 @@ class Watched:
         return executed.arguments["action"]
 
     def held(self, proposed: Any) -> Any:
-        """The action that stops the agent, for when nothing can be judged."""
+        """Returns the action that stops the agent, for steps without a review."""
         if self.guard.policy.shadow:
             return proposed
         action = self._actuator.fallback(self.frame)
@@ -114,14 +115,14 @@ class Watched:
         return action.arguments["action"]
 
     def seen(self, observation: Any, info: Mapping[str, Any]) -> None:
-        """Stores the observation that followed the action."""
+        """Stores the observation after an action as the current frame."""
         step = 1 + (0 if self.frame is None else self.frame.sequence)
         values = self._senses.values(observation, info)
         self.frame = Frame(step * self._period_s, step, values)
 
     @property
     def told(self) -> dict[str, Any]:
-        """The last decision and its outcome."""
+        """The last decision and its outcome as JSON values."""
         if self._turn is None:
             return {}
         decision, outcome = self._turn.decision, self._turn.outcome
@@ -134,7 +135,7 @@ class Watched:
         return outcome is not None and outcome.kind == "cut" and outcome.enforced
 
     def close(self) -> None:
-        """Ends the record."""
+        """Ends the run and its record."""
         self.loop.close("the environment was closed")
 
 
@@ -142,18 +143,18 @@ class GuardedEnv(
     Closing, gymnasium.Wrapper[Observation, Act, Observation, Act],
     RecordConstructorArgs,
 ):  # fmt: skip
-    """Steps with the proposed action or with the guard's replacement.
+    """A wrapper that steps with the proposed action or with the guard's replacement.
 
-    The info of each step contains the decision and its outcome under `forewarn`. A
-    `cut` truncates the episode.
+    The info of each step contains the decision and its outcome under the key
+    `forewarn`. A `cut` truncates the episode.
 
     Args:
-        env: The environment.
-        guarding: Makes the guard.
-        signals: Returns the signals of an observation and its info; a method
-            `reset(env)` is called when an episode begins.
+        env: The environment to guard.
+        guarding: The configuration of the guard.
+        signals: Returns the signals of an observation and its info. If the object has a
+            method `reset(env)`, it is called when an episode begins.
         actuator: Carries out decisions; see `EnvActuator`.
-        period_s: The duration of a step.
+        period_s: The duration of a step in seconds.
     """
 
     def __init__(
@@ -204,16 +205,16 @@ class GuardedEnv(
 
 
 class GuardedVectorEnv(Closing, VectorWrapper):
-    """A vectorised environment in which every part has its own guard.
+    """A vectorized environment in which each copy has its own guard.
 
-    The infos of a step contain each guard's decision and its outcome under `forewarn`.
-    When a part resets (automatically, in the mode that the environment declares, or by
-    a call), its guard begins a new episode. If parts are reset only by a call, a
-    finished part is still judged until then. No guard can `cut` a single part.
+    The infos of a step contain the decision of each guard and its outcome under the key
+    `forewarn`. When a copy is reset, automatically or by a call, its guard starts a new
+    episode. If copies are reset only by a call, a copy whose episode has ended is still
+    reviewed until the reset. A `cut` does not end the episode of a single copy.
 
     Args:
-        env: The environment.
-        equipment: Makes the guard of each part.
+        env: The environment to guard.
+        equipment: The guard of each copy, with the signals and the actuator.
     """
 
     def __init__(self, env: VectorEnv, equipment: Equipment) -> None:
@@ -245,7 +246,7 @@ class GuardedVectorEnv(Closing, VectorWrapper):
         space, told = self.single_action_space, np.empty(self.num_envs, dtype=object)
         executed = []
         for i, proposed in enumerate(iterate(self.action_space, actions)):
-            # If the next step is a reset, the environment ignores the action.
+            # If the next step resets the copy, the environment ignores the action.
             one = self.watched[i]
             executed.append(
                 one.held(proposed) if self._over[i] else one.action(proposed)
@@ -287,16 +288,17 @@ class GuardedVectorEnv(Closing, VectorWrapper):
 
 
 class GuardedParallelEnv(Closing):
-    """A parallel environment of PettingZoo in which each agent has its own guard.
+    """A parallel PettingZoo environment in which each agent has its own guard.
 
-    The info of each agent contains its guard's decision and outcome under `forewarn`. A
-    `cut` truncates its agent, which then leaves `agents` and is kept stopped. An agent
-    that has not been observed in this episode is also kept stopped. Everything else is
-    passed through to the environment.
+    The info of each agent contains the decision of its guard and its outcome under the
+    key `forewarn`. A `cut` truncates the agent, which then leaves `agents` and is kept
+    stopped. An agent without an observation in this episode is also kept stopped. All
+    other attributes are those of the environment.
 
     Args:
-        env: The environment.
-        equipment: Returns an agent's equipment by its name; None leaves it unguarded.
+        env: The environment to guard.
+        equipment: Returns the equipment of an agent, given its name; an agent with None
+            is not guarded.
     """
 
     def __init__(self, env: Any, equipment: Callable[[str], Equipment | None]) -> None:
@@ -307,7 +309,7 @@ class GuardedParallelEnv(Closing):
 
     @property
     def watched(self) -> dict[str, Watched]:
-        """All agents seen so far that have a guard."""
+        """The guarded agents that have occurred so far, by name."""
         return {name: one for name, one in self._known.items() if one is not None}
 
     def _guard_of(self, agent: str) -> Watched | None:
@@ -319,13 +321,13 @@ class GuardedParallelEnv(Closing):
         return self._known[agent]
 
     def _begin(self, agent: str, observation: Any, infos: Mapping[str, Any]) -> None:
-        """Begins an agent's episode at its first observation."""
+        """Starts the episode of an agent at its first observation."""
         if (watched := self._guard_of(agent)) is not None:
             watched.begin(self.env, observation, infos.get(agent, {}))
         self._there.add(agent)
 
     def _executed(self, agent: str, action: Any) -> Any:
-        """The action to carry out for an agent."""
+        """Returns the action to carry out for an agent."""
         watched = self._guard_of(agent)
         if watched is None:
             return action
@@ -335,7 +337,7 @@ class GuardedParallelEnv(Closing):
 
     @property
     def agents(self) -> list[str]:
-        """The agents that still act."""
+        """The agents that still act in this episode."""
         return [agent for agent in self.env.agents if agent not in self._cut]
 
     def __getattr__(self, name: str) -> Any:
@@ -381,7 +383,7 @@ class GuardedParallelEnv(Closing):
 
 
 def only(env: VectorEnv) -> _Only:
-    """The only part of a vectorised environment."""
+    """Converts a vectorized environment with a single copy to a plain environment."""
     if env.num_envs != 1:
         raise InvalidInput(
             f"the environment has {env.num_envs} copies, but a world is one episode",
@@ -391,7 +393,7 @@ def only(env: VectorEnv) -> _Only:
 
 
 class _Only(gymnasium.Env[Any, Any]):
-    """A vectorised environment with a single part, as a plain environment."""
+    """A vectorized environment with a single copy, as a plain environment."""
 
     def __init__(self, env: VectorEnv) -> None:
         self._env = env
@@ -428,7 +430,7 @@ class _Only(gymnasium.Env[Any, Any]):
 
 
 def _of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """One part's info, extracted from the infos of all parts."""
+    """Extracts the info of one copy from the infos of all copies."""
     found = {}
     for name, value in infos.items():
         said = infos.get(f"_{name}")
@@ -442,6 +444,6 @@ def _of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def _together(space: Any, actions: Sequence[Any]) -> Any:
-    """Combines the actions of all parts into one of the vectorised environment."""
+    """Combines the actions of all copies into one action of the environment."""
     out: Any = create_empty_array(space, len(actions))
     return concatenate(space, actions, out)

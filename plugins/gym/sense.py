@@ -1,4 +1,4 @@
-"""Converts an environment's observations to signals, by a user's function or a map."""
+"""Converts observations of an environment to signals, by a function or a mapping."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _PLAIN = frozenset({float, bool, str, type(None)})
 
 
 class Reading(Strict):
-    """Describes where to read a signal.
+    """The path at which to read a signal, and its encoding.
 
     Args:
         at: The path: `observation` or `info`, followed by `.name` and `[index]`.
-        unit: The unit there, if it differs from the signal's.
-        codes: The meaning of each number, for a signal that is not a number.
-        none_codes: Numbers that mean "does not exist".
+        unit: The unit of the number at the path, if it differs from that of the signal.
+        codes: The value that each number encodes, for a signal that is not a number.
+        none_codes: The numbers that encode `none`: what the signal measures does not
+            exist.
     """
 
     at: str
@@ -49,12 +50,14 @@ class Reading(Strict):
 
 
 class Senses:
-    """Converts an environment's observations to the values of frames.
+    """Converts observations of an environment to the signals of frames.
 
     Args:
-        shown: A function of observation and info, a class that makes one, or a map from
-            signals to paths. A method `reset(env)` is called when an episode begins.
-        vocabulary: The vocabulary of the signals; required for a map.
+        shown: A function that returns the signals, given the observation and the info,
+            a class whose instances are such functions, or a mapping from signals to
+            paths. If the object has a method `reset(env)`, it is called when an episode
+            begins.
+        vocabulary: The vocabulary of the signals, with which a mapping converts units.
     """
 
     def __init__(
@@ -74,21 +77,21 @@ class Senses:
         self._hears = getattr(shown, "reset", None)
 
     def reset(self, env: Any) -> None:
-        """Begins an episode in this environment."""
+        """Starts an episode in this environment."""
         if self._hears is not None:
             self._hears(env)
 
     def check(self, observation: Any, info: Mapping[str, Any]) -> None:
-        """Rejects a map with a path that does not exist.
+        """Checks that the paths of a mapping exist in an observation and its info.
 
         Raises:
-            InvalidInput: A path does not exist; the message lists what exists.
+            InvalidInput: A path does not exist.
         """
         if isinstance(self._shown, _Map):
             self._shown.check(observation, info)
 
     def values(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Value]:
-        """The present signals; NumPy numbers become Python numbers."""
+        """Returns the signals of an observation and its info as plain values."""
         shown = self._shown(observation, info)
         return {
             name: value if type(value) in _PLAIN else _number(value)
@@ -99,12 +102,12 @@ class Senses:
 def _number(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray) and value.size == 1:
         value = value.item()
-    # The guard itself reports values that are not numbers.
+    # The guard reports values of a wrong type.
     return float(value) if type(value) is int else value
 
 
 class _Map:
-    """Reads each signal from its path in a map."""
+    """Reads each signal at its path."""
 
     def __init__(
         self, entries: Mapping[str, str | Reading], vocabulary: Vocabulary | None
@@ -122,14 +125,14 @@ class _Map:
                 for step in steps:
                     value = value[step]
             except (KeyError, IndexError, TypeError):
-                continue  # unknown at present, so the signal is absent
+                continue  # unknown at this time, so the signal is absent
             if convert is not None:
                 value = convert(_number(value))
             found[name] = value
         return found
 
     def check(self, observation: Any, info: Mapping[str, Any]) -> None:
-        """Rejects a path that does not exist."""
+        """Checks that all paths exist."""
         sources = {"observation": observation, "info": info}
         for name, (source, steps, _) in self._readers.items():
             value, here = sources[source], source
@@ -146,7 +149,7 @@ class _Map:
 
 
 def _there(value: Any, step: str | int) -> str:
-    """Describes what exists at a step of the path, for an error."""
+    """Describes what exists at a step of a path, for error messages."""
     if isinstance(value, Mapping):
         return suggest(str(step), map(str, value)) or "the array is empty"
     try:
@@ -158,7 +161,7 @@ def _there(value: Any, step: str | int) -> str:
 def _reader(
     name: str, entry: str | Reading, vocabulary: Vocabulary | None
 ) -> tuple[str, tuple[str | int, ...], Callable[[object], object] | None]:
-    """A signal's source, its path there, and the conversion to a value."""
+    """Returns the source of a signal, the path, and the conversion if needed."""
     given = {"at": entry} if isinstance(entry, str) else entry
     reading = (
         given
@@ -176,7 +179,7 @@ def _reader(
 def _alias(
     name: str, reading: Reading, vocabulary: Vocabulary
 ) -> Callable[[object], object] | None:
-    """The conversion of a raw number to the signal's unit and encoding, if needed."""
+    """Returns the conversion of a number to the unit of the signal, if any."""
     signal = vocabulary.signals.get(name)
     if signal is None:
         if vocabulary.knows(name):

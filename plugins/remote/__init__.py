@@ -1,1 +1,1 @@
-"""A guard for another program's loop: a server, and a single-file client."""
+"""Guards control loops of other programs, with a server and a single-file client."""

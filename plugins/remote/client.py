@@ -1,6 +1,6 @@
-"""The client of `forewarn guard --socket`: a single file that can be copied anywhere.
+"""A single-file client for `forewarn guard --socket`, which can be copied anywhere.
 
-It needs only Python 3.6 or later and the standard library, not Forewarn:
+It requires only Python 3.6 or later and the standard library, but not Forewarn:
 
     guard = GuardClient("127.0.0.1:7007", token, ["speed", "traffic_light"])
     while driving:
@@ -11,10 +11,12 @@ It needs only Python 3.6 or later and the standard library, not Forewarn:
 The client holds the lease on the guard's decisions. A decision is valid for `lease_s`
 from the moment its frame was sent. After that, and whenever the guard is lost,
 `decision()` and `review()` return `stop`. Call `decision()` wherever commands are sent
-to the vehicle, so that a loop that hangs also stops the vehicle.
+to the vehicle, so that the vehicle also stops if the loop hangs.
 
-Run as a program, it reads frames from standard input, one line of JSON each, and writes
-decisions:  python client.py HOST:PORT TOKEN_FILE SIGNAL,SIGNAL,...
+When it is run as a program, it reads one frame per line as JSON from standard input,
+and writes decisions to standard output:
+
+    python client.py HOST:PORT TOKEN_FILE SIGNAL,SIGNAL,...
 """
 
 import json
@@ -32,25 +34,27 @@ Decision = Dict[str, Any]
 
 
 class Lost(Exception):
-    """The guard cannot be reached, or its answer cannot be trusted."""
+    """The guard cannot be reached, or its answer is invalid."""
 
 
 class GuardClient(object):
-    """A loop's connection to its guard. Never raises.
+    """The connection of a control loop to its guard; its methods raise no exceptions.
 
     Args:
-        address: The guard's address, `HOST:PORT`.
-        token: The content of the guard's token file.
+        address: The address of the guard, as `HOST:PORT`.
+        token: The content of the token file of the guard.
         provides: The signals that every frame contains.
-        lease_s: How long a decision is valid after its frame was sent.
+        lease_s: The time in seconds for which a decision is valid after its frame was
+            sent.
         clock: A monotonic clock in seconds.
-        can: The decisions that the loop carries out, such as `["alert", "stop"]`. The
-            guard then replaces any other by the next more severe one, asks people
-            itself, and records what was carried out.
-        foresees: Whether each proposal comes with the frame it would lead to
-            (`foreseen`), which a policy that judges actions in advance requires.
-        actions: The actions that the loop takes, with the names of their arguments;
-            required by rules that substitute an action.
+        can: The decisions that the loop can carry out, such as `["alert", "stop"]`. The
+            guard replaces any other decision with the next more severe one in the list,
+            asks people itself, and records what was carried out. By default, the loop
+            only receives decisions.
+        foresees: Whether each proposal is sent with the signals that it would lead to
+            (`foreseen`). A policy whose `when` is not `after` requires them.
+        actions: The actions that the loop accepts, each with the names of its
+            arguments. Rules that substitute an action require them.
     """
 
     def __init__(
@@ -93,20 +97,21 @@ class GuardClient(object):
         foreseen: Optional[Dict[str, Any]] = None,
         obeyed: Optional[bool] = True,
     ) -> Decision:
-        """Sends a frame and returns the decision that is now valid.
+        """Sends a frame, and returns the decision that is valid now.
 
         Args:
-            sequence: The frame's number, which must increase.
-            time_s: The frame's time by the clock of its source.
-            signals: The frame's values; None means that the subject of a signal does
-                not exist.
+            sequence: The sequence number of the frame, which must increase.
+            time_s: The time of the frame in seconds, by the clock of its source.
+            signals: The values of the signals; None means that what the signal measures
+                does not exist.
             proposal: The proposed action: `{"name": ..., "arguments": {...}}`.
-            wait_s: How long to wait for the answer; by default the duration of the
-                lease. An answer to an earlier frame is valid while its lease lasts.
-            foreseen: The values that the proposal would lead to, for a policy that
-                judges actions in advance.
-            obeyed: Whether the last decision was visibly obeyed; None if it is too
-                early.
+            wait_s: The maximum time in seconds to wait for the answer; by default
+                `lease_s`. Without an answer, the decision on an earlier frame remains
+                valid until its lease expires.
+            foreseen: The values of the signals that the proposal would lead to, for a
+                policy whose `when` is not `after`.
+            obeyed: Whether the vehicle has obeyed the last decision; None if it is too
+                early to tell.
         """
         frame = {"sequence": sequence, "time_s": time_s, "signals": signals}
         if proposal is not None:
@@ -127,7 +132,7 @@ class GuardClient(object):
         return self.decision()
 
     def decision(self) -> Decision:
-        """The currently valid decision; `stop` if there is none."""
+        """Returns the decision that is valid now; `stop` if there is none."""
         held = self._held
         if held is None:
             return _stop(None, self.problem)
@@ -144,7 +149,7 @@ class GuardClient(object):
         self.close()
 
     def close(self) -> None:
-        """Ends the connection; afterwards the decision is always `stop`."""
+        """Closes the connection; from then on, the decision is `stop`."""
         self._lose("the connection was closed")
 
     def _lose(self, problem: str) -> None:
@@ -167,7 +172,8 @@ class GuardClient(object):
         return made
 
     def _left_s(self, until_s: float) -> float:
-        # A timeout of zero would make the socket non-blocking, so use a small one.
+        # A timeout of zero would make the socket non-blocking, so use a small positive
+        # one.
         return max(until_s - self._clock(), 0.001)
 
     def _send(self, message: bytes, until_s: float) -> None:
@@ -179,7 +185,7 @@ class GuardClient(object):
             raise Lost("the guard has stopped reading")
 
     def _answer(self, sequence: int, until_s: float) -> Optional[Decision]:
-        """The answer to a frame; None if it does not arrive in time."""
+        """Returns the answer to a frame; None if it does not arrive in time."""
         while True:
             content = self._message(until_s)
             if content is None:
@@ -195,7 +201,7 @@ class GuardClient(object):
                 return content
             if answered > sequence:
                 raise Lost("the guard answered for a frame that was not sent")
-            # Otherwise it is a late answer to an earlier frame.
+            # Otherwise, this is a late answer to an earlier frame.
             if self._clock() > until_s:
                 return None
 
@@ -264,7 +270,7 @@ def _no_constant(name: str) -> float:
     raise Lost("the guard's answer holds %s" % name)
 
 
-# Created once, because that takes longer than sending a message.
+# Created once, because creating them takes longer than sending a message.
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder(
     parse_constant=_no_constant, object_pairs_hook=_no_repeats

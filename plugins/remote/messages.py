@@ -1,7 +1,8 @@
-"""The messages between a loop and its guard: a hello, then frames and decisions.
+"""The messages between a control loop and its guard.
 
-Every message is a JSON object. On a socket it is preceded by its length as four bytes,
-big-endian; on standard input and output it is a line.
+A loop sends a hello and then frames; the guard answers each frame with a decision.
+Every message is a JSON object. On a socket, each message follows its length in four
+bytes (big-endian); on standard input and output, each message is one line.
 """
 
 from __future__ import annotations
@@ -41,24 +42,24 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class Malformed(InvalidInput):
-    """A message that breaks the protocol."""
+    """A message violates the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A loop's description of itself.
+    """The first message of a loop, in which it describes itself.
 
     Args:
-        token: The token that grants permission.
-        provides: The signals in the loop's frames; None if not stated.
-        can: The decisions that the loop carries out; any other becomes the next more
-            severe one. If None, the loop only receives decisions.
+        token: The token that authenticates the loop.
+        provides: The signals in the frames of the loop; None if not stated.
+        can: The decisions that the loop can carry out; any other decision escalates to
+            the next more severe one. If None, the loop only receives decisions.
         scenario: The name of the scenario; None if not stated.
-        vocabulary: The name of the frames' vocabulary.
-        period_s: The time between two frames.
-        actions: The actions that the loop takes, each with the names of its arguments;
-            None if not stated.
-        foresees: Whether each proposal comes with the frame it would lead to.
+        vocabulary: The name of the vocabulary of the frames; None if not stated.
+        period_s: The time between frames in seconds; None if not stated.
+        actions: The actions that the loop accepts, each with the names of its
+            arguments; None if not stated.
+        foresees: Whether each proposal is sent with the signals that it would lead to.
     """
 
     token: str = ""
@@ -72,12 +73,12 @@ class Hello:
 
     @property
     def like(self) -> Hello:
-        """The properties that must be equal for loops to share a guarded loop."""
+        """The properties that loops must have in common to use the same guard."""
         return replace(self, token="", can=None, scenario=None)
 
 
 def parse_object(message: bytes) -> dict[str, Any]:
-    """Parses a message; anything but a single JSON object is malformed."""
+    """Parses a message, which must be a single JSON object."""
     if len(message) > MAX_BYTES:
         raise Malformed(f"a message is longer than {MAX_BYTES} bytes")
     try:
@@ -92,7 +93,7 @@ def parse_object(message: bytes) -> dict[str, Any]:
 
 
 def is_hello(content: Mapping[str, Any]) -> bool:
-    """Whether a message claims to be a hello."""
+    """Whether a message is meant as a hello."""
     return "forewarn" in content
 
 
@@ -129,7 +130,7 @@ def read_hello(content: Mapping[str, Any]) -> Hello:
 
 
 def _actions(content: object) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """The actions of a hello: each name with the names of its arguments."""
+    """The actions in a hello, each with the names of its arguments."""
     if content is None:
         return None
     fits = isinstance(content, dict) and all(
@@ -154,7 +155,10 @@ def _kinds(can: object) -> frozenset[Kind] | None:
 
 
 def read_obeyed(content: Mapping[str, Any]) -> bool | None:
-    """Whether the loop reports that it was obeyed; None if it is too early."""
+    """Returns whether the loop reports that it obeyed the last decision.
+
+    The result is None if it is too early to tell.
+    """
     obeyed = content.get("obeyed", True)
     if obeyed is not None and not isinstance(obeyed, bool):
         raise Malformed("obeyed must be true, false or null")
@@ -164,7 +168,7 @@ def read_obeyed(content: Mapping[str, Any]) -> bool | None:
 def read_frame(
     content: Mapping[str, Any],
 ) -> tuple[Frame, Action | None, Frame | None]:
-    """Parses a frame, the proposal, and the frame that the proposal would lead to."""
+    """Parses a frame, its proposal, and the frame that the proposal would lead to."""
     _only(content, _FRAME_KEYS)
     try:
         sequence, time_s = content["sequence"], content["time_s"]
@@ -207,7 +211,7 @@ def read_action(content: object) -> Action:
 
 
 def write_turn(turn: Turn, slow_cap_kmh: float) -> bytes:
-    """The action for the loop as one line of JSON, with the outcome of the decision."""
+    """Formats the decision to carry out and its outcome as one line of JSON."""
     kind, decision = turn.outcome.kind, turn.decision
     if kind == "slow" and decision.cap_kmh is None:
         decision = replace(decision, cap_kmh=slow_cap_kmh)
@@ -216,11 +220,11 @@ def write_turn(turn: Turn, slow_cap_kmh: float) -> bytes:
 
 
 def write_decision(decision: Decision, **more: Any) -> bytes:
-    """A decision as one line of JSON."""
+    """Formats a decision as one line of JSON."""
     try:
         return _encode(decision.as_dict() | more).encode()
     except ValueError:
-        # JSON cannot represent NaN, and it has no meaning here.
+        # JSON cannot represent NaN, which means nothing to the client.
         known = decision.risk is not None and decision.risk.finite
         safe = replace(
             decision, risk=decision.risk if known else None, left_s=None, action=None
@@ -229,12 +233,12 @@ def write_decision(decision: Decision, **more: Any) -> bytes:
 
 
 def write_error(problem: str) -> bytes:
-    """The last message to a loop before its connection ends."""
+    """Formats the last message to a loop before its connection is closed."""
     return _encode({"error": problem}).encode()
 
 
 def framed(message: bytes) -> bytes:
-    """A message preceded by its length."""
+    """Returns a message preceded by its length."""
     return len(message).to_bytes(LENGTH_BYTES, "big") + message
 
 
@@ -253,14 +257,14 @@ _FARTHEST_M: Final = 1e6
 
 
 class SceneTold:
-    """The newest scene that a loop has sent; implements `Scenic`."""
+    """Stores the newest scene that a loop has sent; implements `Scenic`."""
 
     def __init__(self) -> None:
         self._ground: list[Shape] = []
         self._things: list[Thing] = []
 
     def take(self, content: Mapping[str, Any]) -> None:
-        """Stores the scene in a frame's message, if there is one.
+        """Stores the scene in a message, if it contains one.
 
         Raises:
             Malformed: The scene is invalid.
@@ -276,11 +280,11 @@ class SceneTold:
             self._things = _rows(scene, "things", MOST_THINGS, _thing)
 
     def ground(self) -> list[Shape]:
-        """The ground in the last message that contained one."""
+        """Returns the ground in the last message that contained one."""
         return self._ground
 
     def things(self) -> list[Thing]:
-        """The things in the last message that contained any."""
+        """Returns the things in the last message that contained any."""
         return self._things
 
 

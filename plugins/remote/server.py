@@ -1,9 +1,9 @@
-"""The guard's server: loops connect, say hello, and have their frames judged.
+"""A server to which control loops connect to have their frames reviewed.
 
-Each connection is an episode with its own guard and thread. A connection that violates
-the protocol, or stalls in the middle of a message, is closed; its loop then treats the
-guard as lost. Connections that have not yet sent the token cannot crowd out loops: if
-there are too many, the oldest is closed.
+Each connection is an episode with its own guard and thread. A connection is closed if
+it violates the protocol or stalls in the middle of a message; its loop then treats the
+guard as lost. Unauthenticated connections cannot crowd out loops: if there are too
+many, the oldest is closed.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ MAX_CONNECTIONS = 16
 MAX_STRANGERS = 16
 MIN_TOKEN = 16
 HELLO_S = 5.0
-"""The time limit for the hello of a new connection."""
+"""The time limit for the hello of a new connection, in seconds."""
 MESSAGE_S = 5.0
-"""The time limit from the first to the last byte of a message."""
+"""The time limit from the first to the last byte of a message, in seconds."""
 IDLE_S = 60.0
-"""The maximum time between two messages of a loop."""
+"""The maximum time between two messages of a loop, in seconds."""
 BREATH_S = 0.05
-"""How long to wait if the machine lacks resources for another connection."""
+"""The time in seconds to wait if resources for another connection are lacking."""
 FAREWELL_S = 10.0
-"""The time limit for finishing records when the server is closed."""
+"""The time limit for ending records when the server is closed, in seconds."""
 
 
 class Server(ABC):
-    """Listens on one address until it is closed.
+    """A server that listens on one address until it is closed.
 
     Args:
-        host: A name or address of this machine.
-        port: The port; 0 for any free one.
+        host: A host name or address of this machine.
+        port: The port; 0 for any free port.
         allow_remote: Whether to allow an address that other machines can reach.
     """
 
@@ -71,22 +71,23 @@ class Server(ABC):
 
     @abstractmethod
     def converse(self, connection: socket.socket) -> None:
-        """Serves a connection until it ends; an exception closes it."""
+        """Serves a connection until it ends; if it raises, the connection is closed."""
 
     @property
     def port(self) -> int:
-        """The port that the server listens on."""
+        """The port on which the server listens."""
         port: int = self._listener.getsockname()[1]
         return port
 
     def serve(self) -> None:
-        """Serves until `close` is called from another thread or a signal handler."""
+        """Serves until `close` is called in another thread or a signal handler."""
         while not self._closed:
             try:
                 connection, _ = self._listener.accept()
                 self._welcome(connection)
             except (OSError, RuntimeError):
-                # Out of files or threads; wait for some to be released.
+                # The process is out of files or threads, so wait until some are
+                # released.
                 if not self._closed:
                     time.sleep(BREATH_S)
 
@@ -110,7 +111,7 @@ class Server(ABC):
             self._strangers.pop(thread, None)
 
     def close(self) -> None:
-        """Stops listening, ends all connections and briefly waits for their threads."""
+        """Stops listening, ends all connections, and waits for their threads."""
         self._closed = True
         with self._lock:
             attended = dict(self._threads)
@@ -119,8 +120,7 @@ class Server(ABC):
         self._listener.close()
         until_s = time.monotonic() + FAREWELL_S
         for thread in attended:
-            # If a signal arrived before the thread was started, there is nothing to
-            # end.
+            # The thread may not have started yet when a signal arrives.
             if thread.is_alive():
                 thread.join(max(0.0, until_s - time.monotonic()))
 
@@ -138,7 +138,7 @@ class Server(ABC):
             self._forget(threading.current_thread())
 
     def admit(self) -> None:
-        """Admits this thread's connection as a loop, now that it has sent the token."""
+        """Registers this thread's connection as a loop that has sent the token."""
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)
             if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
@@ -146,15 +146,15 @@ class Server(ABC):
 
 
 class GuardServer(Server):
-    """Lends a guard to each connection that sends the token.
+    """A server that lends a guard to each connection that sends the token.
 
     Args:
         lend: Lends a guarded loop to a connection.
         token: The token that every hello must contain.
-        host: A name or address of this machine.
-        port: The port; 0 for any free one.
+        host: A host name or address of this machine.
+        port: The port; 0 for any free port.
         allow_remote: Whether to allow an address that other machines can reach. The
-            token is then sent unencrypted, so use this only in trusted networks.
+            token is sent unencrypted, so allow this only in trusted networks.
     """
 
     def __init__(
@@ -189,11 +189,11 @@ class GuardServer(Server):
 
 
 class Full(ForewarnError):
-    """The maximum number of loops is connected."""
+    """The maximum number of loops are already connected."""
 
 
 class _Line:
-    """A connection with a time limit per message, however slowly bytes arrive."""
+    """A connection with a time limit per message, even if bytes arrive slowly."""
 
     def __init__(self, connection: socket.socket, session: Session) -> None:
         self._connection, self._session = connection, session
@@ -217,6 +217,6 @@ class _Line:
 
 
 def _wake(waiting: socket.socket) -> None:
-    """Shuts the socket down, because closing alone would not wake our own threads."""
+    """Shuts down a socket, because closing it would not wake threads that use it."""
     with suppress(OSError):
         waiting.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""A loop's conversation with its guard, independent of the transport."""
+"""The conversation of a control loop with its guard, independent of the transport."""
 
 from __future__ import annotations
 
@@ -42,21 +42,24 @@ MAX_IDLE = 16
 _CHUNK = 1 << 16
 
 Lend = Callable[[Hello], AbstractContextManager[GuardedLoop]]
-"""Lends a guarded loop for an episode, given the client's hello."""
+"""Lends a guarded loop for an episode, given the hello of the client."""
 
 
 class Refused(ForewarnError):
-    """A loop has no permission to connect; it receives no answer."""
+    """A client did not send the right token; it receives no answer."""
 
 
 class GuardPool:
-    """Keeps loops of disconnected clients for the next client with the same signals.
+    """A pool of guarded loops, from which clients borrow.
 
-    Making a loop takes a while, because the risks of its laws are computed.
+    Creating a guarded loop takes a while, because the risks of its laws are
+    precomputed. The loop of a client that disconnects is therefore kept for the next
+    similar client.
 
     Args:
-        guarding: The parts of the guards.
-        fits: Rejects a client whose description or frame period does not match.
+        guarding: The configuration of the guards.
+        fits: Raises an error if the description or the frame period of a client does
+            not match the model.
     """
 
     def __init__(self, guarding: Guarding, fits: Fits | None = None) -> None:
@@ -67,7 +70,7 @@ class GuardPool:
 
     @contextmanager
     def lend(self, hello: Hello) -> Iterator[GuardedLoop]:
-        """Lends a loop for a run and takes it back at the end."""
+        """Lends a guarded loop for a run, and takes it back at the end."""
         listeners: list[Listener] = []
         if self._fits is not None:
             self._fits(
@@ -94,10 +97,10 @@ class GuardPool:
                 self._idle.setdefault(hello.like, []).append(loop)
 
     def warm(self) -> Guard:
-        """Makes a guard in advance, so that errors in its parts appear early."""
+        """Creates a guard in advance, so that configuration errors appear early."""
         guarding = self._guarding
         if substitutes_of(guarding.judges()):
-            return guarding.guard()  # the actions are known only from a client
+            return guarding.guard()  # only a client tells its actions
         hello = Hello(foresees=guarding.policy.when != "after")
         loop = self._open(hello)
         self._idle[hello.like] = [loop]
@@ -126,21 +129,21 @@ class GuardPool:
 
 
 def _told_by_frames(action: Action) -> Frame:
-    """A placeholder for clients that send a foreseen frame with each proposal."""
+    """A placeholder for clients that send the predicted signals with each proposal."""
     raise InvalidInput("the frame has no foreseen signals for its proposal")
 
 
 class _Beyond:
-    """The actuator of a remote loop, which carries out the decisions itself.
+    """The actuator for a client that carries out decisions itself.
 
     Args:
-        can: The decisions that the client declares it can carry out.
+        can: The decisions that the client says it can carry out.
     """
 
     def __init__(self, can: frozenset[Kind]) -> None:
         self.can = can
         self.shown: bool | None = True
-        """Whether the loop reports that it has obeyed."""
+        """Whether the client reports that it has obeyed the last decision."""
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
@@ -157,11 +160,11 @@ class _Beyond:
 
 
 class Session:
-    """Answers a loop's messages; an error ends the session. Use with `with`.
+    """A context manager that answers the messages of a loop; an error ends the session.
 
     Args:
         lend: Lends the guarded loop.
-        token: The token that the hello must contain; None if no hello is required.
+        token: The token that the hello must contain. If None, no hello is required.
     """
 
     def __init__(self, lend: Lend, token: str | None) -> None:
@@ -180,11 +183,11 @@ class Session:
 
     @property
     def most_bytes(self) -> int:
-        """The size limit of a message; small until the token has been received."""
+        """The size limit of a message in bytes; small until the token is received."""
         return MAX_BYTES if self.welcome or self._token is None else HELLO_BYTES
 
     def take(self, message: bytes) -> bytes | None:
-        """The answer to a message; None to a hello.
+        """Returns the answer to a message; a hello has no answer.
 
         Raises:
             Refused: The hello does not contain the token.
@@ -229,12 +232,12 @@ def serve_stream(
     send: Callable[[bytes], object],
     session: Session,
 ) -> None:
-    """Splits a stream into messages and answers them until it ends.
+    """Splits a stream into messages, and answers them until the stream ends.
 
     Args:
-        receive: Returns at most this many bytes, or none at the end of the stream; the
-            second argument is whether a message has begun.
-        send: Sends an answer with its length.
+        receive: Returns at most the given number of bytes, or no bytes at the end of
+            the stream. Its second argument is whether a message has begun.
+        send: Sends an answer, which is preceded by its length.
         session: Answers the messages.
     """
     data = b""
@@ -256,9 +259,9 @@ def serve_stream(
 
 
 def serve_lines(source: BinaryIO, sink: BinaryIO, lend: Lend) -> int:
-    """Answers lines until the source ends; returns the number of frames answered.
+    """Answers messages on lines until the input ends; returns the number of answers.
 
-    The first line may be a hello, without a token.
+    The first line may be a hello, which needs no token.
     """
     answered = 0
     with Session(lend, None) as session:
@@ -278,13 +281,15 @@ def serve_lines(source: BinaryIO, sink: BinaryIO, lend: Lend) -> int:
 
 STEPS = 20
 TOLERANCE = 1 / 3
-"""The tolerated deviation from the period: less than a source with half or twice the
-period, more than jitter.
+"""The tolerated relative deviation from the expected period.
+
+It is larger than usual jitter, but smaller than the deviation of a source with half or
+twice the period.
 """
 
 
 class Fits(Protocol):
-    """Raises if a model does not match the client's description."""
+    """Raises an error if the model does not match the description of a client."""
 
     def __call__(
         self,
@@ -297,10 +302,10 @@ class Fits(Protocol):
 
 
 class Pace(Listener):
-    """Checks the period of an episode's first frames, and ends it on a mismatch.
+    """Checks the period of the first frames, and ends the episode if it is wrong.
 
     Args:
-        fits: Rejects a period that does not match.
+        fits: Raises an error if a period does not match the model.
     """
 
     def __init__(self, fits: Fits) -> None:
@@ -308,7 +313,7 @@ class Pace(Listener):
         self._times: list[float] = []
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Stores the frame's time; after some frames it checks the period."""
+        """Stores the time of a frame; checks the period after some frames."""
         times = self._times
         if len(times) > STEPS or (times and not frame.time_s > times[-1]):
             return

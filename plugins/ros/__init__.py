@@ -1,1 +1,1 @@
-"""ROS 2 without installing ROS: signals from topics; an oracle for ROSMonitoring."""
+"""Signals from ROS 2 topics, and an oracle for ROSMonitoring; needs no ROS."""

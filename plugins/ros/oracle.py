@@ -1,12 +1,13 @@
 """An oracle for ROSMonitoring, whose nodes send each message and receive a verdict.
 
-The protocol is that of the published oracles. A topic's message or a service call is a
-JSON object with `topic` or `service`, `time` in seconds, and the fields. The answer
-repeats it with `verdict` added. The verdict `currently_false` means that the guard
-would stop; a node with the action `filter` then withholds the message. The verdicts
-`true` and `false` would end a node, so they are never used.
+The protocol is that of the published oracles. A message on a topic, or a service call,
+is a JSON object with `topic` or `service`, with `time` in seconds, and with the fields
+of the message. The answer repeats these and adds `verdict`. The verdict
+`currently_false` means that the guard would stop the vehicle; a node with the action
+`filter` then withholds the message. The verdicts `true` and `false` would end a node,
+so they are never sent.
 
-All connections share a guard, whose run ends when the last one disconnects.
+All connections share one guard, whose run ends when the last node disconnects.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from forewarn.plugins.ros.websocket import Gone, WebSocket
 
 NAME = "ros-oracle"
 _KEPT = ("topic", "service", "time", "request", "response", "data")
-"""The fields that an answer repeats; nodes read no others."""
+"""The fields that an answer repeats; nodes read no other fields."""
 
 Verdict = Literal["currently_true", "currently_false"]
 
 
 class Oracle:
-    """Judges messages of topics.
+    """Reviews the frames from topics, and gives a verdict on each message.
 
     Args:
-        guarding: Makes the guard.
+        guarding: The configuration of the guard.
         told: The mapping from topics to signals.
     """
 
@@ -60,12 +61,12 @@ class Oracle:
         self._passes = False
 
     def enter(self) -> None:
-        """Counts a node that has connected."""
+        """Registers a node that has connected."""
         with self._lock:
             self.nodes += 1
 
     def leave(self) -> None:
-        """Counts a node that has disconnected; the last one ends the run."""
+        """Unregisters a node that has disconnected; the last node ends the run."""
         with self._lock:
             self.nodes -= 1
             if not self.nodes:
@@ -78,7 +79,7 @@ class Oracle:
         self._begin()
 
     def answer(self, message: bytes) -> bytes:
-        """The answer to a message; one that cannot be judged does not pass."""
+        """Answers a message; a message that cannot be reviewed does not pass."""
         with self._lock:
             kept: dict[str, Any] = {}
             try:
@@ -101,7 +102,7 @@ class Oracle:
             raise InvalidInput("time must be a number of seconds")
         topic = event.get("topic")
         if not isinstance(topic, str):
-            return  # a service call is judged by the topics' earlier messages
+            return  # the verdict on a service call is that on the last frame
         name = topic if topic.startswith("/") else f"/{topic}"
         try:
             due = self._topics.take(name, event, time_s)
@@ -121,7 +122,7 @@ class Oracle:
 
 
 class Filter:
-    """An actuator that acts through nodes that withhold messages; it can only stop."""
+    """An actuator that can only stop, because nodes can only withhold messages."""
 
     can: frozenset[Kind] = frozenset({"stop"})
 
@@ -142,11 +143,12 @@ class Filter:
 
 
 class OracleServer(Server):
-    """Serves an oracle on a WebSocket, only on this machine because nodes send no
-    token.
+    """Serves an oracle on a WebSocket.
+
+    The address must be a loopback address, because nodes send no token.
 
     Args:
-        oracle: The oracle.
+        oracle: The oracle to serve.
         host: A name or address of this machine.
         port: The port; 0 for any free one.
     """
@@ -164,6 +166,6 @@ class OracleServer(Server):
             for message in line.messages():
                 line.send(self.oracle.answer(message))
         except Gone:
-            pass  # nodes disconnect without closing
+            pass  # nodes disconnect without closing the WebSocket
         finally:
             self.oracle.leave()

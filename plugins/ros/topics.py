@@ -1,7 +1,7 @@
-"""Maps ROS 2 topics to signals, for bags and live systems.
+"""Converts messages on ROS 2 topics to signals, for bags and live systems.
 
-A message field is written `/topic.field.field`; `*` stands for each item of a list.
-Signals that follow from the ego and the objects around it are computed as in
+The path of a message field is `/topic.field.field`, in which `*` matches each item of a
+list. The signals about the ego and the objects around it are computed as in
 `plugins/driving/bodies.py`.
 """
 
@@ -25,32 +25,34 @@ from forewarn.plugins.driving.bodies import PROVIDES, BodySenses
 from forewarn.plugins.driving.scene import Mover
 
 SILENT_S = 1.0
-"""A topic without messages for longer than this is lost."""
+"""The maximum time in seconds without messages on a topic."""
 MOST_OBJECTS = 1_000
 _EARLY_S = 1e-3
 Positive = Annotated[float, Field(gt=0, le=100, strict=False)]
 
 
 class TopicColumn(Column):
-    """The meaning of a message field.
+    """The signal in a message field, and its encoding.
 
     Args:
-        first: For a field with several values, the order of precedence: the first of
-            these that occurs is the signal's value. If none occurs, the signal is none.
+        first: For a field with several values, the possible values in order of
+            precedence. The signal has the first of these that occurs, or is none if
+            none of them occurs.
     """
 
     first: list[str] = []
 
 
 class Ego(Strict):
-    """The fields and the size of the ego.
+    """The size of the ego, and the fields with its pose and velocity.
 
     Args:
-        pose: The field with the pose.
-        velocity: The field with the velocity along the ego's own axes.
-        front_m: The distance from the pose to the front bumper.
-        length_m: The ego's length.
-        width_m: The ego's width.
+        pose: The path of the field with the pose.
+        velocity: The path of the field with the velocity in the ego's frame of
+            reference.
+        front_m: The distance from the position to the front bumper in m.
+        length_m: The length of the ego in m.
+        width_m: The width of the ego in m.
     """
 
     pose: str
@@ -61,16 +63,19 @@ class Ego(Strict):
 
 
 class Objects(Strict):
-    """The fields of the objects around the ego.
+    """The fields with the objects around the ego.
+
+    All paths except `list` are relative to an item of the list.
 
     Args:
-        list: The field with the list of objects; its items have the fields below.
-        pose: The pose of the centre, in the same frame as the ego's pose.
-        velocity: The velocity along the object's own axes.
-        size: The length and width, as x and y.
-        label: The class of the object, as a number.
-        on_foot: The labels of pedestrians.
-        ignored: Labels of objects that are not road users.
+        list: The path of the field with the list of objects.
+        pose: The path of the object's pose: that of its centre, in the same frame of
+            reference as the pose of the ego.
+        velocity: The path of the velocity in the object's frame of reference.
+        size: The path of the size, whose x is the length and whose y is the width.
+        label: The path of the object's class, which is a number.
+        on_foot: The classes of pedestrians.
+        ignored: The classes of objects that are not road users.
     """
 
     list: str
@@ -96,11 +101,11 @@ class TopicMap:
     """The content of a mapping file.
 
     Args:
-        vocabulary: The vocabulary, with the fields as additional names of its signals.
-        period_s: The time between two frames.
-        columns: The meaning of each field.
-        ego: The fields of the ego, if objects are read.
-        objects: The fields of the objects around the ego.
+        vocabulary: The vocabulary, in which fields are additional names of signals.
+        period_s: The time between frames in seconds.
+        columns: The signal in each field, and its encoding.
+        ego: The size and the fields of the ego, if objects are read.
+        objects: The fields with the objects around the ego, if they are read.
     """
 
     vocabulary: Vocabulary
@@ -111,7 +116,7 @@ class TopicMap:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The required topics."""
+        """The topics whose messages are required."""
         fields = list(self.columns)
         if self.ego is not None and self.objects is not None:
             fields += [self.ego.pose, self.ego.velocity, self.objects.list]
@@ -119,7 +124,7 @@ class TopicMap:
 
     @property
     def provides(self) -> tuple[str, ...]:
-        """The signals that the mapping yields."""
+        """The signals in the frames."""
         named = [column.signal for column in self.columns.values()]
         return tuple(dict.fromkeys([*named, *(PROVIDES if self.objects else ())]))
 
@@ -152,14 +157,14 @@ def load_topics(path: Path) -> TopicMap:
 
 
 class WentBack(InvalidTrace):
-    """The time of all topics has gone back: a bag or a simulation has restarted."""
+    """The times of all topics jumped backwards: a bag or a simulation was restarted."""
 
 
 class Topics:
-    """Computes the signals of a run, message by message.
+    """Converts the messages of a run to frames.
 
     Args:
-        told: The mapping.
+        told: The mapping from topics to signals.
     """
 
     def __init__(self, told: TopicMap) -> None:
@@ -173,16 +178,16 @@ class Topics:
     def take(
         self, topic: str, message: Any, time_s: float
     ) -> tuple[float, dict[str, Any]] | None:
-        """Reads a message; returns the time and signals of a frame if one is due.
+        """Reads a message; returns the time and the signals of a frame if one is due.
 
-        The first frame is due once every topic has sent a message, and its time is 0 s.
-        If there is an ego's pose, frames are timed by its messages, and other values
-        are older.
+        The first frame is due when there is a message on every topic; its time is 0 s.
+        If the mapping has an ego, frames are due only at messages on the topic of the
+        ego's pose, and contain the latest values of the other topics.
 
         Raises:
-            InvalidInput: A topic has been silent for too long, or its values do not
-                match the mapping.
-            WentBack: The time of all topics has gone back.
+            InvalidInput: A topic had no message for too long, or the values of a
+                message do not match the mapping.
+            WentBack: The times of all topics jumped backwards.
         """
         needed = self._map.topics
         if topic not in needed:
@@ -205,7 +210,7 @@ class Topics:
         return round(time_s - self._began_s, 6), self._values(time_s)
 
     def _check_times(self, time_s: float) -> None:
-        """Rejects a single message whose time is absurd."""
+        """Raises an error if a topic has been silent, or its time is far ahead."""
         for topic in sorted(self._map.topics):
             silent_s = time_s - self._last[topic][0]
             if silent_s > SILENT_S:
@@ -236,7 +241,7 @@ class Topics:
             raise InvalidTrace(f"{error} (in {name:.200})") from error
 
     def _each(self, name: str) -> Iterator[Any]:
-        """The values of a field; several if its path contains `*`."""
+        """Yields the values of a field; several values if the path contains `*`."""
         topic, *parts = name.split(".")
         yield from _spread([self._last[topic][1]], parts, name)
 
@@ -281,7 +286,7 @@ def _spread(items: Sequence[Any], parts: Sequence[str], name: str) -> Iterator[A
 
 
 def _listed(value: Any, name: str) -> Any:
-    """An array from a message or bag as a list."""
+    """Checks that a value is a list of limited length, and returns it."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
         raise InvalidTrace(f"{name:.200} contains no list")
     if len(value) > MOST_OBJECTS:
@@ -292,7 +297,7 @@ def _listed(value: Any, name: str) -> Any:
 def _mover(
     name: str, pose: Any, velocity: Any, ahead_m: float, *, on_foot: bool = False
 ) -> Mover:
-    """A road user whose reference point is this far ahead of the pose."""
+    """Returns a road user, whose front is at a distance ahead of the pose."""
     x, y = (_number(field_of(pose, ["position", axis], name, "")) for axis in "xy")
     qx, qy, qz, qw = (
         _number(field_of(pose, ["orientation", axis], name, "")) for axis in "xyzw"
@@ -303,7 +308,7 @@ def _mover(
     if on_foot and speed > 0.0:
         heading += math.atan2(
             vy, vx
-        )  # a pedestrian's heading is the direction of motion
+        )  # the heading of a pedestrian is the direction of motion
     x += ahead_m * math.cos(heading)
     y += ahead_m * math.sin(heading)
     return Mover(name, x, y, heading, speed, 0.0, 0.0)
@@ -320,5 +325,5 @@ def _number(value: Any) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON types; values from bags contain NumPy numbers."""
+    """Converts a NumPy number from a bag to a Python number."""
     return value.item() if hasattr(value, "item") else value

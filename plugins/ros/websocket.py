@@ -1,4 +1,4 @@
-"""The server side of a WebSocket (RFC 6455), as far as ROSMonitoring uses it."""
+"""The server side of WebSocket (RFC 6455), as far as ROSMonitoring uses it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from forewarn.plugins.remote.messages import MAX_BYTES, Malformed
 
 HEAD_BYTES = 1 << 13
 HELLO_S = 5.0
-"""The time limit of the handshake."""
+"""The time limit of the handshake in seconds."""
 MESSAGE_S = 5.0
-"""The time limit from the first to the last byte of a message."""
+"""The time limit from the first to the last byte of a message, in seconds."""
 IDLE_S = 3600.0
-"""The maximum time between two messages of a node; topics may be silent for long."""
+"""The maximum time between two messages of a node, in seconds."""
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _TEXT, _BINARY, _CLOSE, _PING, _PONG = 1, 2, 8, 9, 10
@@ -26,10 +26,10 @@ _MAX_CONTROL = 125
 
 
 class WebSocket:
-    """A WebSocket connection; `shake_hands` must be called first.
+    """A WebSocket connection, on which `shake_hands` must be called first.
 
     Args:
-        connection: The socket.
+        connection: The socket of the connection.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -41,8 +41,8 @@ class WebSocket:
         """Performs the handshake.
 
         Raises:
-            Malformed: The client does not speak WebSocket, or is another site's page in
-                a browser.
+            Malformed: The client does not use WebSocket, or is a web page of another
+                site.
         """
         while b"\r\n\r\n" not in self._data:
             if len(self._data) > HEAD_BYTES:
@@ -61,7 +61,8 @@ class WebSocket:
         if fields.get("sec-websocket-version") != "13":
             raise Malformed("the WebSocket version is not 13")
         for name in ("host", "origin"):
-            # Another site's page in a local browser sends its own origin.
+            # A web page of another site in a local browser sends the origin of its
+            # site.
             if name in fields and not _is_here(fields[name]):
                 raise Malformed(f"the {name} is not this machine")
         digest = hashlib.sha1(key.encode("latin-1") + _GUID, usedforsecurity=False)
@@ -72,7 +73,7 @@ class WebSocket:
         )
 
     def messages(self) -> Iterator[bytes]:
-        """The client's messages, until it disconnects."""
+        """Yields the messages of the client until it disconnects."""
         whole = b""
         begun = False
         while True:
@@ -101,7 +102,7 @@ class WebSocket:
         self._send(_framed(_TEXT, message))
 
     def _frame(self) -> tuple[bool, int, bytes]:
-        """The next frame: whether it ends a message, its kind, and its content."""
+        """Returns the next frame: whether it is final, its opcode, and its content."""
         one, two = self._exactly(1)[0], self._exactly(1)[0]
         self._until_s = min(self._until_s, time.monotonic() + MESSAGE_S)
         code, size = one & 0x0F, two & 0x7F
@@ -140,7 +141,7 @@ class WebSocket:
 
 
 class Gone(Malformed):
-    """The client disconnected without closing."""
+    """The client disconnected without closing the WebSocket."""
 
 
 def _framed(code: int, content: bytes) -> bytes:
@@ -155,9 +156,10 @@ def _framed(code: int, content: bytes) -> bytes:
 
 
 def _is_here(address: str) -> bool:
-    """Whether an address is this machine's; names are not resolved.
+    """Whether an address is a loopback address or `localhost`.
 
-    Another site could make its own name resolve to this machine.
+    Other names are not resolved, because another site could make its own name resolve
+    to this machine.
     """
     try:
         host = urlsplit(address if "//" in address else f"//{address}").hostname or ""

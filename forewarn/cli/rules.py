@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -49,27 +48,36 @@ class Known:
 
     Args:
         predicates: YAML file with your own predicates; may be repeated.
-        module: Python file with your own predicates; its code is executed.
+        module: Python file with your own predicates, which run in a process of their
+            own; may be repeated.
     """
 
     predicates: tuple[AnyPath, ...] = ()
     module: tuple[AnyPath, ...] = ()
 
-    def of(self, domain: Domain, exact: bool = False) -> Library:
-        """The predicates of a domain, including the user's own."""
-        from forewarn.monitors.rules.libraries import add_module, library
+    def added(self, rules: RuleSet) -> RuleSet:
+        """The rules with the user's Python files, which guards then load too."""
+        from forewarn.abstractions.files import read_text
 
+        own = {path.name: read_text(path) for path in self.module}
+        return replace(rules, functions={**rules.functions, **own})
+
+    def of(self, rules: RuleSet, domain: Domain | None = None) -> Library:
+        """The predicates of a domain (default: the rules'), including the user's own
+        and those that the rules bring along.
+        """
+        from forewarn.monitors.rules.libraries import library
+        from forewarn.plugins.programs.rules import known_to
+
+        domain = domain or rules.domain
         own = [path for path in self.predicates if _is_of(path, domain)]
-        found = library(domain, own)
-        for path in self.module:
-            found = add_module(found, path, replaces=exact)
-        return found
+        return known_to(self.added(rules), library(domain, own))
 
-    def of_all(self, exact: bool) -> dict[Domain, Library]:
+    def of_all(self, rules: RuleSet) -> dict[Domain, Library]:
         """The predicates of every domain."""
         from forewarn.monitors.rules.predicates import DOMAINS
 
-        return {each: self.of(each, exact) for each in DOMAINS}
+        return {each: self.of(rules, each) for each in DOMAINS}
 
 
 def _domain_of(name: str | None, default: Domain) -> Domain:
@@ -215,14 +223,14 @@ def evolve(
     from forewarn.scenarios.report.proposal import write_proposal
 
     began = time.perf_counter()
-    start = _begin(rules_file, domain)
+    start = known.added(_begin(rules_file, domain))
     if vocabulary == "primitive" and rules_file is None:
         start = start.with_rules(())
     of = _domain_of(domain, start.domain)
     labelled = [each for each in read_labelled(traces) if each.domain == of]
     if not labelled:
         raise InvalidTrace(f"no trace belongs to the domain {of}", source=str(traces))
-    library = known.of(of).spoken(vocabulary)
+    library = known.of(start, of).spoken(vocabulary)
     found = propose(start, labelled, library, seed, holdout)
     if out is not None:
         save_rules(out, found.rules)
@@ -301,29 +309,14 @@ def import_(
     """
     from forewarn.monitors.rules.agentspec import import_rules, rule_files
     from forewarn.monitors.rules.predicates import domain_of
-    from forewarn.monitors.rules.rule import save_rules
+    from forewarn.monitors.rules.rule import Matching, RuleSet, save_rules
 
     of = domain_of(domain, "--domain") if domain else None
-    libraries = known.of_all(upstream_exact)
+    matching: Matching = "exact" if upstream_exact else "plain"
+    libraries = known.of_all(RuleSet("household", matching=matching))
     found = import_rules(rule_files(paths), libraries, of, upstream_exact)
-    save_rules(out, found.rules)
+    save_rules(out, known.added(found.rules))
     say(found.as_dict(), _imported(found, out))
-    if known.module:
-        plain = replace(known, module=()).of_all(upstream_exact)
-        own = {n for lib in libraries.values() for n in lib.names} - {
-            n for lib in plain.values() for n in lib.names
-        }
-        only = [r.name for r in found.rules.rules if own & set(_NAMED.findall(r.text))]
-        if only:
-            note(
-                f"{len(only)} rules use predicates from {known.module[0].name}: "
-                "score and evolve run them with --module, but guards do not run a "
-                "user's Python; write the predicates in YAML (--predicates) to "
-                "enforce these rules"
-            )
-
-
-_NAMED = re.compile(r"[A-Za-z_]\w*")
 
 
 def _imported(found: Imported, out: Path) -> Iterator[str]:
@@ -354,7 +347,7 @@ def lint(
     from forewarn.monitors.rules.rule import load_rules
 
     read = load_rules(file)
-    findings = linted(read, known.of_all(read.matching == "exact"))
+    findings = linted(read, known.of_all(read))
     payload = {
         "rules": len(read.rules),
         "findings": [finding.as_dict() for finding in findings],
@@ -435,9 +428,10 @@ def predicates(
     fields of an event, as in `object == Mug`.
     """
     from forewarn.monitors.rules.predicates import domain_of
+    from forewarn.monitors.rules.rule import RuleSet
 
     of = domain_of(domain, "DOMAIN")
-    library = known.of(of)
+    library = known.of(RuleSet(of))
     found = {name: library.predicates[name].doc for name in library.names}
     payload = {
         "domain": of,
@@ -475,7 +469,7 @@ def score(
     read = load_rules(rules_file)
     of = _domain_of(domain, read.domain)
     labelled = [each for each in read_labelled(traces) if each.domain == of]
-    found = scored(read, labelled, known.of(of, read.matching == "exact"))
+    found = scored(read, labelled, known.of(read, of))
     say_unknown(found.unknown)
     say(found.as_dict(), _scored(found))
 

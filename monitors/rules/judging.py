@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, SignalFault
-from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.rules.arguments import arguments_of
 from forewarn.monitors.rules.engine import Engine, Firing, plain_name, severest
 from forewarn.monitors.rules.libraries import add_written, library
-from forewarn.monitors.rules.predicates import Event
-from forewarn.monitors.rules.rule import (
-    Enforcement,
-    InvalidRules,
-    RuleSet,
-    load_rules,
-    rules_of,
-)
+from forewarn.monitors.rules.predicates import Event, Library
+from forewarn.monitors.rules.rule import Enforcement, InvalidRules, RuleSet
 
 PREDICATES = "predicates"
 """Where a record keeps the predicates that a user has written."""
@@ -38,10 +30,13 @@ class RuleJudge:
     """
 
     def __init__(
-        self, rules: RuleSet, predicates: Sequence[Mapping[str, Any]] = ()
+        self,
+        rules: RuleSet,
+        predicates: Sequence[Mapping[str, Any]] = (),
+        known: Library | None = None,
     ) -> None:
         self._set, self._predicates = rules, tuple(predicates)
-        known = library(rules.domain)
+        known = known or library(rules.domain)
         for content in self._predicates:
             if not isinstance(content, Mapping):
                 raise InvalidInput(
@@ -185,18 +180,3 @@ def _cap_kmh(done: Enforcement) -> float | None:
         if name.rpartition(":")[2] in _SPEEDS
     ]
     return min(speeds, default=None)
-
-
-def judge_of(content: Mapping[str, Any]) -> RuleJudge:
-    """The judge that a record keeps."""
-    given = dict(content)
-    predicates = given.pop(PREDICATES, [])
-    if not isinstance(predicates, list):
-        raise InvalidInput("the predicates must be a list", source="the rules")
-    return RuleJudge(rules_of(given, "the rules"), predicates)
-
-
-def rule_judge(path: Path | str, predicates: Sequence[Path | str] = ()) -> RuleJudge:
-    """The judge of a file of rules, with files of predicates that they use."""
-    named = [read_yaml(Path(each)) for each in predicates]
-    return RuleJudge(load_rules(Path(path)), named)

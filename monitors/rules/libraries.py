@@ -6,28 +6,20 @@ over existing ones. A package offers functions in its metadata,
     [project.entry-points."forewarn.predicates"]
     "household.mine" = "my_package.predicates:PREDICATES"
 
-where the first word is the domain and the target a list of `Predicate`. A Python file
-that a user names on the command line is run; its functions take `(event, state,
-history)`, or as AgentSpec's do `(user_input, tool_input, intermediate_steps)` or
-`(action_input, ctx)`.
+where the first word is the domain and the target a list of `Predicate`.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
-import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal
+from typing import Literal
 
-from forewarn.abstractions.errors import ForewarnError, InvalidInput, SignalFault
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.rules.code import code
@@ -35,8 +27,6 @@ from forewarn.monitors.rules.condition import Condition, parse_condition, predic
 from forewarn.monitors.rules.household import household
 from forewarn.monitors.rules.predicates import (
     Domain,
-    Event,
-    Holds,
     Library,
     Predicate,
     domain_of,
@@ -173,105 +163,3 @@ def library(domain: Domain, files: Sequence[Path] = ()) -> Library:
     for path in files:
         found = add_file(found, path)
     return found
-
-
-_OURS = ("event", "state", "history")
-
-
-class BrokenModule(ForewarnError):
-    """A user's module of predicates that does not load."""
-
-
-def add_module(library: Library, path: Path, replaces: bool = False) -> Library:
-    """The library with the predicates of a Python file.
-
-    With `replaces`, as in AgentSpec's own matching, a function takes precedence over
-    ours of the same name.
-    """
-    found = {each.name: each for each in _predicates(path)}
-    known = dict(library.predicates)
-    known = known | found if replaces else found | known
-    return replace(library, predicates=known)
-
-
-def _predicates(path: Path) -> Iterator[Predicate]:
-    module = _loaded(path)
-    for name, function in inspect.getmembers(module, inspect.isfunction):
-        if name.startswith("_") or function.__module__ != module.__name__:
-            continue
-        parameters = tuple(inspect.signature(function).parameters)
-        if len(parameters) not in (2, 3):
-            continue
-        said = (inspect.getdoc(function) or f"As {path.name} has it.").split("\n")[0]
-        yield Predicate(name, said, _adapted(name, function, parameters))
-
-
-def _loaded(path: Path) -> ModuleType:
-    if path.suffix != ".py" or not path.is_file():
-        raise InvalidInput(
-            "there is no such Python file",
-            source=str(path),
-            mend="name a file such as mine.py",
-        )
-    spec = importlib.util.spec_from_file_location(f"_rules_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise BrokenModule(f"{path} could not be loaded")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        with redirect_stdout(io.StringIO()):
-            spec.loader.exec_module(module)
-    except Exception as error:
-        raise BrokenModule(
-            f"{path} could not be loaded: {type(error).__name__}: {error}"
-        ) from error
-    return module
-
-
-def _adapted(
-    name: str, function: Callable[..., Any], parameters: tuple[str, ...]
-) -> Holds:
-    def holds(event: Event, state: Any, history: Sequence[Event]) -> bool:
-        given: tuple[Any, ...] = event, state, history
-        if parameters != _OURS:
-            as_theirs = _as_agent if len(parameters) == 3 else _as_emulator
-            given = as_theirs(event, history)
-        try:
-            with redirect_stdout(io.StringIO()):  # of what it prints while it looks
-                return bool(function(*given))
-        except Exception as error:
-            problem = f"{name} failed: {type(error).__name__}: {error}"
-            raise SignalFault(problem) from error
-
-    return holds
-
-
-def _as_agent(event: Event, history: Sequence[Event]) -> tuple[Any, ...]:
-    """User input, tool input and the steps so far, as AgentSpec's executor has them."""
-    steps = [
-        ((each.tool or each.action, each.text), _observation(each))
-        for each in history
-        if each.moment == "after"
-    ]
-    return "", _text(event), steps
-
-
-def _as_emulator(event: Event, history: Sequence[Event]) -> tuple[Any, ...]:
-    return dict(event.arguments), {"history": [_text(each) for each in history]}
-
-
-def _text(event: Event) -> str:
-    if event.text:
-        return event.text
-    values = (str(value) for value in event.arguments.values())
-    return " ".join([event.action.replace("_", " "), *values])
-
-
-def _observation(event: Event) -> Any:
-    if "code" in event.arguments:
-        return event.output
-    return {
-        "action": _text(event),
-        "success": event.succeeded is not False,
-        "message": event.output,
-        "errorMessage": "",
-    }

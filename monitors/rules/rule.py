@@ -107,6 +107,7 @@ class RuleSet:
             text begins with.
         arguments: Roles of tools' arguments that their names do not reveal: for each
             role, such as `shell`, the names, as `argument` or `tool.argument`.
+        functions: Sources of predicates in Python, by file name.
     """
 
     domain: Domain
@@ -116,6 +117,7 @@ class RuleSet:
     version: int = 1
     matching: Matching = "plain"
     arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The content of its file without default values."""
@@ -124,6 +126,8 @@ class RuleSet:
             exact["matching"] = self.matching
         if self.arguments:
             exact["arguments"] = {r: list(names) for r, names in self.arguments.items()}
+        if self.functions:
+            exact["functions"] = dict(self.functions)
         return {
             "format": FORMAT,
             "domain": self.domain,
@@ -204,6 +208,7 @@ class _RulesFile(Strict):
     version: int = Field(default=1, ge=1)
     matching: Matching = "plain"
     arguments: dict[str, list[str]] = {}
+    functions: dict[str, str] = {}
     rules: list[_RuleFile]
 
 
@@ -239,6 +244,7 @@ def rules_of(content: object, source: str) -> RuleSet:
         file.version,
         file.matching,
         file.arguments,
+        file.functions,
     )
 
 

@@ -62,7 +62,8 @@ def take_in_shadow(path: Path, proposed: Path) -> VersionChange:
             mend="accept that change with --enforce, or roll it back",
         )
     shadows = [_in_shadow(rule, rule.name in known) for rule in fresh]
-    mixed = now.with_rules([*now.rules, *shadows])
+    functions = {**now.functions, **change.functions}
+    mixed = replace(now, rules=(*now.rules, *shadows), functions=functions)
     _keep(path, text, now.version)
     with atomic_text(_pending(path)) as out:
         out.write(change.text())

@@ -28,11 +28,10 @@ from forewarn.monitors.guarding.record import (
 )
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.programs.file import FORMAT as PROGRAM
-from forewarn.monitors.rules import judging as rules
 from forewarn.monitors.rules.rule import FORMAT as RULES
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.records import ANEW, digest_of, model_file
-from forewarn.plugins.programs import judging
+from forewarn.plugins.programs import judging, rules
 
 MAKERS: dict[str, Callable[[Mapping[str, Any]], Judge]] = {
     PROGRAM: judging.judge_of,

@@ -223,18 +223,24 @@ def _end(running: list[subprocess.Popen[bytes]]) -> None:
 
 def uploaded(sources: Mapping[str, str]) -> tuple[Function, ...]:
     """The functions of users' sources, for programs to call."""
-    return _functions(tuple(sorted(sources.items())))
+    cell = cell_of(sources)
+    return tuple(_function(cell, name, of) for name, of in cell.functions.items())
+
+
+def cell_of(sources: Mapping[str, str]) -> Cell:
+    """The process of users' sources, the same one for the same sources."""
+    return _cell(tuple(sorted(sources.items())))
 
 
 @lru_cache(maxsize=8)
-def _functions(sources: tuple[tuple[str, str], ...]) -> tuple[Function, ...]:
+def _cell(sources: tuple[tuple[str, str], ...]) -> Cell:
     for file, text in sources:
         if len(text) > LONGEST_SOURCE:
             raise InvalidInput(f"longer than {LONGEST_SOURCE} characters", source=file)
     cell = Cell(dict(sources))
     if not cell.functions:
         raise InvalidInput("the file defines no function", source=sources[0][0])
-    return tuple(_function(cell, name, of) for name, of in cell.functions.items())
+    return cell
 
 
 def _function(cell: Cell, name: str, of: _Described) -> Function:

@@ -9,6 +9,7 @@ it read the users' sources.
 from __future__ import annotations
 
 import collections
+import contextlib
 import ctypes
 import datetime
 import decimal
@@ -16,6 +17,7 @@ import fractions
 import functools
 import importlib.abc
 import inspect
+import io
 import itertools
 import json
 import math
@@ -28,6 +30,7 @@ import signal
 import statistics
 import string
 import sys
+import tempfile
 import types
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -37,7 +40,7 @@ from typing import Any
 # can be read.
 LIBRARIES = (
     collections, datetime, decimal, fractions, functools, itertools, json, math, re,
-    statistics, string, unicodedata,
+    statistics, string, tempfile, unicodedata,
 )  # fmt: skip
 
 MEMORY_BYTES = 256 * 1024 * 1024
@@ -181,7 +184,8 @@ def described(function: types.FunctionType) -> dict[str, Any]:
 def answer(number: str, ask: Callable[[], Mapping[str, object]]) -> None:
     """Writes exactly one reply to a question, with its number, whatever goes wrong."""
     try:
-        text = json.dumps({**ask(), "number": number}, allow_nan=False)
+        with contextlib.redirect_stdout(io.StringIO()):
+            text = json.dumps({**ask(), "number": number}, allow_nan=False)
     except BaseException as error:
         problem = f"{type(error).__name__}: {error}"[:300]
         text = json.dumps({"error": problem, "number": number})

@@ -46,7 +46,7 @@ from forewarn.monitors.programs.running import Answer
 from forewarn.monitors.programs.tools import check_program
 from forewarn.monitors.programs.values import Value
 from forewarn.monitors.rules.condition import Condition, parse_condition
-from forewarn.monitors.rules.judging import RuleJudge, rule_judge
+from forewarn.monitors.rules.judging import RuleJudge
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.predicates import (
     Domain,
@@ -56,6 +56,7 @@ from forewarn.monitors.rules.predicates import (
     Situation,
 )
 from forewarn.plugins.programs.apart import uploaded
+from forewarn.plugins.programs.rules import rule_judge
 
 GROUP = "forewarn.toolbox"
 

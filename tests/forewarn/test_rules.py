@@ -98,7 +98,7 @@ def test_an_import_has_exactly_this_shape(tmp_path: Path) -> None:
         ],
     }
     module = tmp_path / "mine.py"
-    module.write_text("def never_heard_of(event, state, history):\n    return True\n")
+    module.write_text("def never_heard_of(user, text, steps):\n    return True\n")
     assert _json("import", source, "--out", out, "--module", module)["runnable"]
 
 

@@ -10,7 +10,9 @@ from click.testing import CliRunner
 
 from forewarn import read_judge
 from forewarn.abstractions.errors import InvalidInput, SignalFault, TooLarge
+from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
+from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.agentspec import (
     MAX_BYTES,
     MAX_RULES,
@@ -21,9 +23,11 @@ from forewarn.monitors.rules.agentspec import (
 )
 from forewarn.monitors.rules.engine import Engine, run
 from forewarn.monitors.rules.labelled import read_labelled
-from forewarn.monitors.rules.libraries import BrokenModule, add_module, library
+from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.predicates import DOMAINS, Domain, Event, Library
 from forewarn.monitors.rules.rule import Rule
+from forewarn.plugins.loop.replay import make_judge
+from forewarn.plugins.programs.rules import add_functions
 
 LIBRARIES: dict[Domain, Library] = {domain: library(domain) for domain in DOMAINS}
 
@@ -230,56 +234,41 @@ def is_heavy(user_input, tool_input, intermediate_steps):
 def is_far(action_input, ctx):
     return action_input.get("object") == "Attic"
 
-def is_late(event, state, history):
-    return event.time_s > 60
-
-def fails(event, state, history):
+def fails(action_input, ctx):
     raise KeyError("x")
 
-def _hidden(event, state, history):
+def _hidden(action_input, ctx):
     return True
 """
+OWN = add_functions(LIBRARIES["household"], {"mine.py": MODULE})
 
 
-def test_a_module_gives_predicates_of_three_forms(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(MODULE)
-    known = add_module(LIBRARIES["household"], path)
-    added = set(known.names) - set(LIBRARIES["household"].names)
-    assert added == {"is_heavy", "is_far", "is_late", "fails"}
-    assert known.predicates["is_heavy"].doc == "Something heavy was picked."
+def test_a_module_gives_predicates_of_two_forms(tmp_path: Path) -> None:
+    added = set(OWN.names) - set(LIBRARIES["household"].names)
+    assert added == {"is_heavy", "is_far", "fails"}
+    assert OWN.predicates["is_heavy"].doc == "Something heavy was picked."
     rules = tmp_path / "r.ar"
     rules.write_text(
-        RULE.format("put", "is_heavy\n    !is_far\n    is_late").replace("@r", "@heavy")
+        RULE.format("put", "is_heavy\n    !is_far").replace("@r", "@heavy")
     )
-    found = import_rules([rules], {**LIBRARIES, "household": known})
-    engine = Engine(found.rules, known)
+    found = import_rules([rules], {**LIBRARIES, "household": OWN})
+    engine = Engine(found.rules, OWN)
     picked = Event("after", "pick", text="pick Anvil", succeeded=True)
-    put = Event("before", "put", {"object": "Shelf"}, time_s=61.0)
+    put = Event("before", "put", {"object": "Shelf"})
     assert len(run(engine, [picked, put])) == 1
     assert run(engine, [put]) == []
-    assert capsys.readouterr().out == ""
 
 
-def test_a_predicate_that_fails_is_a_fault(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(MODULE)
-    known = add_module(LIBRARIES["household"], path)
-    holds = known.predicates["fails"].holds
+def test_a_predicate_that_fails_is_a_fault() -> None:
+    holds = OWN.predicates["fails"].holds
     assert holds is not None
-    with pytest.raises(SignalFault, match="fails failed: KeyError"):
+    with pytest.raises(SignalFault, match="fails: KeyError"):
         holds(Event("tick"), None, [])
 
 
-def test_a_module_that_does_not_load_says_why(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text("import nowhere_to_be_found\n")
-    with pytest.raises(BrokenModule, match="nowhere_to_be_found"):
-        add_module(LIBRARIES["code"], path)
-    with pytest.raises(InvalidInput, match="there is no such Python file"):
-        add_module(LIBRARIES["code"], tmp_path / "mine.txt")
+def test_a_module_that_does_not_load_says_why() -> None:
+    with pytest.raises(InvalidInput, match="nowhere_to_be_found"):
+        add_functions(LIBRARIES["code"], {"a.py": "import nowhere_to_be_found\n"})
 
 
 def test_lines_and_brackets_go_together() -> None:
@@ -372,18 +361,17 @@ def test_what_agentspec_does_not_have_is_reported_with_its_fix(
 ) -> None:
     path = tmp_path / "r.ar"
     path.write_text(ONE_CHECK.format(check))
-    added = add_module_of(tmp_path)
+    sources = {"mine.py": TWO}
+    added = {each: add_functions(known, sources) for each, known in LIBRARIES.items()}
     (need,) = import_rules([path], added).as_dict()["needs"]
     assert fix in need.get("fix", "")
     assert fix or "fix" not in need
 
 
-def add_module_of(folder: Path) -> dict[Domain, Library]:
-    module = folder / "mine.py"
-    names = ("is_candle", "is_fragile")
-    lines = [f"def {name}(user, text, steps):\n    return True\n" for name in names]
-    module.write_text("\n".join(lines))
-    return {domain: add_module(known, module) for domain, known in LIBRARIES.items()}
+TWO = "".join(
+    f"def {name}(user, text, steps):\n    return 'candle' in text\n"
+    for name in ("is_candle", "is_fragile")
+)
 
 
 @pytest.mark.parametrize(
@@ -394,15 +382,20 @@ def test_capitals_are_reported_with_their_fix(text: str) -> None:
     assert "in small letters: rule, trigger" in trouble.problem
 
 
-def test_rules_that_no_guard_can_load_are_reported(tmp_path: Path) -> None:
-    path, out = tmp_path / "r.ar", tmp_path / "o.yaml"
+def test_imported_rules_with_python_guard_and_replay(tmp_path: Path) -> None:
+    path, own, out = tmp_path / "r.ar", tmp_path / "mine.py", tmp_path / "o.yaml"
     path.write_text(ONE_CHECK.format("is_candle"))
-    add_module_of(tmp_path)
-    command = ["rules", "import", str(path), "--out", str(out), "--module"]
-    done = CliRunner().invoke(main, [*command, str(tmp_path / "mine.py")])
-    assert done.exit_code == 0 and "guards do not run a user's Python" in done.output
-    with pytest.raises(InvalidInput, match="rule r, .*unknown signal 'is_candle'"):
-        read_judge(out)
+    own.write_text(TWO)
+    command = ["rules", "import", path, "--out", out, "--module", own, "--json"]
+    done = CliRunner().invoke(main, list(map(str, command)))
+    assert json.loads(done.output)["runnable"] == 1
+    own.unlink()
+    judge = read_judge(out)
+    for each in (judge, make_judge(judge.as_dict())):
+        for thing, fires in (("candle", True), ("mug", False)):
+            proposal = Action("pick", {"object": thing})
+            found = each.judge(Frame(0.0, 0, {}), proposal)
+            assert (found is not None) is fires
 
 
 @pytest.mark.parametrize(

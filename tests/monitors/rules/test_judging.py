@@ -10,9 +10,10 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.rules.judging import RuleJudge, judge_of
+from forewarn.monitors.rules.judging import RuleJudge
 from forewarn.monitors.rules.rule import InvalidRules, RuleSet, rules_from
 from forewarn.plugins.loop.replay import make_judge
+from forewarn.plugins.programs.rules import judge_of
 
 
 def rule_set(*rules: str, domain: str = "household", match: str = "all") -> RuleSet:

@@ -13,10 +13,11 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.rules.agentspec import import_rules
-from forewarn.monitors.rules.judging import RuleJudge, judge_of
+from forewarn.monitors.rules.judging import RuleJudge
 from forewarn.monitors.rules.libraries import library
 from forewarn.plugins.agents import WITHHELD, AgentGuard
 from forewarn.plugins.agents.trajectory import POLICY
+from forewarn.plugins.programs.rules import judge_of
 
 RULE = """\
 rule @keep

@@ -1,0 +1,106 @@
+"""Rules in a guard, with users' predicates in Python.
+
+The functions of a user's file run in a process of their own. They take `(user_input,
+tool_input, intermediate_steps)` or `(action_input, ctx)`, as AgentSpec's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, SignalFault
+from forewarn.abstractions.files import read_yaml
+from forewarn.monitors.programs.values import ProgramFault
+from forewarn.monitors.rules.judging import PREDICATES, RuleJudge
+from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.predicates import Event, Holds, Library, Predicate
+from forewarn.monitors.rules.rule import RuleSet, load_rules, rules_of
+from forewarn.plugins.programs.apart import Cell, cell_of
+
+
+def add_functions(
+    known: Library, sources: Mapping[str, str], replaces: bool = False
+) -> Library:
+    """The library with the predicates of Python sources, by file name.
+
+    With `replaces`, as in AgentSpec's own matching, a function takes precedence over
+    ours of the same name.
+    """
+    if not sources:
+        return known
+    cell = cell_of(sources)
+    found = {
+        name: Predicate(name, of.about, _asking(cell, name, len(of.parameters)))
+        for name, of in cell.functions.items()
+        if of.plain and len(of.parameters) in (2, 3)
+    }
+    both = [known.predicates, found] if replaces else [found, known.predicates]
+    return replace(known, predicates={**both[0], **both[1]})
+
+
+def _asking(cell: Cell, name: str, parameters: int) -> Holds:
+    as_theirs = _as_agent if parameters == 3 else _as_emulator
+
+    def holds(event: Event, state: Any, history: Sequence[Event]) -> bool:
+        try:
+            return bool(cell.call(name, *as_theirs(event, history)))
+        except ProgramFault as fault:
+            raise SignalFault(str(fault)) from fault
+
+    return holds
+
+
+def rule_judge(path: Path | str, predicates: Sequence[Path | str] = ()) -> RuleJudge:
+    """The judge of a file of rules, with files of predicates that they use."""
+    named = [read_yaml(Path(each)) for each in predicates]
+    return judge_of(load_rules(Path(path)).as_dict() | {PREDICATES: named})
+
+
+def judge_of(content: Mapping[str, Any]) -> RuleJudge:
+    """The judge that a record keeps."""
+    given = dict(content)
+    predicates = given.pop(PREDICATES, [])
+    if not isinstance(predicates, list):
+        raise InvalidInput("the predicates must be a list", source="the rules")
+    rules = rules_of(given, "the rules")
+    return RuleJudge(rules, predicates, known_to(rules, library(rules.domain)))
+
+
+def known_to(rules: RuleSet, known: Library) -> Library:
+    """The library with the predicates in Python that rules bring along."""
+    return add_functions(known, rules.functions, rules.matching == "exact")
+
+
+def _as_agent(event: Event, history: Sequence[Event]) -> tuple[Any, ...]:
+    """User input, tool input and the steps so far, as AgentSpec's executor has them."""
+    steps = [
+        ((each.tool or each.action, each.text), _observation(each))
+        for each in history
+        if each.moment == "after"
+    ]
+    return "", _text(event), steps
+
+
+def _as_emulator(event: Event, history: Sequence[Event]) -> tuple[Any, ...]:
+    return dict(event.arguments), {"history": [_text(each) for each in history]}
+
+
+def _text(event: Event) -> str:
+    if event.text:
+        return event.text
+    values = (str(value) for value in event.arguments.values())
+    return " ".join([event.action.replace("_", " "), *values])
+
+
+def _observation(event: Event) -> Any:
+    if "code" in event.arguments:
+        return event.output
+    return {
+        "action": _text(event),
+        "success": event.succeeded is not False,
+        "message": event.output,
+        "errorMessage": "",
+    }

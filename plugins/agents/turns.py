@@ -1,4 +1,4 @@
-"""Serializes parallel calls, because the effect of a call depends on earlier calls."""
+"""Serialises parallel calls, because the effect of a call depends on earlier calls."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Turn:
     result.
 
     Args:
-        of: The guard whose calls are serialized.
+        of: The guard whose calls are serialised.
         within: The turn of the call within which this call was made.
     """
 
@@ -119,7 +119,7 @@ class Judging:
 
 
 class Turns:
-    """Serializes parallel calls in the order in which they arrive."""
+    """Serialises parallel calls in the order in which they arrive."""
 
     def __init__(self) -> None:
         self._line = Line()

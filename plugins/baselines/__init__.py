@@ -1,8 +1,8 @@
-"""The simplest warning: the law's own monitor, without any prediction.
+"""The simplest baseline: the monitor of the law, without any prediction.
 
-It alarms as soon as an obligation is pending. For a law such as "a car at the line at
-red stops within two seconds", that is at the line, so never before the trigger. The
-comparison shows the value of prediction.
+The baseline raises an alarm when an obligation arises. For a law such as "a car at the
+stop line at red stops within two seconds", this is at the stop line, and never before
+the trigger. The comparison with the guard shows the value of prediction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from forewarn.plugins.contracts import Source
 
 
 class Deadline:
-    """Alarms while an obligation of the law is pending, and when the law is broken."""
+    """Raises an alarm while an obligation is pending, and when the law is violated."""
 
     thresholds = (1.0,)
 

@@ -1,8 +1,8 @@
-"""Baselines that use only the frame: time to collision, and predicted signals.
+"""Baselines that use only the current signals: time to collision, and extrapolation.
 
-`Predictor` extrapolates all road users over the next seconds. The ego keeps the
+`Predictor` extrapolates the signals over the next seconds. The ego keeps its average
 acceleration of the last half second, but neither reverses nor exceeds the speed limit.
-Vehicles ahead keep their speed. Lights and everything else stay as they are.
+Vehicles ahead keep their speed. Traffic lights and all other signals stay the same.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from forewarn.monitors.laws.robustness import Floats, Robustness, Stretch
 from forewarn.plugins.contracts import Source
 
 JUNCTION_M = 20.0
-"""The assumed length of the path through a junction, which a frame does not contain."""
+"""The assumed length of the path through a junction in m, which is not a signal."""
 
 CROSSWALK_M = 4.0
 
-_STEADY_S = 0.5  # the acceleration is averaged over this time
+_STEADY_S = 0.5  # time over which the acceleration is averaged
 _KMH = 3.6
-_SAME_S = 0.05  # times to collision are rounded
-_SLOWEST = 1.0  # m/s: keeps time gaps from becoming 0 m at a standstill
+_SAME_S = 0.05  # tolerance, because times to collision are rounded
+_SLOWEST = 1.0  # m/s: minimum speed with which time gaps are converted to distances
 
 
 def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
-    """Raises unless the source has the driving signals that are needed."""
+    """Raises `InvalidInput` if a source lacks a driving signal that is needed."""
     if source.vocabulary != "driving":
         raise InvalidInput(
             f"{source.name} has the vocabulary {source.vocabulary}, not driving"
@@ -47,14 +47,14 @@ def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Motion:
-    """A frame, and the ego's predicted motion from there.
+    """A frame, and the predicted motion of the ego after it.
 
     Args:
-        values: The frame's signals.
-        ahead_s: The time from now of each predicted frame.
-        speed: The ego's predicted speeds in m/s.
-        way_m: The distance that the ego has covered by then.
-        acceleration: The ego's predicted accelerations in m/s².
+        values: The signals of the frame.
+        ahead_s: The time in seconds from the frame to each predicted frame.
+        speed: The predicted speeds of the ego in m/s.
+        way_m: The distance in m that the ego has covered by each predicted frame.
+        acceleration: The predicted accelerations of the ego in m/s².
     """
 
     values: Any
@@ -64,8 +64,10 @@ class _Motion:
     acceleration: Floats
 
     def left_m(self, name: str, inside_m: float = 0.0) -> Floats:
-        """The remaining distance to something ahead: 0 while the ego is within
-        `inside_m` past it, then absent.
+        """Predicts a distance signal.
+
+        The distance is 0 while the ego is at most `inside_m` past the place, and NaN
+        after that.
         """
         now = self.values[name]
         if now is None:
@@ -75,7 +77,7 @@ class _Motion:
 
     @property
     def entered(self) -> NDArray[np.bool_]:
-        """Whether the ego has by then entered the junction that is now ahead."""
+        """Whether the ego has entered the next junction by each predicted frame."""
         to = self.values.get("junction_distance")
         if to is None or self.values.get("in_junction"):
             return np.zeros(len(self.way_m), bool)
@@ -84,13 +86,13 @@ class _Motion:
 
     @property
     def collides(self) -> NDArray[np.bool_]:
-        """Whether the ego has by then hit a road user."""
+        """Whether the ego has hit a road user by each predicted frame."""
         run_into: NDArray[np.bool_] = self.gap_m() < 0.0
         return run_into | (self.way_m > self.conflict_m)
 
     @property
     def conflict_m(self) -> float:
-        """The distance to a crossing road user on a collision course."""
+        """The distance to the conflict with a road user on a collision course."""
         collides_s = self.values.get("time_to_collision")
         if collides_s is None:
             return np.inf
@@ -98,11 +100,11 @@ class _Motion:
         if gap is not None and its is not None:
             closing = float(self.speed[0]) - its / _KMH
             if closing > 0.0 and gap / closing <= collides_s + _SAME_S:
-                return np.inf  # the time is to the vehicle ahead
+                return np.inf  # the time to collision is that with the vehicle ahead
         return float(self.speed[0]) * float(collides_s)
 
     def gap_m(self) -> Floats:
-        """The distance to the vehicle ahead; negative after a collision with it."""
+        """Predicts the distance to the vehicle ahead; negative after a collision."""
         gap, its = self.values.get("lead_distance"), self.values.get("lead_speed")
         if gap is None or its is None:
             return np.full(len(self.way_m), np.inf)
@@ -110,9 +112,9 @@ class _Motion:
         return left
 
     def clearance_m(self) -> Floats:
-        """The distance at the closest approach to any road user.
+        """Returns the smallest distance to any road user at each predicted frame.
 
-        If negative, the distance by which the path is too long.
+        After a collision, the distance is negative.
         """
         apart = np.minimum(self.gap_m(), self.conflict_m - self.way_m)
         pace = max(float(self.speed[0]), _SLOWEST)
@@ -154,12 +156,12 @@ _COLUMNS: dict[str, Callable[[_Motion], NDArray[Any]]] = {
 
 
 class Predictor:
-    """Predicts the signals that a law reads, starting from each frame.
+    """Predicts the signals of a law after each frame.
 
     Args:
         law: The law whose signals are predicted.
         source: The source of the frames.
-        ahead_s: The length of the prediction.
+        ahead_s: The prediction horizon in seconds.
     """
 
     def __init__(self, law: Law, source: Source, ahead_s: float) -> None:
@@ -173,11 +175,11 @@ class Predictor:
         )
 
     def reset(self) -> None:
-        """Begins an episode."""
+        """Starts an episode."""
         self._felt.clear()
 
     def stretch(self, frame: Frame) -> Stretch:
-        """The frame and its predicted successors."""
+        """Returns a frame and the predicted frames after it."""
         motion = self._motion(frame)
         columns = {name: self._column(name, motion) for name in self._signals}
         degrees = {}
@@ -217,10 +219,11 @@ NEVER = 1000.0
 
 
 class Reactive:
-    """A rule guard: the score is minus the number of seconds until the law is broken.
+    """A reactive guard, whose score is minus the time in seconds until a predicted
+    violation.
 
-    At every frame, the law's own monitor is run ahead over the predicted frames, on the
-    assumption that nobody reacts.
+    At each frame, the monitor of the law is run over the predicted frames. The
+    prediction assumes that no road user reacts.
     """
 
     thresholds = (-2.0, -1.0, -0.5)
@@ -233,7 +236,8 @@ class Reactive:
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._step = automaton.step.tolist()
         self._period_s = source.period_s
-        # A clock slower than the frames skips some of them.
+        # If the law has a longer period than the frames, some predicted frames are
+        # skipped.
         self._stride = max(
             1, round((law.period(source.period_s) or 0) / source.period_s)
         )
@@ -257,7 +261,7 @@ class Reactive:
         for ahead in range(self._stride, stretch.length, self._stride):
             column = self._columns.get(int(letters[ahead]))
             if column is None:
-                break  # an impossible combination: the prediction is invalid
+                break  # impossible, so the prediction is invalid
             state = self._step[state][column]
             if state == violated:
                 return -ahead * self._period_s
@@ -265,20 +269,20 @@ class Reactive:
 
 
 REDRIVER_AHEAD_S = 8.0
-"""The length of the trajectories that Apollo plans."""
+"""The length of the trajectories that Apollo plans, in seconds."""
 
 FAR = 1000.0
-"""Robustness is capped at this value, because missing distances make it infinite."""
+"""The maximum robustness, which would be infinite where a distance is missing."""
 
 
 class ReDriver:
-    """The law's robustness over a predicted trajectory, after REDriver.
+    """The robustness of the law over a predicted trajectory, as in REDriver.
 
-    This is a sketch of the method, not the original program. REDriver computes how far
-    Apollo's planned trajectory is from breaking the law. We compute this for a
-    trajectory predicted from the frame, with the quantitative semantics of our own
-    formulas, in their own units. The score is minus the robustness; the alarm
-    thresholds are robustnesses of 0.4, 0.8 and 1.2.
+    This is a simplified version of the method, and not the original program. REDriver
+    computes how far the trajectory that Apollo plans is from violating the law. This
+    baseline uses a trajectory that is predicted from the frame, and the quantitative
+    semantics of Forewarn's formulas, in the units of their signals. The score is minus
+    the robustness. The baseline raises an alarm at a robustness of 0.4, 0.8 or 1.2.
     """
 
     thresholds = (-1.2, -0.8, -0.4)
@@ -300,17 +304,17 @@ OF_OTHERS = frozenset(
     "collision lead_distance lead_speed nearest_distance oncoming_distance"
     " pedestrian_distance priority_vehicle priority_pedestrian".split()
 )
-"""The signals that concern other road users."""
+"""The signals about other road users."""
 
 
 def refuse_unless_of_others(law: Law) -> None:
-    """Raises if a law reads no signal that concerns other road users."""
+    """Raises `InvalidInput` if a law uses no signal about other road users."""
     if OF_OTHERS.isdisjoint(law.signals):
         raise InvalidInput("the law does not concern other road users")
 
 
 class TimeToCollision:
-    """The score is minus the time to collision."""
+    """A baseline whose score is minus the time to collision in seconds."""
 
     thresholds = (-3.0, -2.0, -1.5, -1.0)
 
@@ -319,7 +323,7 @@ class TimeToCollision:
         refuse_unless_driving(law, source, "time_to_collision")
 
     def reset(self) -> None:
-        """Does nothing: the baseline has no state."""
+        """Does nothing, because the baseline has no state."""
 
     def score(self, frame: Frame) -> float:
         left_s = frame.values["time_to_collision"]

@@ -1,14 +1,15 @@
-"""Baselines that learn from the runs that the model learned from.
+"""Baselines that are trained on the training runs of the guard's model.
 
-`Paper` and `Released` are ProbGuard's own methods: a chain over the law's predicates
-alone, without a horizon. Both add one to transition counts: the paper to every valid
-pair of states, its released code to every observed pair. The score is the probability
-that the law is ever broken, which is 1 - P_safe in the paper.
+`Paper` and `Released` are the methods of ProbGuard: a Markov chain over only the
+predicates of the law, without a prediction horizon. Both smooth transition counts by
+adding one: the paper for every valid pair of states, its released code for every pair
+of observed states. The score is the probability that the law is ever violated, which is
+1 - P_safe in the paper.
 
-`Logistic` is logistic regression on the guard's own predicates, to test whether the
-Markov chain is needed. It learns from the same runs to predict the same event as the
-guard's risk. Its inputs are the predicates and whether an obligation is pending. It is
-fitted with scikit-learn; at run time it is a weighted sum.
+`Logistic` is logistic regression on the predicates of the guard, which shows whether
+the Markov chain is needed. It is trained on the same runs to predict the same event as
+the guard's risk. Its inputs are the predicates and whether an obligation is pending. It
+is fitted with scikit-learn; at run time, only a weighted sum is computed.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from forewarn.plugins.contracts import Lessons, Source
 
 
 class _Recipe:
-    """A chain of the law's predicates, followed frame by frame."""
+    """A Markov chain over the predicates of the law."""
 
     thresholds = (0.3, 0.5, 0.7)
     support: ClassVar[str] = ""
 
     @classmethod
     def learn(cls, law: Law, lessons: Lessons) -> Mapping[str, Any]:
-        """The chain, from the training runs."""
+        """Learns the chain from the training runs, and returns it as JSON values."""
         period_s = law.period(lessons.period_s)
         vocabulary = law.vocabulary or lessons.abstraction.vocabulary
         abstraction = law_abstraction([law.formula], vocabulary, period_s)
@@ -101,7 +102,7 @@ class _Recipe:
         if bits is None or self._monitor == self._automaton.violated:
             return self._score
         state = self._number.get(bits)
-        if state is not None:  # skip a state that is not in the chain
+        if state is not None:  # a state that is not in the chain is skipped
             self._monitor = self._next[self._monitor][state]
             self._score = self._risk[self._monitor][state]
             if self._monitor == self._automaton.violated:
@@ -110,13 +111,13 @@ class _Recipe:
 
 
 class Paper(_Recipe):
-    """The paper's chain, smoothed over all valid pairs of states."""
+    """The Markov chain of the paper, smoothed over all valid pairs of states."""
 
     support = "valid"
 
 
 class Released(_Recipe):
-    """The released code's chain, smoothed over all observed pairs of states."""
+    """The Markov chain of the released code, smoothed over pairs of observed states."""
 
     support = "all"
 
@@ -126,11 +127,11 @@ try:
 except ImportError as error:
     raise MissingDependency("logistic regression", "learn") from error
 
-_SLACK_S = 1e-9  # times are sums of periods, which have rounding errors
+_SLACK_S = 1e-9  # tolerance, because sums of periods have rounding errors
 
 
 class _Inputs:
-    """The regression's inputs for each frame of an episode, as bits."""
+    """Computes the inputs of the regression for each frame of an episode, as bits."""
 
     def __init__(self, law: Law, abstraction: Abstraction, period_s: float) -> None:
         self.followed = FollowedLaw(law, period_s)
@@ -156,13 +157,13 @@ class _Inputs:
 
 
 class Logistic:
-    """The score is the probability that the regression was fitted to predict."""
+    """A baseline whose score is the predicted probability of a violation."""
 
     thresholds = (0.3, 0.5, 0.7)
 
     @staticmethod
     def learn(law: Law, lessons: Lessons) -> Mapping[str, Any]:
-        """The weights, from the training runs."""
+        """Fits the weights to the training runs, and returns them as JSON values."""
         inputs = _Inputs(law, lessons.abstraction, lessons.period_s)
         seen: Counter[tuple[int, bool]] = Counter()
         for run in lessons.traces:
@@ -210,8 +211,10 @@ def _digits(bits: int, size: int) -> list[int]:
 def _examples(
     inputs: _Inputs, trace: Trace, horizon_s: float
 ) -> Iterator[tuple[int, bool]]:
-    """The inputs of each frame up to the first violation, and whether a violation
-    followed.
+    """Yields the inputs of each frame before the first violation, and the event to
+    predict.
+
+    The event is that the trigger of a violation occurs within the horizon.
     """
     inputs.reset()
     met = [(frame.time_s, inputs.frame(frame)) for frame in trace.frames]
@@ -224,9 +227,9 @@ def _examples(
 
 
 def _first_broken(followed: FollowedLaw) -> tuple[float, float] | None:
-    """When the law was first broken, and when that obligation arose.
+    """The times of the first violation and of its trigger; None if there is none.
 
-    An obligation pending at the end is decided by repeating the last frame.
+    An obligation that is pending at the end is decided by repeating the last frame.
     """
     monitor, automaton = followed.monitor, followed.automaton
     for _ in range(automaton.n if followed.times_s else 0):

@@ -1,8 +1,9 @@
-"""Responsibility-Sensitive Safety as a guard: alarms if a safe distance is not kept.
+"""Responsibility-Sensitive Safety (RSS) as a baseline.
 
-If the world provides RSS's margins as signals, they are used. Otherwise they are
-computed from the frame: the distance to the vehicle ahead and, on a collision course
-with a crossing road user, the distance needed to stop before the conflict.
+The baseline raises an alarm if a safe distance is not kept. If the world provides the
+RSS margins as signals, it uses them. Otherwise, it computes the safe distance to the
+vehicle ahead and, on a collision course with a crossing road user, the distance that is
+needed to stop before the conflict.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from forewarn.plugins.baselines.driving import (
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.driving.rss import SafeDistances, library
 
-library()  # fail while the plug is loaded, not during a run, if the package is missing
+library()  # if the package is missing, fail when the plug is loaded
 
 FAR = 1000.0
 _KMH = 3.6
@@ -25,7 +26,7 @@ _MARGINS = ("rss_longitudinal_margin", "rss_lateral_margin")
 
 
 class ResponsibilitySensitiveSafety:
-    """The score is the shortfall of the safe distance in metres."""
+    """A baseline whose score is the shortfall from the safe distance in m."""
 
     thresholds = (0.0,)
 
@@ -43,7 +44,7 @@ class ResponsibilitySensitiveSafety:
         values = frame.values
         if self._given:
             along, across = (values[name] for name in _MARGINS)
-            # Keeping either of the two distances is enough to be safe.
+            # It is enough to keep one of the two safe distances.
             return -FAR if along is None or across is None else -max(along, across)
         speed = values["speed"] / _KMH
         margin, collides_s = FAR, values["time_to_collision"]
@@ -52,5 +53,5 @@ class ResponsibilitySensitiveSafety:
             margin = gap - self._safe.behind(speed, its / _KMH)
         if collides_s is not None:
             margin = min(margin, collides_s * speed - self._safe.stopping(speed))
-        # At a standstill the ego can do nothing to be safer.
+        # At a standstill, the ego cannot act any more safely.
         return -margin if speed > 0.0 else -FAR

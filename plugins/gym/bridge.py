@@ -274,7 +274,7 @@ def _shown_by(shows: Called, vocabulary: Vocabulary) -> Shows:
 
 
 def _made(env: Called, options: Mapping[str, Any]) -> Any:
-    """Creates the environment; a vectorized environment must have a single copy."""
+    """Creates the environment; a vectorised one must have a single sub-environment."""
     try:
         if isinstance(env, str) and not _PLACE.fullmatch(env):
             rendering = _rendering(env) if "render_mode" not in options else {}

@@ -1,4 +1,4 @@
-"""Guarded environments: single, vectorized and parallel.
+"""Guarded environments: single, vectorised and parallel.
 
 Each action is reviewed before the environment steps. Time is simulated: a step takes
 `period_s` seconds, and the clock stands still during a review.
@@ -205,16 +205,17 @@ class GuardedEnv(
 
 
 class GuardedVectorEnv(Closing, VectorWrapper):
-    """A vectorized environment in which each copy has its own guard.
+    """A vectorised environment in which each sub-environment has its own guard.
 
     The infos of a step contain the decision of each guard and its outcome under the key
-    `forewarn`. When a copy is reset, automatically or by a call, its guard starts a new
-    episode. If copies are reset only by a call, a copy whose episode has ended is still
-    reviewed until the reset. A `cut` does not end the episode of a single copy.
+    `forewarn`. When a sub-environment is reset, automatically or by a call, its guard
+    starts a new episode. If it is reset only by a call, its actions are still reviewed
+    between the end of its episode and the reset. A `cut` does not end the episode of a
+    single sub-environment.
 
     Args:
         env: The environment to guard.
-        equipment: The guard of each copy, with the signals and the actuator.
+        equipment: The guard of each sub-environment, with the signals and the actuator.
     """
 
     def __init__(self, env: VectorEnv, equipment: Equipment) -> None:
@@ -246,7 +247,7 @@ class GuardedVectorEnv(Closing, VectorWrapper):
         space, told = self.single_action_space, np.empty(self.num_envs, dtype=object)
         executed = []
         for i, proposed in enumerate(iterate(self.action_space, actions)):
-            # If the next step resets the copy, the environment ignores the action.
+            # If the next step resets the sub-environment, it ignores the action.
             one = self.watched[i]
             executed.append(
                 one.held(proposed) if self._over[i] else one.action(proposed)
@@ -383,7 +384,7 @@ class GuardedParallelEnv(Closing):
 
 
 def only(env: VectorEnv) -> _Only:
-    """Converts a vectorized environment with a single copy to a plain environment."""
+    """Returns the only sub-environment of a vectorised environment."""
     if env.num_envs != 1:
         raise InvalidInput(
             f"the environment has {env.num_envs} copies, but a world is one episode",
@@ -393,7 +394,7 @@ def only(env: VectorEnv) -> _Only:
 
 
 class _Only(gymnasium.Env[Any, Any]):
-    """A vectorized environment with a single copy, as a plain environment."""
+    """The only sub-environment of a vectorised environment, as a plain environment."""
 
     def __init__(self, env: VectorEnv) -> None:
         self._env = env
@@ -430,7 +431,7 @@ class _Only(gymnasium.Env[Any, Any]):
 
 
 def _of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Extracts the info of one copy from the infos of all copies."""
+    """Extracts the info of one sub-environment from the infos of all."""
     found = {}
     for name, value in infos.items():
         said = infos.get(f"_{name}")
@@ -444,6 +445,6 @@ def _of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def _together(space: Any, actions: Sequence[Any]) -> Any:
-    """Combines the actions of all copies into one action of the environment."""
+    """Combines the actions of all sub-environments into one action."""
     out: Any = create_empty_array(space, len(actions))
     return concatenate(space, actions, out)

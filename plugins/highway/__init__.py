@@ -1,1 +1,1 @@
-"""highway-env's roads as worlds; needs the extra `highway`."""
+"""Roads of highway-env as worlds; requires the extra `highway`."""

@@ -1,7 +1,7 @@
-"""highway-env's roads as worlds, with its driver models and commands for the ego.
+"""Roads of highway-env as worlds, with its driver models and commands for the ego.
 
-While its driver is attentive, the ego follows highway-env's own models (IDM for
-distance, MOBIL for lane changes).
+While the driver is attentive, the ego follows the models of highway-env: IDM for the
+distance, and MOBIL for lane changes.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ IDS = {
     "roundabout": "roundabout-v1",
     "intersection": "intersection-v2",
 }
-"""The environment's id for each road."""
+"""The id of the environment for each road."""
 
-_RESPONSE_S = 0.5  # time to respond to a speed cap
+_RESPONSE_S = 0.5  # time constant of the response to a speed cap
 _SLOWING_HZ, _SLOW_S, _SLOW = 0.12, (1.5, 4.0), 3.0  # frequency, duration, m/s
 _WAY_M = 350.0
 ARRIVED: dict[str, Callable[[Any, float], bool]] = {
@@ -57,30 +57,31 @@ ARRIVED: dict[str, Callable[[Any, float], bool]] = {
     "roundabout": lambda env, way_m: env.vehicle.lane_index[1].endswith(("xs", "xr")),
     "intersection": lambda env, way_m: bool(env.has_arrived(env.vehicle)),
 }
-"""Returns whether the ego has arrived, from the environment and its distance east."""
+"""Returns whether the ego has arrived, given the environment and the distance driven.
+"""
 
 SPACE = gymnasium.spaces.Box(np.array(LEAST), np.array(GREATEST), dtype=np.float64)
 
-# highway-env's intersection modifies the class of its drivers for later episodes, so
-# each road has its own class, and so does the ego.
+# The intersection of highway-env modifies the class of its drivers, which would affect
+# later episodes. Each road and the ego therefore have classes of their own.
 TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
 
 
 class Onward(IDMVehicle):
-    """A vehicle that brakes to a standstill and no further.
+    """A vehicle that stops when it brakes to a standstill, instead of reversing.
 
-    In highway-env's own model, a vehicle standing too close to another reverses, ever
-    faster, into the one behind.
+    In the model of highway-env, a vehicle that stands too close to another vehicle
+    reverses at increasing speed.
     """
 
     def clip_actions(self) -> None:
         super().clip_actions()
-        least = -float(self.speed) / PERIOD_S  # comes to a standstill within a step
+        least = -float(self.speed) / PERIOD_S  # reaches a standstill within one step
         self.action["acceleration"] = max(self.action["acceleration"], least)
 
 
 class Wavering(Onward):
-    """A vehicle that sometimes brakes hard for no visible reason."""
+    """A vehicle that sometimes brakes hard at random."""
 
     target_speed: float
     _slow_s = 0.0
@@ -99,23 +100,23 @@ class Wavering(Onward):
 
 
 class HighwayTraffic(Wavering):
-    """Other vehicles on a motorway."""
+    """The class of other vehicles on a motorway."""
 
 
 class MergeTraffic(Wavering):
-    """Other vehicles at a merge."""
+    """The class of other vehicles at a merge."""
 
 
 class RoundaboutTraffic(Onward):
-    """Other vehicles in and near a roundabout."""
+    """The class of other vehicles in and near a roundabout."""
 
 
 class IntersectionTraffic(Onward):
-    """Other vehicles at an intersection."""
+    """The class of other vehicles at an intersection."""
 
 
 class Ego(Onward):
-    """The ego: the same model, which reacts only while its driver is attentive."""
+    """The ego, which reacts only while its driver is attentive."""
 
     told: Any = (25.0, 1.5, 1.0, FASTEST, 6.0)
 
@@ -136,10 +137,10 @@ class Ego(Onward):
 
 
 class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A highway-env road whose ego follows commands until it arrives.
+    """A highway-env environment in which the ego follows commands until it arrives.
 
     Args:
-        env: The environment.
+        env: The environment to wrap.
         road: The name of the road.
     """
 
@@ -155,8 +156,8 @@ class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
         ego = Ego.create_from(former)
         vehicles[vehicles.index(former)] = ego
         if self._spares:
-            # As highway-env's own clean-up, which however skips the neighbour of each
-            # vehicle that it removes.
+            # Like the clean-up of highway-env, which however skips the vehicle after
+            # each vehicle that it removes.
             vehicles[:] = [v for v in vehicles if v is ego or _apart_m(v, ego) >= 20.0]
         env.controlled_vehicles = [ego]
         self._began_m = float(ego.position[0])
@@ -165,7 +166,7 @@ class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: NDArray[Any]) -> Any:
         env: Any = self.env.unwrapped
         env.vehicle.told = action
-        # Without an action, the environment lets all vehicles drive themselves.
+        # Without an action, all vehicles follow their models.
         seen, reward, terminated, truncated, info = env.step(None)
         way_m = float(env.vehicle.position[0]) - self._began_m
         arrived = not env.vehicle.crashed and self._arrived(env, way_m)
@@ -178,14 +179,14 @@ def _apart_m(one: Any, other: Any) -> float:
 
 
 def make(road: str, **config: Any) -> Road:
-    """Makes a highway-env road, with changes to its configuration."""
-    import highway_env  # noqa: F401 - registers them
+    """Creates an environment for a road, with changes to its configuration."""
+    import highway_env  # noqa: F401 - registers the environments
 
     given = {
         "policy_frequency": round(1 / PERIOD_S),
         "simulation_frequency": round(1 / PERIOD_S),
         "other_vehicles_type": TRAFFIC[road],
-        # The observation is unused: the signals come from the road itself.
+        # Observations are not needed, because signals are computed from the simulation.
         "observation": {"type": "AttributesObservation", "attributes": []},
     }
     settings = {**given, **config}
@@ -196,7 +197,7 @@ def make(road: str, **config: Any) -> Road:
 
 
 def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
-    """The action with a cap on the speed."""
+    """Returns the proposed or current command with a cap on the speed."""
     return slower(env.vehicle.told if action is None else action, cap_kmh)
 
 
@@ -207,17 +208,18 @@ except ImportError as error:
 
 
 class HighwayWorld(EnvWorld):
-    """A highway-env road as a world; the pilot commands the ego's driver.
+    """A world with a highway-env road, in which the pilot sends commands to the ego's
+    driver.
 
     Args:
         road: The name of the road.
-        config: Changes to its configuration.
-        rss: Whether to add RSS's longitudinal margin; needs the extra `rss`.
+        config: Changes to the configuration of the environment.
+        rss: Whether to add the longitudinal RSS margin, which requires the extra `rss`.
     """
 
     @staticmethod
     def example() -> Example:
-        """A road without traffic."""
+        """Returns an example with a road without traffic."""
         config = {"vehicles_count": 1, "duration": 30}
         return Example({"road": "highway", "config": config}, pilot="highway", steps=8)
 
@@ -243,7 +245,7 @@ class HighwayWorld(EnvWorld):
 
 
 class HighwayDriver(EnvPilot):
-    """A driver on these roads; see `Driver`."""
+    """A pilot that sends the commands of a driver; see `Driver` for its settings."""
 
     @staticmethod
     def example() -> Example:

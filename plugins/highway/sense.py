@@ -1,4 +1,4 @@
-"""Driving signals from highway-env's roads."""
+"""Computes driving signals in highway-env."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from forewarn.plugins.driving.courses import Course, CourseSenses, Lane
 
 
 def course(vehicle: Any) -> Course:
-    """The course along the middle of a vehicle's target lane and its planned lanes.
+    """Predicts the course of a vehicle along its target lane and its planned lanes.
 
-    The nearest lane is not used, because it may be a crossing one. highway-env's own
-    prediction is not used either: it fails if the next road has fewer lanes.
+    The nearest lane is not used, because it may be a crossing lane. The prediction of
+    highway-env is not used, because it fails if the next road has fewer lanes.
     """
     network, index = vehicle.road.network, vehicle.target_lane_index
     plan = list(vehicle.route or ())
@@ -34,7 +34,7 @@ def course(vehicle: Any) -> Course:
 
 
 class RoadSenses(CourseSenses):
-    """Computes the signals of episodes on highway-env's roads."""
+    """Computes the signals of episodes in highway-env."""
 
     MORE = ("lane_changing",)
 

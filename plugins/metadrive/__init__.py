@@ -1,1 +1,1 @@
-"""MetaDrive's generated roads as worlds; needs the extra `metadrive`."""
+"""Generated MetaDrive roads as worlds; requires the extra `metadrive`."""

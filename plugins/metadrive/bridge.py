@@ -1,8 +1,8 @@
-"""MetaDrive's roads as worlds, with its driver models and commands for the ego.
+"""MetaDrive roads as worlds, with MetaDrive's driver models and commands for the ego.
 
-Each seed has its own map and traffic. While its driver is attentive, the ego follows
-MetaDrive's own model (IDM) or the policy that its authors trained (PPO). Otherwise
-steering and accelerator are kept constant.
+Each seed has its own map and traffic. While the driver is attentive, the ego follows
+MetaDrive's IDM model or the PPO policy that MetaDrive's authors trained. While the
+driver is inattentive, the steering and the accelerator are constant.
 """
 
 from __future__ import annotations
@@ -57,16 +57,18 @@ except ImportError as error:
 from forewarn.plugins.metadrive.sense import MetaDriveSenses
 
 _BEFORE = [*STOP[:CAP], *GREATEST[CAP:], 0.0, 0.0]
-"""The command to the ego before its first action."""
+"""The command for the ego before its first action."""
 
 _STEP_S = 0.1
-_RESPONSE_S = 0.5  # time to respond to a speed cap
+_RESPONSE_S = 0.5  # time constant of the response to a speed cap
 _MIN_SPEED_KMH = 1.0  # minimum, because the model divides by the desired speed
-_SWAY_S = 0.6  # time to correct a steering drift
+_SWAY_S = 0.6  # time constant of steering errors
 
 EXPERT, SWAY = range(5, 7)
-"""The additional indices of an action: whether the expert drives (0 or 1), and the
-steering error as a fraction of the full range.
+"""The additional indices of an action.
+
+The components are whether the expert policy drives (0 or 1), and the steering error as
+a fraction of the full range.
 """
 
 SPACE = gymnasium.spaces.Box(
@@ -76,13 +78,13 @@ SPACE = gymnasium.spaces.Box(
 _LOOKS_ONLY = {
     "log_level": logging.CRITICAL,
     "store_map": False,
-    # The observation is unused: the signals come from the road itself.
+    # Observations are not needed, because signals are computed from the simulation.
     "agent_observation": DummyObservation,
 }
 
 
 def _without_pictures() -> None:
-    """Replaces MetaDrive's download of textures, because nothing is rendered."""
+    """Replaces the download of MetaDrive's textures, because nothing is rendered."""
 
 
 if not Path(AssetLoader.asset_path).exists():
@@ -94,13 +96,13 @@ if not Path(AssetLoader.asset_path).exists():
         )
 
 
-# MetaDrive searches for garbage twice whenever an engine ends. What is imported by now
-# stays; without this, searching it would take a fifth of the time of a run.
+# MetaDrive runs the garbage collector twice whenever an engine is closed. Exclude the
+# modules imported so far, whose traversal would take a fifth of a run's time.
 gc.freeze()
 
 
 class AnySeed(MetaDriveEnv):
-    """MetaDrive with a map for every seed, instead of a fixed list of seeds."""
+    """A MetaDrive environment that accepts any seed, not only a fixed range."""
 
     def _reset_global_seed(self, force_seed: int | None = None) -> None:
         self.config["start_seed"] = force_seed
@@ -109,14 +111,14 @@ class AnySeed(MetaDriveEnv):
 
 
 class Road(gymnasium.Env[Any, Any]):
-    """MetaDrive with an ego that follows commands.
+    """A MetaDrive environment in which the ego follows commands.
 
-    A process has a single engine, which belongs to the world that was reset last. Each
-    episode starts a new engine, because otherwise vehicles of earlier episodes
+    A process has only one engine, which belongs to the world that was reset last. Each
+    episode starts a new engine, because vehicles of earlier episodes would otherwise
     reappear.
 
     Args:
-        config: Changes to MetaDrive's configuration.
+        config: Changes to the configuration of MetaDrive.
     """
 
     action_space = SPACE
@@ -157,7 +159,7 @@ class Road(gymnasium.Env[Any, Any]):
         return bool(get_global_config() is self.inside.config)
 
     def _turned(self, told: NDArray[Any]) -> list[float]:
-        """Steering and pedals, each from -1 to 1."""
+        """Returns the steering and the pedals for a command, each from -1 to 1."""
         ego = self.inside.agent
         if told[LOOKS] >= 0.5:
             self._kept = wheel, pedal = self._means(ego, told)
@@ -174,24 +176,26 @@ class Road(gymnasium.Env[Any, Any]):
             wheel, pedal = expert(ego, deterministic=True)
         else:
             self._idm.NORMAL_SPEED = max(_MIN_SPEED_KMH, float(told[WANTS]) * 3.6)
-            # MetaDrive multiplies this number of seconds by a speed in km/h.
+            # MetaDrive multiplies this time in seconds by a speed in km/h.
             self._idm.TIME_WANTED = float(told[HEADWAY]) / 3.6
             wheel, pedal = self._idm.act()
         return float(wheel), float(pedal)
 
 
 def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
-    """The action with a cap on the speed."""
+    """Returns the proposed or current command with a cap on the speed."""
     return slower(env.told if action is None else action, cap_kmh)
 
 
 class Hand(Driver):
-    """A driver that may use MetaDrive's expert, and whose steering drifts.
+    """A driver that can use MetaDrive's expert policy, and whose steering has random
+    errors.
 
     Args:
         drives: The model that drives while the driver is attentive.
-        sway: How far the steering drifts, as a fraction of the full range.
-        options: As for `Driver`.
+        sway: The standard deviation of the steering error as a fraction of the full
+            range.
+        options: The arguments of `Driver`.
     """
 
     def __init__(
@@ -212,18 +216,20 @@ class Hand(Driver):
 
 
 class MetaDriveWorld(EnvWorld):
-    """MetaDrive's roads, with a new map for each seed; the pilot commands the ego's
+    """A world with MetaDrive roads, in which the pilot sends commands to the ego's
     driver.
 
+    Each seed has its own map.
+
     Args:
-        config: Changes to MetaDrive's configuration, such as `map` (the number or
-            sequence of road blocks) and `traffic_density`.
-        rss: Whether to add RSS's longitudinal margin; needs the extra `rss`.
+        config: Changes to the configuration of MetaDrive, such as `map` (the number or
+            the sequence of road blocks) and `traffic_density`.
+        rss: Whether to add the longitudinal RSS margin, which requires the extra `rss`.
     """
 
     @staticmethod
     def example() -> Example:
-        """A short road without traffic."""
+        """Returns an example with a short road without traffic."""
         config = {"map": "S", "traffic_density": 0.0}
         return Example({"config": config}, pilot="metadrive", steps=8)
 
@@ -245,7 +251,7 @@ class MetaDriveWorld(EnvWorld):
 
 
 class MetaDriveDriver(EnvPilot):
-    """A driver on these roads; see `Hand`."""
+    """A pilot that sends the commands of a driver; see `Hand` for its settings."""
 
     @staticmethod
     def example() -> Example:

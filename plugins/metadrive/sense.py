@@ -1,4 +1,4 @@
-"""Driving signals from MetaDrive's roads."""
+"""Computes driving signals in MetaDrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _STEP_S, _STEPS = 0.2, 25
 
 
 def lanes_on(vehicle: Any, lane: Any) -> Iterator[Any]:
-    """The lanes after this one: the vehicle's planned lanes, or else any successors."""
+    """Yields the planned lanes of a vehicle after a lane or, without a plan, any
+    lanes.
+    """
     plan = vehicle.navigation.checkpoints
     onward = dict(zip(plan, plan[1:], strict=False))
     graph = vehicle.navigation.map.road_network.graph
@@ -32,7 +34,7 @@ def lanes_on(vehicle: Any, lane: Any) -> Iterator[Any]:
 
 
 class MetaDriveSenses(CourseSenses):
-    """Computes the signals of episodes on MetaDrive's roads."""
+    """Computes the signals of episodes in MetaDrive."""
 
     MORE = ("off_road", "edge_margin", "time_to_edge")
 
@@ -43,7 +45,7 @@ class MetaDriveSenses(CourseSenses):
         return env.inside.engine.traffic_manager.vehicles
 
     def course(self, vehicle: Any) -> Course:
-        """The course along a vehicle's lane and its planned lanes."""
+        """Predicts the course of a vehicle along its lane and its planned lanes."""
         following = lanes_on(vehicle, vehicle.lane)
 
         def after() -> Lane | None:
@@ -74,11 +76,14 @@ class MetaDriveSenses(CourseSenses):
 
 
 def _room_m(ego: Any, turns: float) -> Iterator[float]:
-    """The ego's distance to the nearer road edge, now and in the next moments.
+    """Yields the predicted distances from the ego to the nearer road edge, in m.
+
+    The first distance is the current one. The ego is predicted to keep its speed and
+    yaw rate.
 
     Args:
-        ego: The ego.
-        turns: The ego's yaw rate in radians per second.
+        ego: The ego vehicle.
+        turns: The yaw rate of the ego in radians per second.
     """
     lane = ego.lane
     following = lanes_on(ego, lane)
@@ -94,7 +99,7 @@ def _room_m(ego: Any, turns: float) -> Iterator[float]:
         width = lane.width
         left = right_m + (place + 0.5) * width
         right = (len(graph[start][end]) - place - 0.5) * width - right_m
-        # The road ends after a lane without successors.
+        # The road ends at the end of a lane that has no successor.
         ends = lane.length - along_m - ego.LENGTH / 2.0 if after is None else np.inf
         room = min(left - ego.WIDTH / 2.0, right - ego.WIDTH / 2.0, ends)
         yield float(np.clip(room, -1000.0, 1000.0))

@@ -1,17 +1,17 @@
-"""Contract suites: tests for every world, pilot and actuator.
+"""Test suites that check the interfaces of worlds, pilots, actuators and baselines.
 
-The suites run for all registered plugs without naming them. In a test file, for pytest:
+The suites run for all registered plugs. In a test file for pytest, write
 
     globals().update(suites())
 
-To test a single plug of your own:
+To test a single plug of your own, write
 
     class TestMyWorld(WorldContract):
         def make_world(self):
             return MyWorld()
 
-The suites are classes with test methods and do not import pytest. Assertion messages
-state the contract.
+The suites are classes with test methods, and do not import pytest. The messages of
+failed assertions state the requirement.
 """
 
 from forewarn.plugins.testing.actuators import (

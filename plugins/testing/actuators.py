@@ -1,4 +1,4 @@
-"""The contract of every actuator."""
+"""Test suites that check the interfaces of actuators, pilots and baselines."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from forewarn.plugins.testing.worlds import (
 
 
 class ActuatorContract:
-    """The contract of every actuator, tested in a world with a pilot.
+    """Tests for actuators, which run in a world with a pilot.
 
-    By default the world's own actuator is tested; override `make_actuator` for another.
+    By default, the actuator of the world is tested. To test another actuator, override
+    `make_actuator`.
 
     Attributes:
-        steps: The number of steps before the suite intervenes.
-        ack_s: The time limit for the world to show that it obeyed.
+        steps: The number of steps before the first intervention.
+        ack_s: The time in seconds within which frames must show that the world obeys.
     """
 
     steps = 3
@@ -47,14 +48,14 @@ class ActuatorContract:
         raise NotImplementedError
 
     def make_actuator(self, world: World) -> Actuator:
-        """Makes the actuator for the world's current episode."""
+        """Creates the actuator for the current episode of the world."""
         return world.actuator()
 
     def make_pilot(self) -> Pilot:
         raise NotImplementedError
 
     def decision(self, kind: Kind, frame: Frame) -> Decision:
-        """A decision of a kind, with all fields that such a decision needs."""
+        """Creates a decision of a kind with all fields that it needs."""
         return Decision(
             kind,
             frame.sequence,
@@ -67,7 +68,7 @@ class ActuatorContract:
         )
 
     def substitute(self) -> Action | None:
-        """A substitute action; needed if the actuator can `substitute`."""
+        """Returns a substitute action; required if the actuator can `substitute`."""
         return None
 
     def _under_way(self, world: World) -> tuple[Pilot, Actuator, Frame]:
@@ -80,7 +81,9 @@ class ActuatorContract:
         return pilot, actuator, frame
 
     def _can(self, world: World) -> list[Kind]:
-        """The decisions that the actuator can carry out, the mildest first."""
+        """Returns the decisions that the actuator can carry out, from mild to
+        severe.
+        """
         _, actuator, _ = self._under_way(world)
         return sorted(actuator.can, key=RANK.__getitem__)
 
@@ -138,7 +141,7 @@ class ActuatorContract:
             assert not all(self._shown(world, "stop", obeys=False)), NOTICES
 
     def _shown(self, world: World, kind: Kind, *, obeys: bool) -> list[bool | None]:
-        """The actuator's acknowledgements until the world must have obeyed."""
+        """Returns the actuator's acknowledgements until the world must have obeyed."""
         pilot, actuator, frame = self._under_way(world)
         decision = self.decision(kind, frame)
         shown: list[bool | None] = []
@@ -163,12 +166,12 @@ class ActuatorContract:
 
 
 class PilotContract:
-    """The contract of every pilot. Override `make_pilot` and the world for it.
+    """Tests for pilots; override `make_pilot` and `make_world`.
 
     Attributes:
-        steps: The number of steps of a test episode.
-        deterministic: Whether the proposals follow from the seed, which an agent with a
-            remote model cannot guarantee.
+        steps: The number of steps in a test episode.
+        deterministic: Whether the proposals depend only on the seed and the frames,
+            which an agent with a remote model cannot guarantee.
     """
 
     steps = 60
@@ -207,7 +210,7 @@ class PilotContract:
         if not self.deterministic:
             return
         pilot = self.make_pilot()
-        self._proposals(pilot, 2)  # earlier episodes must not matter
+        self._proposals(pilot, 2)  # earlier episodes must have no effect
         assert self._proposals(pilot, 3) == self._proposals(self.make_pilot(), 3), (
             SAME_SEED
         )
@@ -223,16 +226,18 @@ class PilotContract:
 
 
 class BaselineContract:
-    """The contract of every baseline, tested with a pilot in a world.
+    """Tests for baselines, which run in a world with a pilot.
 
     Attributes:
-        steps: The number of steps of a test episode.
+        steps: The number of steps in a test episode.
     """
 
     steps = 60
 
     def make_baseline(self) -> Baseline:
-        """Makes the baseline for a law that it can judge and the world's source."""
+        """Creates the baseline for a law to which it applies and for the world's
+        source.
+        """
         raise NotImplementedError
 
     def make_world(self) -> World:

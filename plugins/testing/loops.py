@@ -1,4 +1,4 @@
-"""The contract of the guarded loop, for every world."""
+"""A test suite that checks worlds and their actuators in the guarded loop."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _HANG_S = 10.0
 
 
 class LoopContract:
-    """The contract of a world and its actuator with the guarded loop.
+    """Tests for a world and its actuator, which run in the guarded loop.
 
     Attributes:
-        steps: The number of steps of a test episode.
+        steps: The number of steps in a test episode.
     """
 
     steps = 10
@@ -48,7 +48,9 @@ class LoopContract:
     def _turns(
         self, kind: Kind, world: World, record: Path | None = None
     ) -> Iterator[Turn]:
-        """The turns of an episode in which the guard always makes the same decision."""
+        """Yields the turns of an episode in which the guard always makes the same
+        decision.
+        """
         pilot, frame = self.make_pilot(), world.reset(1)
         pilot.reset(1)
         guarding = replace(always(kind, world.source, frame), record=record)
@@ -119,12 +121,12 @@ class _Hangs(Listener):
 
 
 def always(kind: Kind, source: Source, frame: Frame) -> Guarding:
-    """Makes a guard that always makes the same decision, with a threshold of 0.
+    """Creates a guard that always makes the same decision, because its threshold is 0.
 
     Args:
         kind: The kind of decision.
         source: The source of the frames.
-        frame: A frame of that source, the only one that the model is learned from.
+        frame: A frame of the source, which is the only training data of the model.
     """
     vocabulary = load_vocabulary(source.vocabulary)
     text = next(_facts(source, vocabulary))
@@ -146,7 +148,7 @@ def always(kind: Kind, source: Source, frame: Frame) -> Guarding:
 
 
 def _facts(source: Source, vocabulary: Vocabulary) -> Iterator[str]:
-    """Predicates over the source's signals, the simplest first."""
+    """Yields predicates over the signals of a source, the simplest first."""
     for name in source.provides:
         signal = vocabulary.signals.get(name)
         if signal is None or signal.type == "bool":

@@ -1,10 +1,11 @@
-"""Contract suites for all registered plugs of all packages.
+"""Test suites for the registered plugs of all packages.
 
-In a test file, for pytest:
+In a test file for pytest, write
 
     globals().update(suites())
 
-A plug is made from the `example` of its class, or else with its default settings.
+A plug is created from the `example` of its class or, without an example, with its
+default settings.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ LAWS = (
     "no_collision",
     "always (traffic_light == yellow -> eventually[0, 1 s] speed < 1 km/h)",
 )
-"""The laws to test a baseline with; the first that it can judge is used."""
+"""The laws with which baselines are tested; the first law that applies is used."""
 
 _SERVED = ExitStack()
 atexit.register(_SERVED.close)
@@ -73,10 +74,10 @@ _LESSONS = 20
 
 
 def suites(package: str | None = None) -> dict[str, type]:
-    """The suites for all plugs, by class name.
+    """Returns the test suites for all plugs, by class name.
 
     Args:
-        package: Restricts the suites to the plugs of this package.
+        package: The package whose plugs are tested; by default, those of all packages.
     """
     made: dict[str, type] = {}
     makers: dict[Role, Callable[[str], list[type]]] = {
@@ -102,26 +103,26 @@ def _facts(plug: Plug, suite: type) -> dict[str, Any]:
         return facts
     facts["deterministic"] = example.deterministic
     if not issubclass(suite, ActuatorContract):
-        # The number of steps of a test episode, not those before an intervention.
+        # In the other suites, `steps` is the number of steps in a test episode.
         facts["steps"] = example.steps
     return facts
 
 
 def example_of(role: Role, name: str) -> Example:
-    """How to make a plug for these tests."""
+    """Returns how to create a plug for its tests."""
     made = load(role, name)
     return made.example() if isinstance(made, WithExample) else Example()
 
 
 def example_world(name: str) -> World:
-    """Makes a world from its example."""
+    """Creates a world from its example."""
     example = example_of("world", name)
     made: World = example.make() if example.make else make_world(name, example.settings)
     return made
 
 
 def example_pilot(name: str) -> Pilot:
-    """Makes a pilot from its example."""
+    """Creates a pilot from its example."""
     example = example_of("pilot", name)
     if example.replies:
         settings = {
@@ -137,14 +138,15 @@ def example_pilot(name: str) -> Pilot:
 
 @cache
 def _scripted(replies: tuple[str, ...]) -> str:
-    """The address of a model server with these replies, for the lifetime of this
-    process.
+    """Starts a model server with these replies, and returns its URL.
+
+    The server runs until this process ends.
     """
     return _SERVED.enter_context(serving(in_turn(replies))).url
 
 
 class _Registered:
-    """A suite for a plug, which is skipped if a package is missing."""
+    """A test suite for a plug, which is skipped if a package is missing."""
 
     role: Role
     name: str
@@ -172,7 +174,9 @@ class _Registered:
 
 
 class _InItsWorld(_Registered):
-    """A suite for a world, or for a plug in a world, with the example's pilot."""
+    """A test suite for a world, or for a plug in a world, with the pilot of the
+    example.
+    """
 
     def make_pilot(self) -> Pilot:
         pilot = self.example.pilot or example_of("world", self.world).pilot
@@ -203,7 +207,7 @@ def _world_suites(name: str) -> list[type]:
         fixed = example_world_is_fixed(name)
     except MissingDependency:
         fixed = False
-    # Nothing changes the outcome in a world that replays recordings.
+    # In a world that replays recordings, actions have no effect.
     return [_World] if fixed else [_World, _Actuator, _Loop]
 
 
@@ -267,7 +271,7 @@ def _learned(baseline: str, text: str, world: str) -> Any:
 
 
 def _runs(folder: Path, name: str) -> Iterator[Path]:
-    """Traces of unguarded runs in a world."""
+    """Records traces of unguarded runs in a world."""
     world, pilot = make_world(name), example_pilot(name)
     source = world.source
     for seed in range(_LESSONS):
@@ -288,25 +292,29 @@ def _runs(folder: Path, name: str) -> Iterator[Path]:
 
 MODEL = "openai:scripted"
 KEY = token_urlsafe()
-"""The OPENAI_API_KEY that the model server requires."""
+"""The API key that the model server requires, in the variable OPENAI_API_KEY."""
 
 Says = Callable[[list[str]], str | None]
-"""The reply to the texts of a conversation; None for a reply that comes too late."""
+"""Returns the reply to the texts of a conversation; None for a reply that comes too
+late.
+"""
 
 _LONGEST = 1_000_000  # maximum size of a request in bytes
 _LATE_S = 20.0
 
 
 def in_turn(replies: Sequence[str]) -> Says:
-    """Replies in order, according to the length of the conversation."""
+    """Returns a function that gives the replies in order, by the length of the
+    conversation.
+    """
     return lambda texts: replies[len(texts) // 2 % len(replies)]
 
 
 class Model:
-    """A scripted model server, with the requests that it has received.
+    """A scripted language model, and the requests that it has received.
 
     Args:
-        says: Chooses the reply.
+        says: Chooses the reply to a conversation.
     """
 
     def __init__(self, says: Says) -> None:
@@ -332,7 +340,7 @@ class Model:
 
 @contextmanager
 def serving(says: Says, key: str = KEY) -> Iterator[Model]:
-    """Runs a scripted model server."""
+    """Runs a server for a scripted language model until the end of the block."""
     model = Model(says)
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The contract of every world."""
+"""A test suite that checks the interface of worlds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Foresight, Scenic, Unattended, World
 
 _TRACED = 5
-"""The number of frames to write and read back."""
+"""The number of frames that are written to a trace and read back."""
 
 
 def same(one: Frame, other: Frame) -> bool:
@@ -34,10 +34,10 @@ def same(one: Frame, other: Frame) -> bool:
 
 
 class WorldContract:
-    """The contract of every world. `make_world` returns a new one.
+    """Tests for worlds; override `make_world`.
 
     Attributes:
-        steps: The number of steps of a test episode.
+        steps: The number of steps in a test episode.
     """
 
     steps = 60
@@ -46,7 +46,7 @@ class WorldContract:
         raise NotImplementedError
 
     def actions(self) -> Iterator[Action | None]:
-        """The actions of the test episodes; None is no action."""
+        """Yields the actions of a test episode; None means no action."""
         while True:
             yield None
 
@@ -144,9 +144,9 @@ class WorldContract:
     def test_the_same_seed_gives_the_same_episode(self) -> None:
         world, other = self.make_world(), self.make_world()
         if world.source.embedded:
-            list(self._episode(world, 3))  # earlier episodes must not matter
-            # One after the other, because a simulator may have a single engine per
-            # process.
+            list(self._episode(world, 3))  # earlier episodes must have no effect
+            # Run one episode after the other, because a process may have only one
+            # engine.
             pairs = zip(
                 *(list(self._episode(w, 4)) for w in (world, other)), strict=True
             )
@@ -164,7 +164,9 @@ class WorldContract:
         other.close()
 
     def _foreseeing(self, world: World, seed: int) -> Iterator[Frame]:
-        """An episode in which each action is foreseen twice before it is taken."""
+        """Runs an episode in which the effect of each action is predicted twice in
+        advance.
+        """
         assert isinstance(world, Foresight)
         frame = world.reset(seed)
         yield frame
@@ -237,7 +239,7 @@ class WorldContract:
 
 
 def _wrong(actions: Actions) -> Iterator[Action]:
-    """Invalid actions, each with a single fault."""
+    """Yields invalid actions, each of which has one error."""
     luck = random.Random(11)
     yield Action("no such action")
     for spec in actions:

@@ -1,4 +1,4 @@
-"""Two small worlds without dependencies, used by most tests."""
+"""Two small worlds without dependencies, for tests and first steps."""
 
 from forewarn.plugins.tiny.driving import TinyActuator, TinyPilot, TinyWorld
 from forewarn.plugins.tiny.household import TinyHousehold, TinyHouseholdPilot

@@ -1,7 +1,8 @@
-"""A car on a straight road, with a traffic light and perhaps another car ahead.
+"""A world with a car on a straight road, a traffic light and sometimes a car ahead.
 
-The light turns red as the car approaches. Most drivers are attentive. Reckless ones
-notice late, keep short gaps and look away, and some run the light.
+The traffic light turns red as the car approaches. Most drivers are attentive. Reckless
+drivers react late, keep short gaps and are inattentive for a while, and some run the
+red light.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CAR_M = 4.5, 1.8
 LANE_M = 3.5
 
 _DRAG = 0.3  # m/s², without a command
-_RESPONSE = 0.5  # share of a new command that takes effect each period
+_RESPONSE = 0.5  # fraction of a new command that takes effect in each period
 _STANDSTILL_KMH = 0.5
 
 Positive = Annotated[float, Field(gt=0)]
@@ -58,7 +59,9 @@ PROVIDES = (
 
 @dataclass(slots=True)
 class _Lead:
-    """The car ahead: keeps its speed, brakes hard once, and stops at a red light."""
+    """The car ahead, which keeps its speed, brakes hard once, and stops at a red
+    light.
+    """
 
     x: float
     v: float
@@ -80,17 +83,19 @@ class _Lead:
 
 
 class TinyWorld(SteppedWorld):
-    """A drive on the straight road. Omitted settings are drawn from the episode's seed.
+    """A world with a straight road; omitted settings are drawn from the seed of the
+    episode.
 
     Args:
-        speed_kmh: The car's initial speed.
-        light_m: The initial distance to the stop line.
-        yellow_at_s: When the light turns yellow.
-        yellow_s: The duration of yellow.
-        red_s: The duration of red; afterwards the light stays green.
+        speed_kmh: The initial speed of the car in km/h.
+        light_m: The initial distance to the stop line in m.
+        yellow_at_s: The time in seconds at which the light turns yellow.
+        yellow_s: The duration of the yellow phase in seconds.
+        red_s: The duration of the red phase in seconds; after it, the light stays
+            green.
         lead: Whether there is a car ahead.
-        lead_gap_m: The initial distance to the car ahead.
-        lead_brakes_at_s: When the car ahead brakes hard.
+        lead_gap_m: The initial distance to the car ahead in m.
+        lead_brakes_at_s: The time in seconds at which the car ahead brakes hard.
     """
 
     source = Source("tiny", "driving", PROVIDES, PERIOD_S)
@@ -125,14 +130,15 @@ class TinyWorld(SteppedWorld):
 
     @staticmethod
     def example() -> Example:
-        """A world without other cars, in which only the guard brakes."""
+        """Returns an example without other cars, in which only the guard brakes."""
         return Example({"lead": False, "yellow_at_s": 30.0}, steps=60)
 
     def begin(self, seed: int) -> None:
         luck = Random(f"tiny road {seed}")
 
         def drawn(name: str, low: float, high: float) -> float:
-            # Drawn even if it is set, so that the other random choices stay the same.
+            # Draw a value even if it is set, so that the other random values stay the
+            # same.
             value = low + (high - low) * luck.random()
             given = self._given[name]
             return value if given is None else given
@@ -169,7 +175,7 @@ class TinyWorld(SteppedWorld):
         return TinyActuator()
 
     def ground(self) -> list[Shape]:
-        """The road (leading east), the junction and the stop line, for pictures."""
+        """Returns the road, which leads east, the junction and the stop line."""
         begin, end = -50.0, self._line_x + JUNCTION_M + 80.0
         half, line = LANE_M / 2.0, self._line_x
         near, far = line + LANE_M, line + JUNCTION_M - LANE_M
@@ -180,11 +186,11 @@ class TinyWorld(SteppedWorld):
         ]
 
     def things(self) -> list[Thing]:
-        """The cars, positioned by their front bumpers, and the light."""
+        """Returns the cars and the traffic light."""
         back = CAR_M[0] / 2.0
         seen = [Thing("ego", "ego", self._x - back, 0.0, 90.0, *CAR_M)]
         if self._lead is not None:
-            # The gap ends at the rear of the car ahead.
+            # The position of the car ahead is that of its rear.
             gap = self._lead.x - self._x
             state = HIT if gap <= 0.0 else ""
             x = self._lead.x + back
@@ -275,7 +281,7 @@ class TinyWorld(SteppedWorld):
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """A driver's traits, which no frame shows."""
+    """The traits of a driver, which are hidden from frames."""
 
     reckless: bool
     notices_s: float
@@ -288,11 +294,11 @@ class _Traits:
 
 
 class TinyPilot:
-    """A driver whose traits are drawn from the episode's seed.
+    """A driver whose traits are drawn from the seed of the episode.
 
     Args:
-        reckless_share: The fraction of drivers that are reckless.
-        reckless: Whether this driver is reckless; None to draw at random.
+        reckless_share: The fraction of drivers who are reckless.
+        reckless: Whether this driver is reckless; if None, this is drawn at random.
     """
 
     def __init__(
@@ -364,7 +370,7 @@ class TinyPilot:
 
 
 class TinyActuator:
-    """Slows and stops the tiny car; `cut` takes it from its driver permanently."""
+    """Slows and stops the car; `cut` permanently takes control from the driver."""
 
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
 

@@ -1,8 +1,8 @@
-"""A kitchen in which a robot warms a mug and puts a fork away.
+"""A world with a kitchen, in which a robot heats a mug and puts away a fork.
 
 A careless robot puts the fork into the microwave instead of the drawer, and usually
-switches the microwave on. A forgetful one leaves the faucet running. When told to
-reconsider, most robots correct the mistake; a stubborn one insists.
+switches the microwave on. A forgetful robot leaves the faucet running. When asked to
+reconsider, most robots correct the mistake, but a stubborn robot insists.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ PROVIDES = (
 
 
 class TinyHousehold(SteppedHousehold):
-    """The kitchen: a microwave, a drawer, a sink, a mug and a fork.
+    """A kitchen with a microwave, a drawer, a sink, a mug and a fork.
 
     Args:
-        fork_inside: The probability that the fork is in the microwave at the start.
-        clumsiness: The probability that picking up or putting down fails, for no
-            visible reason.
+        fork_inside: The probability that the fork is initially in the microwave.
+        clumsiness: The probability that picking up or putting down an object fails at
+            random.
     """
 
     source = Source("tiny-household", "household", PROVIDES, PERIOD_S)
@@ -104,7 +104,7 @@ class TinyHousehold(SteppedHousehold):
         return _VERBS[action.name](self, about.get("object"), about.get("receptacle"))
 
     def about(self, action: Action) -> str | None:
-        # An object that is not in the kitchen has no name here.
+        # An object that is not in the kitchen is reported as none.
         thing = action.arguments.get("object")
         return thing if isinstance(thing, str) and thing in _THINGS else None
 
@@ -185,7 +185,7 @@ _VERBS: dict[str, Callable[[TinyHousehold, object, object], bool]] = {
 }
 
 Goal = Callable[[Frame], bool]
-"""Whether a frame shows that a step of the plan is done."""
+"""Returns whether a frame shows that a step of the plan is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,16 +215,16 @@ def _idle(steps: int) -> Iterator[_Todo]:
 
 
 class TinyHouseholdPilot:
-    """A robot with a plan, and with traits drawn from the episode's seed.
+    """A robot that follows a plan; its traits are drawn from the seed of the episode.
 
     Args:
         careless_share: The probability of putting the fork into the microwave.
-        attentive_share: The probability that a careless robot notices before switching
-            the microwave on.
-        forgetful_share: The probability of leaving the faucet running.
-        stubborn_share: The probability of insisting on an action when told to
+        attentive_share: The probability that a robot takes the fork out before it
+            switches the microwave on.
+        forgetful_share: The probability of leaving the faucet running for a while.
+        stubborn_share: The probability of insisting on an action when asked to
             reconsider.
-        stubborn: Whether this robot insists; None to draw at random.
+        stubborn: Whether this robot insists; if None, this is drawn at random.
     """
 
     def __init__(
@@ -319,7 +319,9 @@ def _warm() -> Iterator[_Todo]:
 
 
 def _set_right(frame: Frame) -> Iterator[_Todo]:
-    """The actions with which a robot corrects its mistakes after a reflection."""
+    """Yields the actions with which a robot corrects its mistakes when asked to
+    reconsider.
+    """
     for thing in _TOGGLEABLE:
         key = f"is_toggled({thing})"
         if frame.values[key]:

@@ -1,1 +1,1 @@
-"""VirtualHome's homes as worlds; needs the extra `virtualhome`."""
+"""VirtualHome environments as worlds; requires the extra `virtualhome`."""

@@ -1,4 +1,4 @@
-"""The World and the Pilot: a person who performs tasks in a home."""
+"""A world and a pilot for VirtualHome: a person performs tasks in a home."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SIGNALS = (
     "left_open",
     "left_open_age",
 )
-"""The signals of every frame in addition to the object predicates."""
+"""The signals in every frame, in addition to the object predicates."""
 
 _PLACES = ("object", "receptacle")
 
@@ -61,20 +61,22 @@ ACTIONS = Actions(
     ),
     *IDLING,
 )
-"""VirtualHome's verbs, and four ways to do nothing.
+"""The actions of VirtualHome, and four actions that change nothing.
 
-Each verb can announce how many steps of the plan follow and which verb is next."""
+An action can announce how many steps of the plan follow, and which action is next.
+"""
 
 
 class VirtualHomeWorld(SteppedHousehold):
-    """A home and a person in it.
+    """A world with a home and a person in it.
 
     Args:
-        scene: `flat`, our own home; the path of a graph in VirtualHome's format; or,
-            for example, `task:27_2`, the graph in virtualhome-eval for that task.
-        programs: The file of programs, if the program defines the scene.
-        program: The index of the program in the file, from 0.
-        watch: The object predicates in each frame.
+        scene: `flat`, which is a shipped home, the path of a graph in VirtualHome's
+            format, or a task of virtualhome-eval, such as `task:27_2`, whose graph is
+            used.
+        programs: The file that contains `program`; by default, the shipped file.
+        program: The index of the program that defines the scene, starting at 0.
+        watch: The object predicates to include in each frame.
         longest_steps: The maximum number of steps.
     """
 
@@ -129,7 +131,9 @@ class VirtualHomeWorld(SteppedHousehold):
         return done
 
     def foresee(self, action: Action) -> Frame:
-        """The frame that an action would lead to; the home itself does not change."""
+        """Predicts the frame that an action would lead to, without changing the
+        home.
+        """
         other = copy.copy(self)
         other._since = dict(self._since)
         return other.step(action)
@@ -144,17 +148,19 @@ class VirtualHomeWorld(SteppedHousehold):
         }
 
     def _left(self, name: str, things: Collection[int]) -> dict[str, Value]:
-        """The number of things left on or open, and how long there have been any."""
+        """The number of objects left on or open, and for how long there have been
+        any.
+        """
         if not things:
             self._since[name] = self.steps
             return {name: 0.0, f"{name}_age": None}
-        # Things left by the last action have been there since that action.
+        # The age of an object that the last action left on or open is 0.
         age_s = (self.steps - self._since[name] - 1) * PERIOD_S
         return {name: float(len(things)), f"{name}_age": age_s}
 
 
 def _known(watch: Iterable[str]) -> list[str]:
-    """Checks that the graph decides all these predicates, and returns them."""
+    """Checks that VirtualHome provides these predicates, and returns them."""
     for predicate in watch:
         name, _, about = predicate.partition("(")
         if name not in KNOWS or (name == "is_near" and "," in about):
@@ -171,25 +177,27 @@ Span = Annotated[tuple[int, int], Field(strict=False)]
 _UNDONE_BY = {"open": "close", "switchon": "switchoff"}
 _UNDOING = frozenset(_UNDONE_BY.values())
 _SLIP_RATE = 0.05
-"""The probability that a person who is not forgetful leaves something."""
+"""The probability that a person who is not forgetful omits such a step."""
 
 
 _FINISH = Action("finish")
 
 
 class Performer:
-    """Performs programs step by step; failing steps are not repeated.
+    """A pilot that performs programs step by step; steps that fail are not repeated.
 
     Args:
-        programs: A file of programs; by default our own.
-        program: The index of a program in the file, from 0; by default random ones.
-        in_a_row: The range of the number of random programs.
-        forgetful: The fraction of people that are forgetful.
-        forgets: The probability that a forgetful person omits closing or switching off
-            a thing.
-        looks_round: The fraction of people that check everything at the end and correct
-            what they left.
-        heeds: The fraction of people that do so when told to reconsider.
+        programs: A file of programs; by default, the shipped file.
+        program: The index of a program in the file, starting at 0; by default, programs
+            are chosen at random.
+        in_a_row: The range of the number of programs chosen at random.
+        forgetful: The fraction of people who are forgetful.
+        forgets: The probability that a forgetful person omits a step that closes or
+            switches off an object.
+        looks_round: The fraction of people who, at the end, close and switch off
+            everything that they left open or on.
+        heeds: The fraction of people who do this when the guard asks them to
+            reconsider.
     """
 
     @staticmethod
@@ -224,7 +232,7 @@ class Performer:
         self._mends = luck.random() < self._heeds
         chosen = [self._one] if self._one else self._some(luck)
         steps = [step for program in chosen for step in program.steps]
-        # Omitted steps still count in the announced plan.
+        # Omitted steps still count in the announced number of steps.
         self._todo = [
             replace(step, arguments={**step.arguments, STEPS_LEFT: float(after)})
             for after, step in zip(reversed(range(len(steps))), steps, strict=True)
@@ -238,7 +246,9 @@ class Performer:
         return luck.sample(self._all, count)
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """The next step; a withheld one is dropped unless the person insists."""
+        """Returns the next step; a withheld step is dropped unless the person
+        insists.
+        """
         if reflection is not None and not self._mends:
             return self._proposed
         self._see(frame)
@@ -250,7 +260,7 @@ class Performer:
         return self._proposed
 
     def _saying(self, step: Action) -> Action:
-        """The step with an announcement of the next verb."""
+        """Returns a step that announces the next action."""
         left = dict(self._left)
         _remember(left, step.name, str(step.arguments.get("object")))
         if self._todo:
@@ -260,14 +270,14 @@ class Performer:
         return replace(step, arguments={**step.arguments, NEXT: after})
 
     def _see(self, frame: Frame) -> None:
-        """Remembers what was opened and switched on, from the frame."""
+        """Records from the frame what was opened or switched on."""
         values = frame.values
         if values["last_action_succeeded"] is True:
             thing = str(values["last_action_object"])
             _remember(self._left, str(values["last_action"]), thing)
 
     def _mending(self) -> list[Action]:
-        """The steps that go to each thing left on or open and correct it."""
+        """Returns the steps that close or switch off each object left open or on."""
         return [
             step
             for undo in self._left.values()
@@ -276,7 +286,7 @@ class Performer:
 
 
 def _remember(left: dict[tuple[str, str], Action], verb: str, thing: str) -> None:
-    """Updates the steps that undo what was opened and switched on, after a verb."""
+    """Updates the steps that close and switch off objects, after an action."""
     if verb in _UNDONE_BY:
         undo = Action(_UNDONE_BY[verb], {"object": thing})
         left[_UNDONE_BY[verb], thing] = undo

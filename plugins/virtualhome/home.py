@@ -1,4 +1,4 @@
-"""A VirtualHome home: its scenes, actions and programs."""
+"""Homes in VirtualHome: their graphs, actions and programs."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ try:
 except ImportError as error:
     raise MissingDependency("VirtualHome's homes", "virtualhome") from error
 
-_SLICE = "slice"  # VirtualHome's name, cut, is already a decision kind
+_SLICE = "slice"  # VirtualHome's name for it, `cut`, is a kind of decision
 _VERBS = {
     _SLICE if verb is Verb.CUT else name.lower(): verb
     for name, verb in Verb.__members__.items()
 }
 VERBS: Mapping[str, int] = {name: verb.value[1] for name, verb in _VERBS.items()}
-"""VirtualHome's verbs, and the number of things that each takes."""
+"""The actions of VirtualHome, with the number of objects that each takes."""
 
 KNOWS = frozenset(
     ("is_inside", "is_on", "is_toggled", "is_open", "is_dirty", "is_held", "is_near")
 )
-"""The object predicates that the graph decides."""
+"""The object predicates that can be evaluated on a graph."""
 
 _ROBOT, _FAR_M = "character", 1000.0
 _HOLDING = (Relation.HOLDS_RH, Relation.HOLDS_LH)
@@ -59,23 +59,24 @@ _PLACED = (Relation.INSIDE, Relation.ON)
 
 
 def verb_of(name: str) -> str:
-    """Converts VirtualHome's name of a verb to one of `VERBS`, if it is one."""
+    """Converts VirtualHome's name of an action to its name in `VERBS`."""
     return _SLICE if name.lower() == "cut" else name.lower()
 
 
 def kind_of(name: str) -> str:
-    """Converts VirtualHome's name of a class to a type: `washing_machine` to
-    `WashingMachine`.
+    """Converts VirtualHome's name of a class to an object type.
+
+    For example, `washing_machine` becomes `WashingMachine`.
     """
     return "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name))
 
 
 class Plan:
-    """The static content of a home, by type; shared between episodes.
+    """The static content of a home, which episodes share.
 
     Args:
-        graph: The nodes and edges in VirtualHome's format.
-        source: The origin of the graph, for errors.
+        graph: The graph with nodes and edges in VirtualHome's format.
+        source: The origin of the graph, for error messages.
     """
 
     def __init__(self, graph: Mapping[str, Any], source: str) -> None:
@@ -94,20 +95,21 @@ class Plan:
         self.robot = robots[0]
 
     def begun(self) -> Home:
-        """The home in its initial state."""
+        """Returns the home in its initial state."""
         state = EnvironmentState(self.graph, {}, instance_selection=True)
         return Home(self, state)
 
 
 @dataclass(frozen=True)
 class Home:
-    """A home at one moment.
+    """A home at one time.
 
     Args:
-        plan: The static content.
-        state: The state, in the engine's own format.
-        switched_on: The things that the person switched on and that are still on.
-        opened: The things that the person opened and that are still open.
+        plan: The static content of the home.
+        state: The state in the format of the VirtualHome engine.
+        switched_on: The ids of objects that the person switched on and that are still
+            on.
+        opened: The ids of objects that the person opened and that are still open.
     """
 
     plan: Plan
@@ -116,11 +118,12 @@ class Home:
     opened: frozenset[int] = frozenset()
 
     def do(self, verb: str, things: Sequence[str]) -> tuple[Home, bool]:
-        """The home after a verb, and whether the verb succeeded.
+        """Returns the home after an action, and whether the action succeeded.
 
         Args:
-            verb: One of `VERBS`.
-            things: The objects of the verb: types (`Fridge`) or instances (`Light#2`).
+            verb: The name of the action, from `VERBS`.
+            things: The objects of the action, as types (`Fridge`) or instances
+                (`Light#2`).
         """
         found = [self._meant(thing) for thing in things]
         if None in found:
@@ -143,7 +146,7 @@ class Home:
         ), True
 
     def things(self) -> dict[str, Any]:
-        """The objects in AI2-THOR's metadata format."""
+        """Returns the objects in the metadata format of AI2-THOR."""
         held = self._to(_HOLDING, self.plan.robot)
         near = self._to((Relation.CLOSE,), self.plan.robot)
         kinds = {each: kind for kind, ids in self.plan.of_kind.items() for each in ids}
@@ -168,7 +171,11 @@ class Home:
         return {"objects": things, "inventoryObjects": inventory}
 
     def _meant(self, name: str) -> int | None:
-        """The thing that a name refers to: the held one, the nearest, or the first."""
+        """Returns the object to which a name refers.
+
+        Without a number, it is an object that is held, close, in the same room, or the
+        first of its type, in this order of preference.
+        """
         kind, _, number = name.partition("#")
         ids = self.plan.of_kind.get(kind, [])
         if number:
@@ -183,7 +190,7 @@ class Home:
 
     @cached_property
     def _are(self) -> Mapping[State, frozenset[int]]:
-        """The things that are on and those that are open."""
+        """The ids of the objects that are on, and of those that are open."""
         nodes = self.state.get_nodes()
         return {
             state: frozenset(node.id for node in nodes if state in node.states)
@@ -198,7 +205,7 @@ class Home:
         }
 
     def _holders(self, thing: int) -> Iterator[int]:
-        """What a thing is in or on, recursively."""
+        """Yields everything that an object is in or on, recursively."""
         seen = {thing}
         todo = sorted(self._to(_PLACED, thing))
         while todo:
@@ -218,7 +225,7 @@ _GRAPHS = (
     "TrimmedTestScene1_graph/results_intentions_march-13-18/file{}.json"
 )
 _BEGINS = {"CAN_OPEN": "CLOSED", "HAS_SWITCH": "OFF"}
-"""The initial state of things with several possible states."""
+"""The initial states of objects that can be opened or switched on."""
 
 _BELOW = {"inside": "INSIDE", "upon": "ON"}
 
@@ -226,12 +233,12 @@ _Things = dict[str, Any] | list[Any] | None
 
 
 class _Rooms(Strict):
-    """Our own format for a home.
+    """The YAML format of a shipped home.
 
     Args:
-        kinds: The properties of each class of things, as VirtualHome names them.
-        rooms: The things in each room; things in or on another are nested below it.
-        starts: The room in which an episode begins.
+        kinds: The properties of each class of objects, as named in VirtualHome.
+        rooms: The objects in each room; an object in or on another is nested below it.
+        starts: The room in which the person is initially.
     """
 
     format: str
@@ -242,7 +249,7 @@ class _Rooms(Strict):
 
 @lru_cache(maxsize=64)
 def load_plan(scene: str) -> Plan:
-    """Loads a home by name; see `VirtualHomeWorld`."""
+    """Loads a home, given the setting `scene` of `VirtualHomeWorld`."""
     if scene == FLAT:
         return Plan(_built(HERE / "flat.yaml"), scene)
     if found := _TASK.fullmatch(scene):
@@ -257,7 +264,7 @@ def load_plan(scene: str) -> Plan:
 
 
 def _of_virtualhome(task: str) -> Path:
-    """The path of the graph for a task in virtualhome-eval."""
+    """Returns the path of the graph for a task in virtualhome-eval."""
     package = find_spec("virtualhome_eval")
     assert package is not None and package.origin  # noqa: S101 - it was imported
     path = Path(package.origin).parent / _GRAPHS.format(task)
@@ -269,7 +276,7 @@ def _of_virtualhome(task: str) -> Path:
 
 
 def _built(path: Path) -> Mapping[str, Any]:
-    """Builds the graph of one of our own homes."""
+    """Builds the graph of a shipped home."""
     home = validated(_Rooms, read_yaml(path), str(path))
     nodes: list[dict[str, Any]] = []
     edges: list[dict[str, Any]] = []
@@ -296,7 +303,7 @@ def _built(path: Path) -> Mapping[str, Any]:
         for name, below in _entries(things):
             thing = add(name)
             lay(thing, relation, holder)
-            if relation == "ON":  # the engine finds the room from INSIDE relations
+            if relation == "ON":  # the engine finds the room through INSIDE relations
                 lay(thing, "INSIDE", room)
             for how, what in (below or {}).items():
                 furnish(room, what, _BELOW[how], thing)
@@ -316,8 +323,7 @@ def _entries(things: _Things) -> Iterator[tuple[str, Any]]:
 
 
 STEPS_LEFT, NEXT = "steps_left", "next_action"
-"""The arguments with which an action announces how many steps of its plan follow and
-which verb is next.
+"""The names of the arguments that announce the remaining steps and the next action.
 """
 
 OURS = Path(__file__).with_name("programs.yaml")
@@ -329,12 +335,12 @@ _PLACES = ("object", "receptacle")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A named sequence of steps.
+    """A program for a task: a named sequence of steps.
 
     Args:
         name: The name of the task.
-        steps: The actions.
-        scene: The scene, if it is not the world's own.
+        steps: The actions of the program.
+        scene: The scene, if it is not that of the world.
     """
 
     name: str
@@ -355,7 +361,7 @@ class _File(Strict):
 
 @cache
 def load_programs(path: Path | None = None) -> tuple[Program, ...]:
-    """Loads the programs of a YAML or JSON file; by default our own."""
+    """Loads the programs in a YAML or JSON file; by default, in the shipped file."""
     path = path or OURS
     source = str(path)
     plain = path.name.endswith((".json", ".json.gz"))
@@ -364,7 +370,7 @@ def load_programs(path: Path | None = None) -> tuple[Program, ...]:
 
 
 def the_program(path: Path | None, number: int) -> Program:
-    """Loads one program by its index, from 0."""
+    """Loads one program, given its index starting at 0."""
     programs = load_programs(path)
     if not 0 <= number < len(programs):
         raise InvalidInput(
@@ -383,13 +389,15 @@ def _program(entry: _Entry, source: str) -> Program:
 
 
 def parse_step(step: str | Sequence[object]) -> Action:
-    """Parses a step: `[PUTIN] <milk> (1) <fridge> (2)`, or a list of verb and things.
+    """Parses a step such as `[PUTIN] <milk> (1) <fridge> (2)`, or a list.
 
-    Number 1 of a class is the held or nearest thing; number 2 is the second in the
-    scene's order.
+    A list contains the name of the action and a list of objects.
+
+    The number 1 refers to the object of its class that is held or nearest. Other
+    numbers refer to objects in the order of the scene.
 
     Raises:
-        InvalidInput: The step is not one of VirtualHome's.
+        InvalidInput: The step is invalid, or VirtualHome has no such action.
     """
     if isinstance(step, str):
         line = _LINE.fullmatch(step.strip())

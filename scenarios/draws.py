@@ -74,10 +74,10 @@ class Draw(Strict):
         named = {"uniform", "integer", "normal", "choice", "chance"}
         given = [key for key in sorted(named) if getattr(self, key) is not None]
         if len(given) != 1:
-            raise ValueError(f"choose one of {', '.join(sorted(named))}")
+            raise ValueError(f"give exactly one of {', '.join(sorted(named))}")
         for bounds in (self.uniform, self.integer):
             if bounds is not None and bounds[0] > bounds[1]:
-                raise ValueError("the lower end is above the upper end")
+                raise ValueError("the lower bound is greater than the upper bound")
         if self.integer is not None and max(map(abs, self.integer)) > MAX_INTEGER:
             raise ValueError(f"integers above {MAX_INTEGER} cannot be drawn")
         if self.weights is not None and (
@@ -95,7 +95,7 @@ class Draw(Strict):
         if self.normal is not None:
             return f"normal, {self.normal}"
         if self.chance is not None:
-            return f"true with a chance of {self.chance:g}"
+            return f"true with probability {self.chance:g}"
         if self.choice is not None:
             weighed = [f" (weight {weight:g})" for weight in self.weights or ()]
             weighed = weighed or [""] * len(self.choice)

@@ -340,7 +340,8 @@ def load_scenario(name_or_path: Path | str) -> Scenario:
             known = [*shipped, *(f"{name}:" for name in shipped_families())]
             raise InvalidScenario(
                 f"no scenario {name_or_path!r}",
-                mend=near_miss(name_or_path, known) or "`forewarn scenarios` lists",
+                mend=near_miss(name_or_path, known)
+                or ("list them with `forewarn scenarios`"),
             )
     return parse_scenario(read_text(path), str(path), path.parent)
 
@@ -406,7 +407,8 @@ def load_family(name_or_path: str) -> Family:
     if name_or_path not in shipped and path.suffix != SUFFIX:
         raise InvalidScenario(
             f"there is no family of scenarios {name_or_path!r}",
-            mend=near_miss(name_or_path, shipped) or "`forewarn scenarios` lists",
+            mend=near_miss(name_or_path, shipped)
+            or ("list them with `forewarn scenarios`"),
         )
     content = parse_yaml(read_text(path), str(path))
     book = _book(content, str(path))

@@ -324,7 +324,7 @@ def _told(drift: Drift) -> tuple[str, list[str]]:
     ]
     if drift.not_examined:
         lines.append(f"not examined: {', '.join(drift.not_examined)}")
-    return next(drift.sentences(), "Nothing is examined for drift."), lines
+    return next(drift.sentences(), "No quantity is examined for drift."), lines
 
 
 def _risk(law: LawWatch) -> tuple[float | None, ...] | None:

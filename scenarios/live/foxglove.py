@@ -77,7 +77,7 @@ class Told(Listener):
         except (OSError, RuntimeError) as error:
             raise InvalidInput(
                 f"cannot listen on {HOST}:{port}: {error}",
-                mend="another run is already connected to Foxglove: end it first",
+                mend="end any other run that is connected to Foxglove",
             ) from error
         self.port: int = self._server.port
         self._channels: dict[str, Any] = {}

@@ -74,9 +74,9 @@ def _body() -> Markup:
                 ),
                 tag(
                     "div",
-                    tag("div", tag("h3", "What is owed"), tag("ul", id="owed")),
-                    tag("div", tag("h3", "What holds"), tag("ul", id="holds")),
-                    tag("div", tag("h3", "What happened"), tag("ol", id="events")),
+                    tag("div", tag("h3", "Pending obligations"), tag("ul", id="owed")),
+                    tag("div", tag("h3", "True predicates"), tag("ul", id="holds")),
+                    tag("div", tag("h3", "Events"), tag("ol", id="events")),
                     class_="columns three",
                 ),
                 id="focus",
@@ -92,7 +92,7 @@ def _body() -> Markup:
                 hidden=True,
             ),
         ),
-        tag("noscript", tag("p", "This page moves by a script of its own.")),
+        tag("noscript", tag("p", "This page needs JavaScript.")),
     )
 
 
@@ -234,7 +234,7 @@ class Feed:
     def lost(self) -> None:
         """Marks the current run as ended, because its connection was lost."""
         if self._run is not None and not self._run.end:
-            self._run.take(["end", "Whoever ran it is gone", 0])
+            self._run.take(["end", "The connection to the guarded loop was lost", 0])
 
 
 class View:
@@ -424,7 +424,7 @@ class Server:
             while data := await reader.read(1 << 18):
                 *lines, rest = (rest + data).split(b"\n")
                 if len(rest) > MOST_LINE:
-                    raise ValueError("too long a line")
+                    raise ValueError("the line is too long")
                 for line in lines:
                     feed.take(line)
         finally:

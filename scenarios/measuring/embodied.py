@@ -687,7 +687,7 @@ def measure_family(
     pilot = family.scenario(family.tasks[0]).pilot.name
     fitted = frozen_habits().compliance if pilot in EMBEDDED else None
     if fitted is None and compliances:
-        raise InvalidInput(f"{pilot} has no setting for how often it heeds a warning")
+        raise InvalidInput(f"the compliance of the pilot {pilot} cannot be set")
     swept = sorted({*(compliances or COMPLIANCES), fitted}) if fitted else []
     tried = ways(swept)
     seeds = tuple(range(seed, seed + (runs or RUNS)))

@@ -104,7 +104,7 @@ def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
     with closing(Runner(scenario).world(seed)) as world:
         source = world.source
     if source.fixed or not source.embedded:
-        why = "is recorded" if source.fixed else "goes on by itself"
+        why = "is recorded" if source.fixed else "does not wait for the guard"
         raise InvalidInput(
             f"{source.name} {why}, so a seed cannot be repeated with an intervention",
             mend="measure without --last-moment",
@@ -202,8 +202,9 @@ class Again:
         broken = self._run(self._alone, job.seed, self._end(job, job.broken.time_s))
         if job.broken not in broken:
             raise InvalidInput(
-                f"the run with seed {job.seed} has a different result now: "
-                f"the world of {self.scenario.name} cannot repeat a seed",
+                f"the run with seed {job.seed} had a different result when "
+                f"repeated, so the world of {self.scenario.name} is not "
+                "reproducible",
                 mend="measure without --last-moment",
             )
 
@@ -298,17 +299,21 @@ def late_lines(law: str, found: Mapping[str, Any]) -> Iterator[str]:
     kind, can, of = found["kind"], found["preventable"], found["violating"]
     if not of:
         return
-    said = f"{law}: some {kind} prevents {can} of {of} violations"
+    said = f"{law}: {can} of {of} violations can be prevented by a {kind}"
     if can:
         said += (
-            f"; the last moment is {found['median']:.1f} s before (median; longest"
-            f" {found['longest']:.1f} s)"
+            f"; it must begin at least {found['median']:.1f} s before the "
+            f"violation (median; maximum {found['longest']:.1f} s)"
         )
     yield f"{said}."
     if can:
         yield (
-            f"{law}: {found['alarms_too_late']} of {can} first alarms came after it,"
-            f" too late to {kind}, and {found['no_alarm']} had none."
+            f"{law}: in {found['alarms_too_late']} of these {can} runs, the first "
+            f"alarm came too late for a {kind}; in {found['no_alarm']}, there was "
+            "no alarm."
         )
         if found["prevented"] is not None:
-            yield f"{law}: the guard prevents {found['prevented']} of these {can}."
+            yield (
+                f"{law}: the guard prevents {found['prevented']} of these {can} "
+                "violations."
+            )

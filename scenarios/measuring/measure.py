@@ -343,16 +343,20 @@ def hidden(cells: Sequence[Cell]) -> Iterator[str]:
             said.append(f"{each.false_alarms} of {each.clean} clean runs had an alarm")
         if each.blind:
             said.append(
-                f"{each.blind} of {len(each.ahead_s)} warnings came at the trigger or"
-                " after it, so their time is the law's own deadline"
+                f"{each.blind} of {len(each.ahead_s)} warnings came at the "
+                "trigger or after it, so their lead time only reflects the law's "
+                "deadline"
             )
         if each.at_once:
             said.append(
-                f"{each.at_once} of {len(each.ahead_s)} came with the first frame"
+                f"{each.at_once} of {len(each.ahead_s)} warnings came at the "
+                "first frame"
             )
         missed = each.violating - len(each.ahead_s)
         if missed:
-            said.append(f"{missed} violations had none, and no share in the mean")
+            said.append(
+                f"{missed} violations had no warning and are not included in the mean"
+            )
         if said:
             yield f"{each.way}, {each.law}, {each.threshold}: {'; '.join(said)}."
 
@@ -485,8 +489,8 @@ def refuse_trained(
     trained = trained_seeds(model, scenario)
     if both := sorted(trained.intersection(seeds)):
         raise InvalidInput(
-            f"the model was learned from {len(both)} of these runs, seed {both[0]}"
-            " among them",
+            f"the model was learned from {len(both)} of these runs, including "
+            f"seed {both[0]}",
             mend=f"begin with --seed {max(trained) + 1}{or_else}",
         )
 

@@ -154,22 +154,25 @@ def finished(facts: Mapping[str, Any]) -> Iterator[str]:
     if after["arrived"] is not None:
         said.append(f"{after['arrived']} arrive ({before['arrived']})")
     said.append(
-        f"{facts['prolonged']} of {facts['clean_pairs']} clean ones take longer by more"
-        " than a tenth"
+        f"{facts['prolonged']} of {facts['clean_pairs']} clean runs take more "
+        "than 10 % longer"
     )
     if after["standing"] is not None:
         said.append(
-            f"{after['standing']} stand until the time limit ({before['standing']})"
+            f"{after['standing']} stand still until the time limit "
+            f"({before['standing']})"
         )
     elif after["timed_out"] or before["timed_out"]:
-        said.append(f"{after['timed_out']} meet the time limit ({before['timed_out']})")
+        said.append(
+            f"{after['timed_out']} reach the time limit ({before['timed_out']})"
+        )
     yield f"Of {after['runs']} runs with the guard {'; '.join(said)}."
 
 
 _PER_RUN = {
-    "collided": "Collisions a run",
-    "hard_brakes": f"Hard brakes a run, of more than {HARD_BRAKE:g} m/s²",
-    "others_collided": "Collisions of others among themselves, a run",
+    "collided": "Collisions per run",
+    "hard_brakes": f"Hard braking events per run, above {HARD_BRAKE:g} m/s²",
+    "others_collided": "Collisions between other vehicles per run",
 }
 
 
@@ -226,10 +229,11 @@ def handled(driving: Mapping[str, Any]) -> Iterator[str]:
                 f"{words}: {both['unguarded']:.3f} without, {both['guarded']:.3f} with."
             )
     if "collided" in driving and "others_collided" not in driving:
-        yield "The world does not report collisions of others among themselves."
+        yield "The world does not report collisions between other vehicles."
     found = driving.get("destination_s")
     if found and found["pairs"]:
         yield (
-            f"Time to the destination, where both arrived ({found['pairs']} pairs):"
-            f" {found['unguarded']:.1f} s without, {found['guarded']:.1f} s with."
+            f"Time to the destination, if both runs arrived ({found['pairs']} "
+            f"pairs): {found['unguarded']:.1f} s without, {found['guarded']:.1f} "
+            "s with."
         )

@@ -69,7 +69,9 @@ def recorded_runs(folder: Path) -> list[Stored]:
     endings = (".jsonl", ".jsonl.gz", SUFFIX)
     paths = [path for path in files_below(folder) if path.name.endswith(endings)]
     if not paths:
-        raise InvalidInput("there is no trace or run record", source=str(folder))
+        raise InvalidInput(
+            "the folder contains no trace or run record", source=str(folder)
+        )
     return stored_runs(paths)
 
 
@@ -106,7 +108,7 @@ def check_header(run: Stored, header: TraceHeader) -> tuple[Source, int]:
     _refuse_guarded(run.path, header.guarded)
     if header.period_s is None or header.seed is None:
         raise InvalidInput(
-            "the header has no period_s or no seed",
+            "the header lacks period_s or seed",
             source=str(run.path),
             mend="write traces with `forewarn collect`",
         )
@@ -177,7 +179,7 @@ class Spectator:
         its risks.
         """
         if run.error or not run.frames:
-            error = run.error or "there are no frames"
+            error = run.error or "the run has no frames"
             return Episode(run.seed, "shadow", FAILED, error=error), Series((), {})
         made = run.source, os.getpid()  # a forked process needs its own guard
         if made != self._made:
@@ -259,13 +261,13 @@ def training_runs(
         digest = told[0] if "seed" in entry and told else digest_of_runs(told)
         if digest != entry["sha256"]:
             named = seeds_of(entry)
-            which = f"run with seed {named[0]} comes"
+            which = f"run with seed {named[0]} has"
             if len(named) > 1:
-                which = f"runs with seeds {named[0]} to {named[-1]} come"
+                which = f"runs with seeds {named[0]} to {named[-1]} have"
             raise InvalidInput(
-                f"the training {which} differently now",
+                f"the training {which} a different result now",
                 source=str(model),
-                mend="give the traces with --runs, or learn anew",
+                mend="give the original traces with --runs, or learn a new model",
             )
     return sorted(runs.values())
 

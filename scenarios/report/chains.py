@@ -197,7 +197,7 @@ def draw_scores(abstraction: Abstraction) -> Iterator[Markup]:
                 left.append(repr(part))
         if left:
             items = (tag("li", tag("code", text)) for text in left)
-            yield tag("p", "Beside these curves it adds:")
+            yield tag("p", "The score also adds:")
             yield tag("ul", *items, class_="states")
 
 

@@ -184,9 +184,9 @@ def trade_off(facts: Mapping[str, Any], law: str) -> Markup:
     if not drawn:
         return Markup("")
     return diagram(
-        f"Detected against false alarms: {law}",
-        "false alarms, share of clean runs",
-        "detected, share of violations",
+        f"Detection and false-alarm rates: {law}",
+        "false-alarm rate (fraction of clean runs)",
+        "detection rate (fraction of violating runs)",
         drawn,
         diagonal=False,
     )
@@ -224,20 +224,21 @@ def reliability(facts: Mapping[str, Any], law: str) -> Markup:
     bins = found["bins"]
     most = max(each["frames"] for each in bins)
     curve = Curve(
-        f"larger: more of the {found['frames']:,} frames",
+        f"larger mark: more of the {found['frames']:,} frames",
         tuple(
             (
                 float(each["predicted"]),
                 float(each["observed"]),
-                f"said {each['predicted']:.3f}, happened {each['observed']:.3f}:"
-                f" {each['frames']} frames of {each['traces']} runs",
+                f"predicted {each['predicted']:.3f}, observed "
+                f"{each['observed']:.3f}: {each['frames']} frames of "
+                f"{each['traces']} runs",
             )
             for each in bins
         ),
         tuple(0.5 + 1.2 * math.sqrt(each["frames"] / most) for each in bins),
     )
     return diagram(
-        f"Reliability: {law}", "risk as it was said", "share in which it happened",
+        f"Reliability: {law}", "predicted risk", "observed frequency",
         [curve], diagonal=True,
     )  # fmt: skip
 

@@ -47,7 +47,7 @@ def run_section(
         stage([run], verdict(run)),
         _explained(run),
         _folded("What happened", _story(run), _marking(run), _instances(run)),
-        _folded("The signals at this moment", _signals()),
+        _folded("Signals at this time", _signals()),
         _folded("The chain", chain) if chain else None,
         *(_law(law) for law in laws),
         id=place,
@@ -74,7 +74,7 @@ def pair_section(
                     _marking(run), _instances(run))
             for side, run in zip(sides, pair.runs, strict=True)
         ),
-        _folded("The signals at this moment", _signals()),
+        _folded("Signals at this time", _signals()),
         _folded("The chain", chain) if chain else None,
         *(_law(law) for law in laws),
         id=place,
@@ -124,7 +124,7 @@ def _story(run: RecordedRun) -> Markup:
                 tag(
                     "div",
                     tag("span", e.text, class_=e.kind),
-                    tag("details", tag("summary", "In its words"), tag("pre", e.more))
+                    tag("details", tag("summary", "Full text"), tag("pre", e.more))
                     if e.more
                     else None,
                 ),
@@ -145,7 +145,7 @@ def _marking(run: RecordedRun) -> Markup | None:
         return None
     marks = (
         ("false-alarm", "It should have let this pass:"),
-        ("miss", "It should have stepped in:"),
+        ("miss", "It should have intervened:"),
     )
     return tag(
         "details",
@@ -194,8 +194,9 @@ def chain_of(run: RecordedRun) -> tuple[Markup, list[Node]]:
     return joined(
         tag(
             "p",
-            f"{title}; the higher, the riskier when the run first came there. Steps"
-            " that this run took are darker; the broader, the likelier.",
+            f"{title}. States that were riskier when the run first reached them "
+            "are higher up. Transitions that the run took are darker; wider ones "
+            "are more probable.",
             class_="note",
         ),
         tag(
@@ -219,7 +220,7 @@ def _scores(chain: ChainWatch) -> Markup:
     drawn = list(draw_scores(chain.abstraction))
     if not drawn:
         return Markup("")
-    summary = tag("summary", "What its scores add up, curve by curve")
+    summary = tag("summary", "The terms of its hazard scores")
     return tag("details", summary, *drawn)
 
 
@@ -371,7 +372,7 @@ def _header(title: str, cautions: Sequence[str]) -> Iterator[Markup]:
     yield tag(
         "noscript",
         tag(
-            "p", "Without scripts the pictures that move are missing; the rest is here."
+            "p", "The animations need JavaScript; everything else is shown without it."
         ),
     )
 
@@ -379,8 +380,8 @@ def _header(title: str, cautions: Sequence[str]) -> Iterator[Markup]:
 def _footer(content: Content) -> Iterator[Markup]:
     yield tag(
         "p",
-        f"Made by forewarn {__version__}. A risk is about the world that the training"
-        " runs showed; its bounds follow from their counts.",
+        f"Made by forewarn {__version__}. Risks refer to the world as seen in the "
+        "training runs; their bounds follow from the counts in these runs.",
     )
     for name in dict.fromkeys(run.path.name for run in content.runs):
         yield tag("p", f"Run record: {name}")
@@ -426,7 +427,7 @@ def _measurement(facts: Any) -> Markup:
     try:
         return tag(
             "section",
-            tag("h2", f"{facts['scenario']}: what the warnings are worth"),
+            tag("h2", f"{facts['scenario']}: quality of the warnings"),
             measurement(facts),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -27,15 +27,15 @@ def render(proposal: Proposal) -> str:
     """Returns the HTML of the page."""
     facts = report(proposal)
     rules = proposal.corpus.rules
-    title = f"A change of rules: {rules.name}, {rules.domain}"
+    title = f"Proposed rule change: {rules.name}, {rules.domain}"
     sections: tuple[tuple[str, Iterator[Markup]], ...] = (
         ("The change", _change(proposal)),
-        ("Runs that flip", _flips(proposal)),
-        ("What no rule gets right", _unresolved(proposal)),
-        ("How it came about", _steps(facts)),
+        ("Runs whose verdict changes", _flips(proposal)),
+        ("Unresolved runs", _unresolved(proposal)),
+        ("How the change was found", _steps(facts)),
     )
     if proposal.diff():
-        sections += (("What to do with it", _next()),)
+        sections += (("Next steps", _next()),)
     body = (
         tag("header", tag("h1", title), *_lead(facts)),
         tag(
@@ -59,14 +59,14 @@ def _lead(facts: Mapping[str, Any]) -> Iterator[Markup]:
     held = facts["holdout"]
     if not held:
         yield tag(
-            "p", "Nothing was held out: what this is worth on others is not known."
+            "p", "No runs were held out, so the quality on other runs is unknown."
         )
         return
     yield tag(
         "p",
-        f"On {held['traces']} runs of tasks that were held out: precision"
-        f" {held['precision']:.3f}, recall {held['recall']:.3f}, F1"
-        f" {held['f1_before']:.3f} before and {held['f1']:.3f} after.",
+        f"On {held['traces']} runs of held-out tasks: precision "
+        f"{held['precision']:.3f}, recall {held['recall']:.3f}, F1 "
+        f"{held['f1_before']:.3f} before and {held['f1']:.3f} after.",
         class_="lead",
     )
 
@@ -74,7 +74,7 @@ def _lead(facts: Mapping[str, Any]) -> Iterator[Markup]:
 def _change(proposal: Proposal) -> Iterator[Markup]:
     lines = proposal.diff().splitlines()
     if not lines:
-        yield tag("p", "No change is worth it.")
+        yield tag("p", "No change improves the rules.")
         return
     kinds = {"+": "plus", "-": "minus", "@": "at"}
     shown = (tag("span", f"{line}\n", class_=kinds.get(line[:1])) for line in lines)
@@ -96,17 +96,17 @@ def _unresolved(proposal: Proposal) -> Iterator[Markup]:
         return
     yield tag(
         "p",
-        "The wish list for new predicates: each run with the rule that raises the"
-        " false alarm, or comes nearest to a miss and what that lacks; then the run"
-        " most like it that must be judged otherwise, and what predicates tell them"
-        " apart.",
+        "Ideas for new predicates: each run with the rule that raises the false "
+        "alarm, or with the rule that comes closest to catching the missed run "
+        "and the predicates that do not hold; then the most similar run with the "
+        "opposite label, and the predicates that tell the two runs apart.",
         class_="sub",
     )
     for each in unresolved:
         lacks = f", which lacks {', '.join(each.lacks)}" if each.lacks else ""
         told = f"{each.kind} of {each.rule}{lacks}" if each.rule else each.kind
-        apart = ", ".join(each.apart) or "no predicate that there is"
-        like = f" Told from {each.like} by {apart}." if each.like else ""
+        apart = ", ".join(each.apart) or "no existing predicate"
+        like = f" Distinguished from {each.like} by {apart}." if each.like else ""
         yield tag("p", tag("b", each.trace), f": {told}.{like}", class_="wish")
 
 
@@ -123,14 +123,14 @@ def _steps(facts: Mapping[str, Any]) -> Iterator[Markup]:
         for number, step in enumerate(facts["steps"], 1)
     ]
     yield from _table(("step", "edits", "F1", "precision", "recall", "tried"), rows)
-    yield tag("p", f"It ends because: {facts['stop']}.")
+    yield tag("p", f"The search ended because: {facts['stop']}.")
 
 
 def _next() -> Iterator[Markup]:
     for said, command in (
-        ("Try it in shadow: ", "forewarn rules accept RULES PROPOSED"),
-        ("Put it in force: ", "forewarn rules accept RULES --enforce"),
-        ("Take it back: ", "forewarn rules rollback RULES"),
+        ("Try it in shadow mode: ", "forewarn rules accept RULES PROPOSED"),
+        ("Enforce it: ", "forewarn rules accept RULES --enforce"),
+        ("Undo it: ", "forewarn rules rollback RULES"),
     ):
         yield tag("p", said, tag("code", command))
 

@@ -75,8 +75,8 @@ def read_lines(path: Path) -> tuple[Line, list[Line], list[str]]:
         if len(contents) < 2:
             raise
         lost = (
-            f"The record has no end after its {len(contents)} lines: it was not closed,"
-            " or its end was cut off."
+            f"The record has no end line after its {len(contents)} lines: it was "
+            "not closed, or it was truncated."
         )
         return contents[0], contents[1:], [lost]
     return contents[0], contents[1:], []
@@ -184,7 +184,9 @@ class Telling:
         """Yields an event when an intervention is first obeyed."""
         if outcome.get("obeyed") and not self._obeyed:
             self._obeyed = True
-            yield Event(time_s, "obeyed", "The world shows that it was obeyed.")
+            yield Event(
+                time_s, "obeyed", "The world shows that the intervention was obeyed."
+            )
 
 
 def events(
@@ -226,7 +228,7 @@ def _wish(proposal: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Returns a sentence with the proposed action, and the executed one if it
     differs.
     """
-    wish = f"It wants to {_action(proposal['name'], proposal['arguments'])}"
+    wish = f"The agent wants to {_action(proposal['name'], proposal['arguments'])}"
     if after.get("event") != "carried_out" or "executed" not in after:
         return f"{wish}."
     done = after["executed"]
@@ -235,7 +237,7 @@ def _wish(proposal: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     arguments = {key: value for key, value in done.items() if key != "name"}
     if done["name"] == proposal["name"] and arguments == proposal["arguments"]:
         return f"{wish}."
-    return f"{wish}; it is made to {_action(done['name'], arguments)}."
+    return f"{wish}; executed instead: {_action(done['name'], arguments)}."
 
 
 def _action(name: Any, arguments: Mapping[str, Any]) -> str:
@@ -447,7 +449,7 @@ def _run(
         head.vocabulary or _vocabulary(told.watch),
         head.period_s,
         tuple(int(line["sequence"]) for line in reviews),
-        str(end.get("ended", "the record is over")),
+        str(end.get("ended", "the record ends")),
         tuple(float(decoded(line["time_s"])) for line in reviews),
         _signals(header.get("provides"), reviews),
         tuple(each["decision"] for each in decisions),
@@ -489,11 +491,15 @@ def _replay(path: Path, head: Head, frames: int) -> _Replayed:
         alike, divergence = replay(path, model, told.heard)
     except ForewarnError as error:
         if told.watch is None:
-            problem = "The run cannot be replayed, so only what was decided is shown"
+            problem = (
+                "The run cannot be replayed, so only the recorded decisions are shown"
+            )
             return _Replayed(problem=f"{problem}: {error}.")
         alike, divergence = len(told.visits), None
     if divergence is not None:
-        problem = f"The record does not replay: {divergence}. Only what it says itself"
+        problem = (
+            f"The replay differs from the record: {divergence}. Only the recorded data"
+        )
         return _Replayed(problem=f"{problem} is shown.")
     if len(told.visits) != frames:
         return _Replayed(problem=f"Only {alike} of {frames} frames can be replayed.")
@@ -504,15 +510,14 @@ def _scenery(path: Path, head: Head, digest: str | None) -> tuple[Scenery | None
     file = scene_file(path)
     if not file.exists():
         return None, (
-            "What there was to see was not kept with this run, or its world cannot be"
-            " drawn."
+            "No scenes were stored with this run, or its world cannot be drawn."
         )
     try:
         found = read_scene(file, head.name, head.seed or 0)
     except InvalidInput as error:
-        return None, f"The scenes beside the record cannot be read: {error}."
+        return None, f"The scenes next to the record cannot be read: {error}."
     if digest is not None and found.sha256 != digest:
-        return None, "The scenes beside the record were changed after the run."
+        return None, "The scenes next to the record were modified after the run."
     if not found.moments:
         return None, f"The world could not be drawn: {found.problem}."
     return found, ""
@@ -576,7 +581,7 @@ def _signals(
 def _drift(decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     said = (text for each in decisions for text in each.get("notes", ()))
     for note in dict.fromkeys(text for text in said if text.startswith(NO_LONGER)):
-        yield f"Take care: {note}."
+        yield f"Caution: {note}."
 
 
 def _unknown(told: _Replayed) -> Iterator[str]:
@@ -584,6 +589,7 @@ def _unknown(told: _Replayed) -> Iterator[str]:
     if unknown:
         share = 100 * unknown / len(told.visits)
         yield (
-            f"{unknown} of {len(told.visits)} frames ({share:.1f} %) were in states"
-            " never seen in training; their risk is that of the worst neighbour."
+            f"{unknown} of {len(told.visits)} frames ({share:.1f} %) were in "
+            "states never seen in training; their risk is that of the riskiest "
+            "neighbouring state."
         )

@@ -32,10 +32,13 @@ def verdict(run: RecordedRun) -> Iterator[str]:
     if not calm:
         return
     if len(calm) > 2:
-        yield f"{len(calm)} laws were not broken, and the guard did nothing for them."
+        yield (
+            f"{len(calm)} laws were not broken, and the guard did not intervene for "
+            "them."
+        )
         return
     for name in calm:
-        yield f"{name} was not broken, and the guard had nothing to say."
+        yield f"{name} was not broken, and there was no warning."
 
 
 def _broken(law: LawStory, alarm: float | None) -> str:
@@ -47,7 +50,7 @@ def _broken(law: LawStory, alarm: float | None) -> str:
         return f"{law.name} was broken at {time_s:g} s. {late}"
     ahead = f"{time_s - alarm:.1f} s before"
     if since_s < time_s:
-        ahead += f" and {since_s - alarm:.1f} s before what led to it began"
+        ahead += f" and {since_s - alarm:.1f} s before its trigger"
     return f"{law.name} was broken at {time_s:g} s; the guard warned {ahead}."
 
 

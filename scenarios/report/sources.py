@@ -113,7 +113,7 @@ class Content:
         for run in self.runs:
             found += [f"{run.name}: {text}" for text in run.cautions]
         # Warnings of drift come first.
-        return sorted(dict.fromkeys(found), key=lambda text: "Take care" not in text)
+        return sorted(dict.fromkeys(found), key=lambda text: "Caution" not in text)
 
 
 def read_sources(paths: Iterable[Path]) -> Content:

@@ -171,11 +171,11 @@ class Card:
 
 
 KINDS: Mapping[str, str] = {
-    "missed": "Missed: a law was broken, and no warning came before it was too late",
-    "false": "False alarms: warned, and nothing came",
-    "broken": "Broken all the same, with the guard acting",
-    "stepped in": "Stepped in, and no law was broken",
-    "near": "Near misses: no warning and no harm, but the highest risks of all",
+    "missed": "Missed: a law was broken without a warning in time",
+    "false": "False alarms: a warning, but no violation",
+    "broken": "Not prevented: a law was broken although the guard intervened",
+    "stepped in": "Interventions: the guard intervened, and no law was broken",
+    "near": "Near misses: no warning and no violation, but the highest risks",
 }
 
 

@@ -79,7 +79,7 @@ def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
     several = "episode, seed" if len(episodes) == 1 else "episodes, seeds"
     lead = f"{len(episodes)} {several} {_seeds([e.seed for e in episodes])}"
     if failed:
-        lead += f"; {failed} failed and count in none of the shares"
+        lead += f"; {failed} failed and are not included in the fractions"
     rows = [
         (
             tag("a", e.seed, href=shown[e.seed]) if e.seed in shown else e.seed,
@@ -94,7 +94,7 @@ def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
     more = len(episodes) - len(rows)
     return joined(
         tag("p", f"{lead}."),
-        table(("law", "broken in", "of", "share", "95 %"), laws)
+        table(("law", "broken in", "of", "fraction", "95 %"), laws)
         if laws
         else tag("p", "No law was broken."),
         tag(
@@ -140,7 +140,7 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
         *(tag("p", text, class_="lead") for text in _worth(facts["laws"], horizon)),
         _guarded(facts["guarded"]) if facts.get("guarded") else None,
         *(
-            tag("p", f"Of {law} the policy only alerts: nothing was done about it.")
+            tag("p", f"For {law}, the policy only alerts and does not intervene.")
             for law in facts.get("only_alerts", ())
         ),
         *(
@@ -151,13 +151,14 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
         *(_branched(law, b) for law, b in facts.get("if_acted", {}).items()),
         tag(
             "details",
-            tag("summary", "The figures, with their intervals"),
+            tag("summary", "All figures with their intervals"),
             tag(
                 "p",
-                f"{good} held-out runs, seeds {_seeds(facts['seeds'])}; the risk looks"
-                f" {horizon:g} s ahead. Detected is a violation whose first alarm came"
-                " before its trigger; the warning times are over those. A false alarm"
-                " is a clean run with any alarm. In brackets: 95 % intervals.",
+                f"{good} held-out runs, seeds {_seeds(facts['seeds'])}; the "
+                f"prediction horizon is {horizon:g} s. A violation is detected if "
+                "its first alarm came before its trigger; lead times are those of "
+                "detected violations. A false alarm is a clean run with any "
+                "alarm. In brackets: 95 % intervals.",
             ),
             table(
                 (
@@ -201,8 +202,8 @@ def _drift(facts: Mapping[str, Any]) -> Markup:
         "details",
         tag(
             "summary",
-            f"Drift: evidence {facts['evidence']:.2g} after {facts['runs']} runs, and"
-            f" {facts['enough']:g} is reported",
+            f"Drift: evidence {facts['evidence']:.2g} after {facts['runs']} runs "
+            f"(reported from {facts['enough']:g})",
         ),
         table(
             ("law", "examined", "runs", "happened", "compared with", "evidence"), rows
@@ -223,10 +224,9 @@ def _worth(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> Iterator[str]
             middle = row["awt_trigger_s"]["median"]
             early += f" (median {middle:.1f} s; {row['second_ahead']} at least 1 s)"
         yield (
-            f"{row['law']}, from risk {row['threshold']:g} on: of"
-            f" {row['violating']} violations {row['detected']} were warned of before it"
-            f" was too late{early}; of {row['clean']} clean runs"
-            f" {row['false_alarms']} had an alarm."
+            f"{row['law']}, threshold {row['threshold']:g}: {row['detected']} of "
+            f"{row['violating']} violations were detected in time{early}; "
+            f"{row['false_alarms']} of {row['clean']} clean runs had an alarm."
         )
         if words := warned_early(row, horizon_s):
             yield f"{row['law']}: {words}."
@@ -269,10 +269,10 @@ def _notes(facts: Mapping[str, Any], laws: Sequence[str]) -> list[Markup]:
             notes.append(
                 tag(
                     "p",
-                    f"{law}: Brier score {row['brier']:.4f}; always saying the base"
-                    f" rate scores {row['brier_of_base_rate']:.4f}. Risk at the start"
-                    f" {row['initial_risk']:.3f}, broken in {_rate(row, 'base_rate')}"
-                    " of the runs.",
+                    f"{law}: Brier score {row['brier']:.4f}; always predicting "
+                    f"the base rate scores {row['brier_of_base_rate']:.4f}. The "
+                    f"mean risk at the start is {row['initial_risk']:.3f}; the "
+                    f"law is broken in {_rate(row, 'base_rate')} of the runs.",
                 )
             )
     return notes
@@ -316,7 +316,7 @@ def cautions(facts: Mapping[str, Any]) -> list[str]:
     drift, scenario = facts.get("drift"), facts["scenario"]
     if drift and drift["found_at"] is not None:
         found.append(
-            f"Take care: after {drift['found_at']} runs of {scenario}, {drift['note']}."
+            f"Caution: after {drift['found_at']} runs of {scenario}, {drift['note']}."
         )
     for law, curve in facts.get("reliability", {}).items():
         bins = [ReliabilityBin(**{k: b[k] for k in _BIN}) for b in curve["bins"]]
@@ -324,9 +324,10 @@ def cautions(facts: Mapping[str, Any]) -> list[str]:
         if off:
             worst = max(off, key=lambda each: abs(each.predicted - each.observed))
             found.append(
-                f"Take care: the risk of {law} in {scenario} is not calibrated: where"
-                f" it was put at {worst.predicted:.2f}, it happened in"
-                f" {worst.observed:.2f} of {worst.frames} frames ({worst.traces} runs)."
+                f"Caution: the risk of {law} in {scenario} is not calibrated: "
+                f"where it was {worst.predicted:.2f}, the observed frequency was "
+                f"{worst.observed:.2f} in {worst.frames} frames ({worst.traces} "
+                "runs)."
             )
     return found
 

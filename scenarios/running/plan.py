@@ -115,9 +115,10 @@ def without_risk(scenario: Scenario, folder: Path) -> Path:
     abstraction = scenario.abstraction
     if abstraction.period_s is None:
         raise InvalidScenario(
-            "rules cannot judge alone, because the abstraction has no period_s",
+            "rules cannot be used without a model, because the abstraction has no "
+            "period_s",
             source=scenario.source,
-            mend="set its period_s, the seconds between two states",
+            mend="set the abstraction's period_s, the seconds between two states",
         )
     path = folder / "no-risk.model.json"
     model = riskless(abstraction.vocabulary, abstraction.period_s)

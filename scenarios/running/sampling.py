@@ -87,17 +87,20 @@ class SequentialEstimate:
     def sentence(self) -> str:
         """The current estimate as a sentence."""
         if self.estimate is None:
-            return f"Nothing is known yet; at most {self.needed} trials are needed."
+            return f"There are no trials yet; at most {self.needed} are needed."
         seen = f"{self.hits} of {self.trials} trials"
         if not self.enough:
             said = f"{seen}: too few to stop; at this rate {self.needed} are needed."
             if self.hits:
                 return said
             most = 1.0 - self.delta ** (1.0 / self.trials)
-            return f"{said} None seen leaves room for up to {most:.2g}."
+            return (
+                f"{said} Without any hit, the probability may still be up to "
+                f"{most:.2g}."
+            )
         return (
-            f"{seen}: the probability is {self.estimate:.4g}, off by at most "
-            f"{self.epsilon:g} with probability {1 - self.delta:g}."
+            f"{seen}: the probability is {self.estimate:.4g}, with an error of at "
+            f"most {self.epsilon:g} at confidence {1 - self.delta:g}."
         )
 
 
@@ -214,11 +217,14 @@ def sampled(
         for law, each in rates.items()
     ]
     facts = {**to_json(goal), "budget": budget, "holds": holds, "laws": laws}
-    ended = "enough is known" if holds else f"the budget of {budget} is used up"
-    told = [f"After {len(found)} episodes {ended}."]
+    ended = (
+        "the rates are known precisely enough"
+        if holds
+        else f"the budget of {budget} is used up"
+    )
+    told = [f"After {len(found)} episodes, {ended}."]
     told += [
-        f"How often {law} is broken in a run: {each.sentence()}"
-        for law, each in rates.items()
+        f"Violation rate of {law}: {each.sentence()}" for law, each in rates.items()
     ]
     return found, facts, told
 

@@ -213,7 +213,7 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
         said = header.get("format"), header.get("scenario"), header.get("seed")
         if said != (FORMAT, scenario, seed):
             raise InvalidScene(
-                f"these are not the scenes of {scenario} with seed {seed}",
+                f"the scenes do not belong to the run of {scenario} with seed {seed}",
                 source=str(path),
             )
         ground = tuple(_shape(row) for row in header["ground"])
@@ -246,7 +246,9 @@ def _lines(path: Path, digest: Any) -> Iterator[dict[str, Any]]:
             number += 1
             place = f"line {number}"
             if len(raw) > MAX_LINE_BYTES:
-                raise InvalidScene("too long a line", source=str(path), place=place)
+                raise InvalidScene(
+                    "the line is too long", source=str(path), place=place
+                )
             digest.update(raw)
             if not raw.endswith(b"\n"):
                 return

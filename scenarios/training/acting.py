@@ -174,7 +174,9 @@ class Trial:
         }
         seeds = [each.seed for each in self.before if each.seed not in same]
         todo = jobs(acting, self.scenario, seeds, self._folder)
-        ran = self._done(todo, f"episodes acting from {min(now.values()):g} on")
+        ran = self._done(
+            todo, f"episodes with interventions from {min(now.values()):g}"
+        )
         for episode in ran:
             if not episode.interventions:
                 self._left_alone.setdefault(episode.seed, (now, episode))

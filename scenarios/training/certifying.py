@@ -157,7 +157,7 @@ def said_of(policy: Policy, scenario: Scenario, model: Path) -> str:
     if kept.holds(drawn(scenario), deciding(model, policy), policy.digest):
         return kept.sentence()
     return (
-        "The policy's guarantee says nothing of these runs: it was certified for"
-        f" {kept.scenario} with the pilot {kept.pilot}, and the scenario, the pilot,"
-        " the model or the policy is another."
+        "The policy's guarantee does not apply to these runs: it was certified "
+        f"for {kept.scenario} with the pilot {kept.pilot}, but the scenario, the "
+        "pilot, the model or the policy is different."
     )

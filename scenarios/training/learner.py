@@ -191,7 +191,7 @@ class Learner:
         )
         if chosen is not None and chosen.fingerprint() != known.fingerprint():
             raise InvalidInput(
-                "the model was learned with another abstraction", source=self.source
+                "the model was learned with a different abstraction", source=self.source
             )
         return known
 

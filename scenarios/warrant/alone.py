@@ -41,10 +41,11 @@ AROUND = 3
 SHOWN_CHARACTERS = 200
 
 ASSUMPTION = (
-    "Runs to come are drawn as these runs were, and independently of each other. The"
-    " law was written without them, and nothing was learned, so all of them count."
+    "Future runs come from the same distribution as these runs, and are "
+    "independent of each other. The law was written without these runs, and "
+    "nothing was learned, so all of them count."
 )
-UNLABELLED = " Nobody has said which runs are unsafe, so each counts as clean."
+UNLABELLED = " No run is labelled as unsafe, so each counts as clean."
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def refuse_other(folder: Path) -> None:
         raise InvalidInput(
             "the folder contains other files",
             source=str(folder),
-            mend="name a new folder",
+            mend="choose a new folder",
         )
 
 

@@ -85,9 +85,10 @@ def assumption(group: str | None) -> str:
     """Returns the assumption behind the guarantees."""
     each = f"each {group}'s runs" if group else "each run"
     return (
-        "Runs to come are drawn as the runs of the certificate were, and independently"
-        f" of each other. {each[0].upper()}{each[1:]} lay in one part only. Nothing is"
-        " assumed of the model: it may be wrong, and the guarantees hold all the same."
+        "Future runs come from the same distribution as the runs of the "
+        "certificate, and are independent of each other. "
+        f"{each[0].upper()}{each[1:]} lay in one part only. Nothing is assumed "
+        "about the model: the guarantees hold even if it is wrong."
     )
 
 

@@ -29,8 +29,8 @@ def write_page(folder: Path, certificate: Certificate) -> None:
 def sentences(certificate: Certificate) -> Iterator[str]:
     """Yields the guarantees in sentences."""
     yield (
-        f"With {certificate.confidence:.0%} confidence all of this holds at once of"
-        " runs to come:"
+        f"With {certificate.confidence:.0%} confidence, all of this holds "
+        "simultaneously for future runs:"
     )
     for each in certificate.guarantees:
         yield f"  {each.guarantee.sentence()}"
@@ -41,8 +41,8 @@ def cautions(certificate: Certificate) -> Iterator[str]:
     """Yields sentences about the rates for a new group, if groups differ."""
     for each in certificate.differ():
         yield (
-            f"Groups differ ({certificate.group}, p = {each.alike:.2g}): for a new"
-            f" {certificate.group} rely on {_over(each)}."
+            f"Groups differ ({certificate.group}, p = {each.alike:.2g}): for a "
+            f"new {certificate.group}, rely on {_over(each)}."
         )
 
 
@@ -60,10 +60,10 @@ def render(certificate: Certificate) -> str:
     """Returns the HTML of the page."""
     title = f"Certificate: {', '.join(certificate.laws)}"
     sections: tuple[tuple[str, Iterator[Markup]], ...] = (
-        ("What is guaranteed", _guarantees(certificate)),
-        ("On which runs", _runs(certificate)),
+        ("Guarantees", _guarantees(certificate)),
+        ("Runs", _runs(certificate)),
         ("Shadow report", _shadow(certificate)),
-        ("What ends it", _end(certificate)),
+        ("Revocation", _end(certificate)),
     )
     body = (
         tag("header", tag("h1", title), *_lead(certificate)),
@@ -80,8 +80,8 @@ def render(certificate: Certificate) -> str:
 def _lead(certificate: Certificate) -> Iterator[Markup]:
     yield tag(
         "p",
-        f"With {certificate.confidence:.0%} confidence, all guarantees below hold at"
-        " once of runs to come.",
+        f"With {certificate.confidence:.0%} confidence, all guarantees below hold "
+        "simultaneously for future runs.",
         class_="lead",
     )
     for text in cautions(certificate):
@@ -115,9 +115,9 @@ def _guarantees(certificate: Certificate) -> Iterator[Markup]:
         for law, at in certificate.laws.items()
     ]
     yield tag("p", "When the guard warns:")
-    yield table(("law", "alarm from a risk of"), at)
+    yield table(("law", "threshold"), at)
     if certificate.horizon_s is not None:
-        yield tag("p", f"The risk looks {certificate.horizon_s:g} s ahead.")
+        yield tag("p", f"The prediction horizon is {certificate.horizon_s:g} s.")
     if certificate.over_groups:
         yield tag(
             "p",
@@ -156,8 +156,8 @@ def _shadow(certificate: Certificate) -> Iterator[Markup]:
     judged = counted(certificate.runs)["certificate"]
     yield tag(
         "p",
-        f"The guard judged the {judged} runs of the certificate as if it had been"
-        f" there. It was wrong in {len(certificate.shadow)}:",
+        f"The {judged} runs of the certificate were replayed with the guard. It "
+        f"was wrong in {len(certificate.shadow)}:",
     )
     for each in certificate.shadow:
         yield tag(
@@ -186,15 +186,16 @@ def _clip(wrong: Wrong) -> Markup:
 def _end(certificate: Certificate) -> Iterator[Markup]:
     yield tag(
         "p",
-        "The certificate is of the files named below, and of no others: with another"
-        " model or other thresholds nothing is guaranteed.",
+        "The certificate covers only the files named below: nothing is guaranteed "
+        "with a different model or different thresholds.",
     )
     yield tag(
         "p",
-        "While the guard is in use, every run counts. The certificate is revoked when a"
-        " rate exceeds the guaranteed one, when the law is broken more often than in"
-        " these runs, or when more runs have an alarm. If nothing changes, that happens"
-        " with a probability of at most 1 %, however long the guard is used.",
+        "While the guard is in use, every run is counted. The certificate is "
+        "revoked if a rate exceeds the guaranteed one, if the law is broken more "
+        "often than in these runs, or if more runs have an alarm. If nothing "
+        "changes, the probability of a revocation is at most 1 %, however long "
+        "the guard is used.",
     )
     rows = [(name, digest[:SHOWN_DIGITS]) for name, digest in certificate.guard.items()]
     yield table(("file", "SHA-256"), rows)

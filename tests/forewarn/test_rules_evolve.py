@@ -138,7 +138,7 @@ def test_the_report_says_what_changed_and_what_flips(rules: Path, traces: Path) 
     for flip in report["flips"]:
         assert flip["label"] == labels[flip["trace"]]
     assert "+- name: " in (folder / "change.diff").read_text()
-    assert "# A change of rules" in (folder / "report.md").read_text()
+    assert "# Proposed rule change" in (folder / "report.md").read_text()
 
 
 def test_no_name_of_a_run_or_rule_becomes_markup(rules: Path, traces: Path) -> None:

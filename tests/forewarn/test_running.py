@@ -436,7 +436,7 @@ def test_guarded_runs_on_file_are_no_measure(model: Path, tmp_path: Path) -> Non
     empty = tmp_path / "empty"
     empty.mkdir()
     status, line = refused("measure", KITCHEN, "--model", model, "--runs", empty)
-    assert status == 2 and "there is no trace or run record" in line
+    assert status == 2 and "the folder contains no trace or run record" in line
 
 
 def test_unless_told_it_measures_runs_that_the_model_does_not_know(

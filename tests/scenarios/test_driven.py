@@ -77,8 +77,9 @@ def test_what_became_of_runs_is_said_with_the_violations_left() -> None:
     }  # fmt: skip
     assert [saved(law) for law in found["laws"]] == ["", "2 of 2"]
     assert list(finished(found)) == [
-        "Of 4 runs with the guard 0 break a law (2 without); 3 arrive (3); 2 of 3 clean"
-        " ones take longer by more than a tenth; 1 stand until the time limit (0)."
+        "Of 4 runs with the guard 0 break a law (2 without); 3 arrive (3); 2 of 3 "
+        "clean runs take more than 10 % longer; 1 stand still until the time "
+        "limit (0)."
     ]
 
 
@@ -100,19 +101,19 @@ def test_driving_is_compared_in_pairs() -> None:
         "unguarded": 20.0, "guarded": 25.0, "ratio": pytest.approx(1.25),
     }  # fmt: skip
     assert list(handled(found)) == [
-        "Collisions a run: 0.500 without, 0.000 with.",
-        "Hard brakes a run, of more than 4.5 m/s²: 0.500 without, 2.000 with.",
-        "Collisions of others among themselves, a run: 0.000 without, 1.500 with.",
-        "Time to the destination, where both arrived (1 pairs): 20.0 s without,"
-        " 25.0 s with.",
+        "Collisions per run: 0.500 without, 0.000 with.",
+        "Hard braking events per run, above 4.5 m/s²: 0.500 without, 2.000 with.",
+        "Collisions between other vehicles per run: 0.000 without, 1.500 with.",
+        "Time to the destination, if both runs arrived (1 pairs): 20.0 s without, "
+        "25.0 s with.",
     ]
     never = [episode(1, 0, True, None)]
     gone = compare(never, never, load_scenario("tiny-road"))["driving"]
-    assert not any("where both arrived" in each for each in handled(gone))
+    assert not any("if both runs arrived" in each for each in handled(gone))
     assert list(handled({})) == []
     del gone["others_collided"]
     assert list(handled(gone))[-1] == (
-        "The world does not report collisions of others among themselves."
+        "The world does not report collisions between other vehicles."
     )
     plain = [Episode(1, "guarded", "over", 10.0, 5)]
     assert compare(plain, plain, load_scenario("tiny-road"))["driving"] == {}

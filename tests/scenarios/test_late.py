@@ -71,7 +71,10 @@ def test_a_run_that_comes_out_differently_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [({"fixed": True}, "is recorded"), ({"embedded": False}, "goes on by itself")],
+    [
+        ({"fixed": True}, "is recorded"),
+        ({"embedded": False}, "does not wait for the guard"),
+    ],
 )
 def test_worlds_that_cannot_replay_a_seed_say_so(
     change: dict[str, bool], why: str, monkeypatch: pytest.MonkeyPatch
@@ -107,9 +110,10 @@ def test_alarms_are_held_to_the_last_moment() -> None:
         "prevented": 1, "runs": 12,
     }  # fmt: skip
     assert list(late_lines("law", facts)) == [
-        "law: some stop prevents 3 of 4 violations; the last moment is 1.0 s before"
-        " (median; longest 2.0 s).",
-        "law: 1 of 3 first alarms came after it, too late to stop, and 1 had none.",
-        "law: the guard prevents 1 of these 3.",
+        "law: 3 of 4 violations can be prevented by a stop; it must begin at least"
+        " 1.0 s before the violation (median; maximum 2.0 s).",
+        "law: in 1 of these 3 runs, the first alarm came too late for a stop; in 1,"
+        " there was no alarm.",
+        "law: the guard prevents 1 of these 3 violations.",
     ]
     assert not list(late_lines("law", Late("law", "stop", (), {}, None).as_dict()))

@@ -95,7 +95,7 @@ def test_a_trace_must_say_its_seed(tmp_path: Path) -> None:
     frame = {"sequence": 0, "time_s": 0.0, "signals": {"is_hot(Mug)": False}}
     path = tmp_path / "x.jsonl"
     path.write_text("\n".join(json.dumps(line) for line in (header, frame)))
-    with pytest.raises(InvalidInput, match="the header has no period_s or no seed"):
+    with pytest.raises(InvalidInput, match="the header lacks period_s or seed"):
         read_run(Stored(path))
 
 

@@ -118,7 +118,7 @@ def test_what_is_no_scene_is_refused(tmp_path: Path, spoil) -> None:  # type: ig
 def test_scenes_of_another_run_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.scene.jsonl"
     write(path, [[car("ego", 1.0)]])
-    with pytest.raises(InvalidScene, match="not the scenes of t with seed 7"):
+    with pytest.raises(InvalidScene, match="not belong to the run of t with seed 7"):
         read_scene(path, "t", 7)
 
 

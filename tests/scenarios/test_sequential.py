@@ -31,14 +31,14 @@ def test_it_asks_for_most_near_one_half_and_never_for_more_than_okamoto() -> Non
 def test_it_stops_at_the_first_sufficient_trial_and_then_counts_no_more() -> None:
     rule = SequentialEstimate(0.1, 0.05)
     assert rule.estimate is None and rule.needed == okamoto(0.1, 0.05) == 185
-    assert rule.sentence() == "Nothing is known yet; at most 185 trials are needed."
+    assert rule.sentence() == "There are no trials yet; at most 185 are needed."
     stopped = [rule.add(False) for _ in range(60)].index(True) + 1
     # With no hits, H is 737.8 (1/4 - (1/2 - 1/15)^2) = 45.9.
     assert stopped == rule.trials == 46 and rule.hits == 0
     assert rule.add(True) and rule.trials == 46
     assert rule.sentence() == (
-        "0 of 46 trials: the probability is 0, off by at most 0.1 with probability "
-        "0.95."
+        "0 of 46 trials: the probability is 0, with an error of at most 0.1 at"
+        " confidence 0.95."
     )
 
 
@@ -57,7 +57,8 @@ def test_none_seen_is_not_never() -> None:
     for _ in range(25):
         rule.add(False)
     # At 0.1129 each, 25 trials show none in one case of twenty.
-    assert rule.sentence().endswith("needed. None seen leaves room for up to 0.11.")
+    told = "Without any hit, the probability may still be up to 0.11."
+    assert rule.sentence().endswith(f"needed. {told}")
     assert (1 - 0.1129) ** 25 == pytest.approx(0.05, abs=1e-4)
 
 

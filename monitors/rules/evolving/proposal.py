@@ -258,7 +258,7 @@ def report(proposal: Proposal) -> dict[str, Any]:
 
 def _lines(proposal: Proposal) -> Iterator[str]:
     found = report(proposal)
-    yield "# A change of rules\n"
+    yield "# Proposed rule change\n"
     yield (
         f"F1 on the labelled traces rises from {found['f1_before']:.3f} to"
         f" {found['f1_after']:.3f}, with {found['rules_before']} rules before and"

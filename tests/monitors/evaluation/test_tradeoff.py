@@ -111,7 +111,7 @@ def test_the_papers_table_counts_what_came_after_the_trigger() -> None:
     assert "1 of 2 clean runs had an alarm" in words
     assert "1 of 2 warnings came at the trigger or after it" in words
     at_once = cell("paper", "law", "P_safe < 0.9", warned_at(RUNS, 0.1))
-    assert at_once.at_once == 2 and "2 of 2 came with the first frame" in next(
+    assert at_once.at_once == 2 and "2 of 2 warnings came at the first frame" in next(
         hidden([at_once])
     )
     never = cell("paper", "law", "P_safe < 0.1", warned_at(RUNS, 2.0))

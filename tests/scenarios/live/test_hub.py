@@ -128,7 +128,8 @@ def test_a_loop_that_is_gone_leaves_a_run_that_is_over() -> None:
     feed = begun(hub)
     feed.take(frame(1.0))
     feed.lost()
-    assert seen(View(hub))[-1] == [1, "end", "Whoever ran it is gone", 0]
+    lost = "The connection to the guarded loop was lost"
+    assert seen(View(hub))[-1] == [1, "end", lost, 0]
 
 
 @pytest.mark.parametrize(

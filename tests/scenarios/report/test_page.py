@@ -253,14 +253,14 @@ def test_a_world_that_nobody_draws_shows_its_signals(
 ) -> None:
     text = page(tmp_path, broken_one(kitchen, broken=False))
     (told,) = films(text)
-    assert told["scene"] is None and "not kept with this run" in text
+    assert told["scene"] is None and "No scenes were stored with this run" in text
     names = [signal["name"] for signal in told["signals"]]
     assert {"is_inside(Fork, Microwave)", "is_toggled(Microwave)"} <= set(names)
     assert {strip["name"] for strip in told["strips"]} == {
         "is_inside(Fork, Microwave)",
         "is_toggled(Microwave)",
     }
-    assert "It wants to" in text
+    assert "The agent wants to" in text
 
 
 def test_names_from_the_world_stay_text(kitchen: Path, tmp_path: Path) -> None:
@@ -295,8 +295,8 @@ def test_a_model_that_no_longer_fits_stands_first(road: Path, tmp_path: Path) ->
     text = page(tmp_path, rewritten(broken_one(road), tmp_path, drift))
     body = text[text.index("<body>") :]
     first = re.search(r"<(p|h1)[^>]*>([^<]*)", body)
-    assert first is not None and f"Take care: {note}" in first[2]
-    assert "The record does not replay" in text, "these decisions are not the guard's"
+    assert first is not None and f"Caution: {note}" in first[2]
+    assert "The replay differs from the record:" in text, "not the guard's decisions"
 
 
 def test_a_cut_record_is_shown_and_said_to_be_cut(road: Path, tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_a_cut_record_is_shown_and_said_to_be_cut(road: Path, tmp_path: Path) ->
     cut = tmp_path / record.name
     cut.write_text("".join(record.read_text().splitlines(True)[:30]))
     text = page(tmp_path, cut)
-    assert "The record has no end after its 30 lines" in text
+    assert "The record has no end line after its 30 lines" in text
     assert len(films(text)[0]["times"]) == 29
 
 
@@ -324,7 +324,8 @@ def test_a_changed_picture_is_not_shown(road: Path, tmp_path: Path) -> None:
     assert films(page(tmp_path, copy))[0]["scene"] is not None
     scene_file(copy).write_text(scene.replace('"ego",', '"vehicle",', 1))
     text = page(tmp_path, copy)
-    assert "were changed after the run" in text and films(text)[0]["scene"] is None
+    assert "The scenes next to the record were modified after the run." in text
+    assert films(text)[0]["scene"] is None
 
 
 def test_without_its_model_a_run_shows_what_was_decided(
@@ -334,7 +335,7 @@ def test_without_its_model_a_run_shows_what_was_decided(
     for model in tmp_path.glob("model-*.json"):
         model.unlink()
     text = page(tmp_path, copy)
-    assert "cannot be replayed, so only what was decided is shown" in text
+    assert "so only the recorded decisions are shown" in text
     points = [p for law in films(text)[0]["laws"] for p in law["point"]]
     assert any(p is not None for p in points)
 
@@ -360,14 +361,14 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     assert f"`forewarn report {folder}` shows this" in said
     text = page(tmp_path, folder)
     assert "40 held-out runs, seeds 1000000 to 1000039" in text
-    assert "Detected against false alarms: no_collision" in text
+    assert "Detection and false-alarm rates: no_collision" in text
     assert "Reliability: stop_at_red" in text
     assert "With the guard acting, on the same 40 seeds" in text
     assert "deadline" in text
     path = folder / "measurement.json"
     facts = json.loads(path.read_text())
     for law, late in facts["last_moment_s"].items():
-        sentence = f"{law}: some stop prevents {late['preventable']} of"
+        sentence = f"{law}: {late['preventable']} of"
         assert late["violating"] and sentence in said and sentence in text
     facts["laws"][0] |= {"detected": 5, "early": 2}
     facts["guarded"]["driving"]["destination_s"] = {
@@ -377,7 +378,7 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     path.write_text(json.dumps(facts))
     text = page(tmp_path, folder)
     assert "2 of 5 detected were warned of more than" in text
-    assert "Time to the destination, where both arrived (2 pairs)" in text
+    assert "Time to the destination, if both runs arrived (2 pairs)" in text
     assert "Of 40 runs with the guard" in text
 
 
@@ -387,7 +388,7 @@ def test_no_two_curves_of_a_chart_have_the_same_marker() -> None:
     facts = {**rows, "baselines": {f"other {i}": rows for i in range(9)}}
     chart = trade_off(facts, "no_collision")
     assert chart.startswith(
-        "<figure><figcaption>Detected against false alarms: no_coll"
+        "<figure><figcaption>Detection and false-alarm rates: no_coll"
     )
     legend = re.findall(
         r'(?:cx="66.0"|points="\d[^"]*")[^>]*class="(mark [^"]+)"', chart
@@ -440,7 +441,7 @@ def test_a_loop_that_others_drive_is_told_too(road: Path, tmp_path: Path) -> Non
     assert run.times_s == read_run(own).times_s
     (law,) = (law for law in run.laws if law.name == "stop_at_red")
     assert law.broken == ((2.0, 2.0),)
-    assert "does not replay" in run.cautions[0], "the guard had not said so"
+    assert "The replay differs from the record:" in run.cautions[0]
     text = page(tmp_path, run.path)
     assert "agent, with the guard acting" in text
     assert any(law["marks"] for law in films(text)[0]["laws"])

@@ -1,7 +1,7 @@
 """Forewarn estimates how likely a car or robot is to break a rule soon, and intervenes.
 
-These are the names that most programs need. Each is imported on first use, so `import
-forewarn` itself is fast.
+This package exports the names that most programs need. Each is imported on first use,
+so `import forewarn` itself is fast.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ __version__ = "0.1.0"
 def _front(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__all__`, `__getattr__` and `__dir__` of a package with lazy imports.
+    """Returns `__all__`, `__getattr__` and `__dir__` for a package with lazy imports.
 
     Args:
-        package: The package's name.
-        homes: The public names that each module of the package defines, by module.
+        package: The name of the package.
+        homes: The public names that the package exports, by the module that defines
+            them.
     """
     home = {name: module for module, names in homes.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""`python -m forewarn`."""
+"""The entry point of `python -m forewarn`."""
 
 from forewarn.cli import main
 

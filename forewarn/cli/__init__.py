@@ -1,7 +1,7 @@
 """The command line: one module per command, imported when the command runs.
 
-`forewarn --help` reads only the table below, so it stays fast however heavy the
-commands become.
+`forewarn --help` needs only the table below, so it is fast even though commands import
+large packages.
 """
 
 from __future__ import annotations
@@ -85,11 +85,12 @@ COMMANDS = {
 
 
 FORMERLY = {"merge": "merge-tallies"}
-"""Commands that had another name in the last release: still accepted."""
+"""Commands that had a different name in the previous release; the old name is accepted.
+"""
 
 
 class _Forewarn(click.Group):
-    """A group that imports a command only to run it, and ends errors in one line."""
+    """A group that imports a command when it runs, and prints errors as one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -111,7 +112,7 @@ class _Forewarn(click.Group):
             args = [" ".join(args[:2]), *args[2:]]
         name = args[0]
         known = name.startswith("-") or name in {*COMMANDS, *FORMERLY}
-        if not known and not ctx.resilient_parsing:  # a shell completes the line
+        if not known and not ctx.resilient_parsing:  # false during shell completion
             hint = near_miss(name, COMMANDS)
             raise click.UsageError(
                 f"no such command {name!r} ({hint or 'forewarn --help lists them'})"
@@ -130,7 +131,7 @@ class _Forewarn(click.Group):
                 formatter.write_dl(rows, col_max=15)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Runs one command and leaves with its exit status, always by SystemExit."""
+        """Runs a command and exits with its status."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
@@ -187,7 +188,8 @@ class _Forewarn(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # Here, because click would end it with status 1, which means a finding.
+            # Handled here because click would exit with status 1, which means a
+            # finding.
             return _hang_up()
 
 
@@ -211,7 +213,9 @@ def _os_problem(error: OSError) -> str:
 
 
 def _hang_up() -> int:
-    """The reader of our output has gone: print nothing more, not even at shutdown."""
+    """Discards all further output, because the reader of our output has closed the
+    pipe.
+    """
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return BROKEN_PIPE
@@ -227,6 +231,6 @@ def _hang_up() -> int:
 def main() -> None:
     """Estimate how likely a car or robot is to break a rule soon.
 
-    Learn a Markov chain over a few readable predicates from traces, combine it with
-    the automata of laws, and get a risk with bounds in every state.
+    Forewarn learns a Markov chain over a few readable predicates from traces, combines
+    it with the automata of laws, and computes the risk in every state, with bounds.
     """

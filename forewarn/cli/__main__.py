@@ -1,4 +1,4 @@
-"""`python -m forewarn.cli`."""
+"""The entry point of `python -m forewarn.cli`."""
 
 from forewarn.cli import main
 

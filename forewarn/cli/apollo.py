@@ -43,24 +43,24 @@ if TYPE_CHECKING:
 
 Edition = Literal[8, 9]
 QUEUED = 10_000
-"""So many messages may wait to be written before more of them are lost."""
+"""The maximum number of messages that wait to be written; further messages are lost."""
 
 _LEAP_NS = 10 * 10**9
-"""Clocks leap further only if two messages say so."""
+"""A larger jump in time is accepted only if two messages agree on it."""
 
 _LATEST_S = 9e9
-"""What a time in a record can hold."""
+"""The latest time that a record can store, in s."""
 
 Pace = Annotated[float, Number(min=0.0, max=1000.0)]
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How Apollo is reached.
+    """How to connect to Apollo.
 
     Args:
-        bridge: Connect from outside, through Apollo's cyber_bridge.
-        node: Run as a node inside Apollo's container.
+        bridge: Connect to Apollo's cyber_bridge at this address.
+        node: Run as a Cyber RT node inside Apollo's container.
     """
 
     bridge: Annotated[str | None, "tcp://HOST:PORT"] = None
@@ -75,15 +75,15 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What no channel sends.
+    """What Apollo's channels do not provide: the map and facts about the surroundings.
 
     Args:
-        map_: The folder or file of Apollo's map; without it few signals are known.
-        told: Values that no channel sends, such as rain=0.2 or time_of_day=21; may be
-            repeated.
-        body: The car's extent from its rear axle, in m (default: Apollo's usual car).
-        edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
-            earlier.
+        map_: Folder or file of Apollo's map. Without a map, few signals are known.
+        told: A value that no channel provides, such as rain=0.2 or time_of_day=21; may
+            be repeated.
+        body: Distances from the rear axle to the front and back of the car, and its
+            width, in m (default: Apollo's standard car).
+        edition: Message format: 9 for Apollo 9 and later, 8 for Apollo 8 and earlier.
     """
 
     map_: AnyPath | None = None
@@ -92,7 +92,7 @@ class Around:
     edition: Edition = 9
 
     def surroundings(self) -> dict[str, Any]:
-        """The given values of the surroundings, each in the type of its signal."""
+        """The values of --told, parsed and checked."""
         from forewarn.abstractions.errors import InvalidInput, suggest
         from forewarn.abstractions.files import parse_yaml
         from forewarn.abstractions.serial import validated
@@ -111,7 +111,7 @@ class Around:
         return {name: getattr(checked, name) for name in given}
 
     def size(self) -> dict[str, float] | None:
-        """The car's size, from the option's text."""
+        """The dimensions of the car from --body; None if not given."""
         text = self.body
         if text is None:
             return None
@@ -129,7 +129,7 @@ class Around:
 def drive(
     scenario: str, seed: int, cyber: FakeCyber, edition: Edition, guardian: bool
 ) -> StandIn:
-    """The stand-in that drives a scenario."""
+    """Creates a stand-in that drives a scenario."""
     from forewarn.apollo_bridge.channels import messages
     from forewarn.plugins.registry import make_pilot, make_world
     from forewarn.plugins.sumo.bridge import SumoWorld
@@ -155,7 +155,7 @@ def drive(
 
 @contextlib.contextmanager
 def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
-    """Lets SIGTERM end the command in an orderly way, as Ctrl-C does."""
+    """Calls `end` on SIGTERM and at the end of the block."""
     before = signal.signal(signal.SIGTERM, lambda *_: end())
     try:
         yield
@@ -166,7 +166,7 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
 
 @click.group()
 def apollo() -> None:
-    """Apollo: guard it, record it, and test without it.
+    """Guard or record a running Apollo, or test with a stand-in.
 
     Every command takes --json. `forewarn doctor apollo` lists what is usable here.
     """
@@ -186,10 +186,11 @@ def serve(
     edition: Edition = 9,
     guardian: bool = False,
 ) -> None:
-    """A stand-in for Apollo: cyber_bridge, its channels, and a car that obeys.
+    """Run a stand-in for Apollo: a cyber_bridge, its channels, and a car that obeys
+    stops.
 
-    It drives a SUMO scenario, run after run, or replays a .record file. Guards may
-    connect and stop the car, as they can with Apollo.
+    The stand-in drives a SUMO scenario repeatedly, or replays a .record file. Guards
+    can connect to it and stop the car, as with Apollo.
 
     \b
     Example:
@@ -200,14 +201,13 @@ def serve(
     Args:
         host: Address to listen on.
         port: Port to listen on; 0 picks a free one.
-        allow_remote: Listen on an address that other machines can reach; there is no
-            password.
-        seed: Seed of everything random.
+        allow_remote: Allow an address that other machines can reach. cyber_bridge has
+            no password.
+        seed: Seed of the first run; each run has the next seed.
         episodes: Number of runs (default: unlimited).
-        pace: Speed of the stand-in's clock; 0: as fast as possible.
-        edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
-            earlier.
-        guardian: Enable the stand-in's guardian.
+        pace: Speed of the stand-in relative to real time. 0: as fast as possible.
+        edition: Message format: 9 for Apollo 9 and later, 8 for Apollo 8 and earlier.
+        guardian: Enable the stand-in's guardian module.
     """
     from forewarn.apollo_bridge import frames
     from forewarn.apollo_bridge.recordings import read_record
@@ -251,7 +251,7 @@ def map_(
     *,
     out: File,
 ) -> None:
-    """Write one of our maps, or any SUMO net, in Apollo's format.
+    """Convert a built-in map or a SUMO network to Apollo's map format.
 
     \b
     Example:
@@ -290,16 +290,15 @@ def record(
     for_: NotNegative | None = None,
     edition: Edition = 9,
 ) -> None:
-    """Write Apollo's messages to a .record file, for learn and measure.
+    """Record Apollo's messages to a .record file.
 
     \b
     Example:
       forewarn apollo record drive.record --bridge tcp://127.0.0.1:9090 --for 60
 
     Args:
-        for_: End after this many seconds (default: at Ctrl-C).
-        edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
-            earlier.
+        for_: Stop after this many seconds (default: when interrupted).
+        edition: Message format: 9 for Apollo 9 and later, 8 for Apollo 8 and earlier.
     """
     from forewarn.apollo_bridge import channels
     from forewarn.apollo_bridge.channels import messages
@@ -327,7 +326,7 @@ def record(
 
 
 class _Heard:
-    """Messages on their way from the bus's thread to the file."""
+    """A queue of messages between the thread of the bus and the writer of the file."""
 
     def __init__(self) -> None:
         self._queue: queue.Queue[tuple[str, Any, int]] = queue.Queue(QUEUED)
@@ -341,10 +340,10 @@ class _Heard:
             self.lost += 1
 
     def _time_ns(self, message: Any) -> int:
-        """When a message was sent, or the last good time if only this message's time
-        jumps.
+        """The time of a message in ns, or the last plausible time if only this
+        message's time jumps.
 
-        Channels are not stamped in the order in which they come.
+        Messages may arrive out of order.
         """
         from forewarn.apollo_bridge.wire import stamp
 
@@ -364,7 +363,7 @@ class _Heard:
     def said(
         self, ending: threading.Event, until_s: float | None
     ) -> Iterator[tuple[str, Any, int]]:
-        """The messages, until the end."""
+        """Yields the messages until the recording ends."""
         try:
             while not ending.is_set():
                 if until_s is not None and time.monotonic() >= until_s:
@@ -373,7 +372,7 @@ class _Heard:
                     yield self._queue.get(timeout=0.1)
                     self.count += 1
         except KeyboardInterrupt:
-            return  # the file is to be closed as files are
+            return  # return normally, so that the file is closed properly
 
 
 def _refuse_silence(bus: Bus, out: Path) -> None:
@@ -390,18 +389,16 @@ def resume(
     way: Connection,
     edition: Edition = 9,
 ) -> None:
-    """Let Apollo drive on after a guard has stopped it.
+    """Let Apollo continue after a guard has stopped it.
 
-    A stop stays in force after the guard that requested it has ended; this command
-    lifts it.
+    A stop remains in force after the guard has exited; this command lifts it.
 
     \b
     Example:
       forewarn apollo resume --bridge tcp://127.0.0.1:9090
 
     Args:
-        edition: Edition of the messages: 9 is Apollo 9 and later, 8 is Apollo 8 and
-            earlier.
+        edition: Message format: 9 for Apollo 9 and later, 8 for Apollo 8 and earlier.
     """
     from forewarn.apollo_bridge import channels
     from forewarn.apollo_bridge.channels import messages
@@ -439,12 +436,12 @@ def signals(
     around: Around,
     out: File | None = None,
 ) -> None:
-    """Read a .record file as driving signals.
+    """Convert a .record file to driving signals.
 
-    With --json a line for each frame: {"time_s": …, "signals": {…}}. A signal whose
-    value is unknown is left out; null means that there is no such thing. If a message
+    With --json, prints one line per frame: {"time_s": …, "signals": {…}}. Signals with
+    unknown values are omitted; null means that the object does not exist. If a message
     contains an impossible value, "fault" names it, and the signals that depend on it
-    are left out.
+    are omitted.
 
     \b
     Examples:
@@ -453,7 +450,7 @@ def signals(
 
     Args:
         period: Seconds between frames.
-        out: Write a trace to this file, for learn, monitor and measure.
+        out: Write the signals as a trace to this file.
     """
     from forewarn.apollo_bridge.channels import messages
     from forewarn.apollo_bridge.maps import load_map
@@ -486,7 +483,9 @@ def signals(
 def _written(
     drive: RecordedDrive, out: Path, record: Path, period_s: float
 ) -> Iterator[Frame]:
-    """Writes the frames as they come, with the signals that are nearly always known."""
+    """Writes the frames that contain all signals that are nearly always known, and
+    yields them.
+    """
     from forewarn.abstractions.frame import Frame
     from forewarn.abstractions.trace import TraceHeader, trace_writer
 

@@ -1,4 +1,4 @@
-"""`forewarn apollo guard`: a guard on a running Apollo, or on the stand-in."""
+"""`forewarn apollo guard`: guards a running Apollo, or the stand-in."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Which Apollo is guarded.
+    """The Apollo to guard.
 
     Args:
-        bridge: Connect from outside, through Apollo's cyber_bridge.
-        node: Run as a node inside Apollo's container.
-        fake: Guard a stand-in in this process, which drives a scenario once (default:
+        bridge: Connect to Apollo's cyber_bridge at this address.
+        node: Run as a Cyber RT node inside Apollo's container.
+        fake: Guard a stand-in in this process that drives a scenario once (default:
             s2).
-        without: An input that this Apollo does not have: prediction, lights, …
-        guardian: If Apollo does not obey a stop, use its guardian, which must be
-            enabled.
-        seed: Seed of everything random.
-        pace: Speed of the stand-in's clock; 0: as fast as possible.
-        for_: End after this many seconds.
+        without: An input that this Apollo does not provide, such as prediction or
+            lights; may be repeated.
+        guardian: If Apollo does not obey a stop, stop it through its guardian module,
+            which must be enabled.
+        seed: With --fake: random seed.
+        pace: With --fake: speed relative to real time. 0: as fast as possible.
+        for_: Stop after this many seconds.
     """
 
     bridge: Annotated[str | None, "tcp://HOST:PORT"] = None
@@ -75,11 +76,11 @@ def guard(
     record: File | None = None,
     live: Live = None,
 ) -> None:
-    """Watch Apollo, and stop or slow it down before it breaks a law.
+    """Guard Apollo: stop or slow it down before it breaks a law.
 
     Prints how Apollo can be stopped or slowed, then each change of decision; with
-    --json one line per frame. When the guard ends, it leaves Apollo stopped, except in
-    shadow mode; `forewarn apollo resume` lets Apollo drive on.
+    --json, one line per frame. When the guard exits, it leaves Apollo stopped, except
+    in shadow mode; `forewarn apollo resume` lets Apollo continue.
 
     \b
     Examples:
@@ -87,9 +88,9 @@ def guard(
       forewarn apollo guard --fake s2 --seed 3 --pace 0 --model s2.json
 
     Args:
-        record: Where the run record goes.
-        live: Watch live: line, in this terminal (the default); web, on a page served by
-            this machine; foxglove, in Foxglove (extra foxglove).
+        record: Write the run record to this file.
+        live: Watch live. line (the default): in this terminal; web: on a page served by
+            this machine; foxglove: in Foxglove (needs the extra foxglove).
     """
     if sum((watched.bridge is not None, watched.node, watched.fake is not None)) != 1:
         raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
@@ -108,7 +109,7 @@ def guard(
             from forewarn.apollo_bridge.wire import find_cyber
 
             if watched.node:
-                find_cyber()  # said before anything is loaded
+                find_cyber()  # fails early if Apollo's bindings are missing
             world = ApolloWorld(
                 bridge=watched.bridge or "node",
                 edition=around.edition,
@@ -121,7 +122,7 @@ def guard(
         stack.enter_context(contextlib.closing(world))
         source = world.source
         asked.check(guarding, vocabulary=source.vocabulary, period_s=source.period_s)
-        # Before the first frame: making it takes a while, and the frame would be old.
+        # Create the loop before the first frame, which would otherwise be outdated.
         with naming(asked.policy or "the policy"):
             loop = guarding.open_world(world)
         loop.prepare(scenario={"name": "apollo"}, seed=watched.seed)
@@ -135,7 +136,7 @@ def _stand_in(
     watched: Watched,
     edition: Edition,
 ) -> ApolloWorld:
-    """The stand-in, driving in a thread of its own, and a world that watches it."""
+    """Starts a stand-in in this process; returns the world that guards it."""
     from forewarn.apollo_bridge.lockstep import LockstepWorld, draw_map
     from forewarn.apollo_bridge.maps import read_map
     from forewarn.apollo_bridge.wire import NodeBus
@@ -166,7 +167,7 @@ def _watch(
     saying: Saying,
     watched: Watched,
 ) -> None:
-    """The loop: a frame, a decision, the intervention."""
+    """Runs the guard loop until the world ends or the time limit is reached."""
     from forewarn.apollo_bridge.act import planner_parameters
 
     frame = world.reset(watched.seed)

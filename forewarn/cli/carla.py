@@ -1,4 +1,4 @@
-"""`forewarn carla`: a stand-in for CARLA, and guards for its clients."""
+"""`forewarn carla`: guards and records vehicles in CARLA, and serves a stand-in."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 @click.group()
 def carla() -> None:
-    """Guard CARLA's clients, and test them without the simulator.
+    """Guard or record vehicles in CARLA, or test with a stand-in.
 
-    Each command has --json.
+    Every command takes --json.
     """
 
 
@@ -75,26 +75,28 @@ def serve(
     recordings: Folder | None = None,
     until_eof: bool = False,
 ) -> None:
-    """Stand in for CARLA 0.9.16: its protocol and traffic, no rendering, no physics.
+    """Run a stand-in for CARLA 0.9.16: its protocol and traffic, without rendering or
+    physics.
 
-    Where libsumo is installed and knows the map, SUMO moves traffic, pedestrians and
-    lights. A world restarts from --seed if a client turns synchronous mode on before it
-    spawns anything.
+    If libsumo is installed and supports the map, SUMO simulates traffic, pedestrians
+    and traffic lights. The world restarts from --seed if a client enables synchronous
+    mode before it spawns an actor.
 
     Args:
-        port: Port for calls; streams use the next one. 0 picks two free ports.
+        port: Port for calls; streams use the next port. 0 picks two free ports.
         host: Address to listen on.
-        map_: Name of a shipped map, or an OpenDRIVE file.
-        seed: Seed of everything random.
-        rate: Ticks per second while no client ticks.
-        traffic: Vehicles per hour that SUMO adds, if it knows the map.
+        map_: Name of a built-in map, or an OpenDRIVE file.
+        seed: Random seed.
+        rate: Ticks per second in asynchronous mode.
+        traffic: Vehicles per hour that SUMO adds, if it supports the map.
         walkers: Pedestrians per hour.
-        scenario: Use a driving scenario's map, traffic and car; the car's role_name is
-            hero.
-        kinematic: Run without SUMO, with only the actors that clients spawn.
-        recordings: Folder of the recordings that clients make and replay (default: a
+        scenario: Driving scenario that provides the map, the traffic and the car, whose
+            role_name is hero.
+        kinematic: Do not use SUMO; the only actors are those that clients spawn.
+        recordings: Folder for recordings that clients create and replay (default: a
             temporary folder).
-        until_eof: End when standard input closes, that is, with the parent process.
+        until_eof: Exit when standard input is closed, for example because the parent
+            process has exited.
     """
     from forewarn.abstractions.errors import MissingDependency, clean
     from forewarn.plugins.sumo import wire
@@ -127,7 +129,7 @@ def serve(
 
 
 def _stage(name: str) -> Callable[[int], Stage]:
-    """The traffic of a scenario's run with this seed."""
+    """Returns a function that gives the traffic and surroundings of a run, by seed."""
     from forewarn.plugins.registry import make_world
     from forewarn.plugins.sumo.bridge import SumoWorld
     from forewarn.scenarios.schema import load_scenario
@@ -187,13 +189,13 @@ _NOTHING = (
 
 @dataclass(frozen=True, slots=True)
 class Vehicle:
-    """Which vehicle, where, and for how long.
+    """The vehicle, its server, and the time limit.
 
     Args:
-        host: Where the server runs.
-        port: The server's port.
-        role_name: The role_name of the vehicle.
-        for_: End after this many seconds.
+        host: Host of the CARLA server.
+        port: Port of the CARLA server.
+        role_name: Attribute role_name of the vehicle.
+        for_: Stop after this many seconds.
     """
 
     host: str = "127.0.0.1"
@@ -203,7 +205,7 @@ class Vehicle:
 
     @property
     def server(self) -> str:
-        """The server's address."""
+        """The address of the server."""
         return f"{self.host}:{self.port}"
 
 
@@ -216,23 +218,23 @@ def guard(
     record: File | None = None,
     live: Live = None,
 ) -> None:
-    """Guard a vehicle that another client drives, in synchronous mode or not.
+    """Guard a vehicle that another client drives, in synchronous or asynchronous mode.
 
-    The guard reads snapshots, never ticks the world, and intervenes between ticks. The
-    other client must keep driving. The last control before a tick takes effect, so a
-    client that sends its control after the guard overrides it; the guard notices that
-    the vehicle does not obey, and escalates.
+    The guard reads snapshots and intervenes between ticks; it never ticks the world.
+    The other client must keep driving. The last control before a tick takes effect, so
+    a client that sends a control after the guard overrides the guard. If the vehicle
+    does not obey, the guard notices this and escalates.
 
     \b
     Example:
       forewarn carla guard --model s2.json --policy stop.yaml
 
     Args:
-        traffic_manager: Port of the Traffic Manager that drives the vehicle; slow then
-            sets the speed that the Traffic Manager drives at.
-        record: Where the run record goes.
-        live: Watch live: line, in this terminal (the default); web, on a page served by
-            this machine; foxglove, in Foxglove (extra foxglove).
+        traffic_manager: Port of the Traffic Manager that drives the vehicle; the
+            intervention slow then sets the Traffic Manager's target speed.
+        record: Write the run record to this file.
+        live: Watch live. line (the default): in this terminal; web: on a page served by
+            this machine; foxglove: in Foxglove (needs the extra foxglove).
     """
     from functools import partial
 
@@ -243,12 +245,12 @@ def guard(
 
     guarding = asked.guarding(record)
     asked.check(guarding, vocabulary="driving")
-    asked.open(guarding, SOURCE)  # what is wrong with it shows before it connects
+    asked.open(guarding, SOURCE)  # report errors in the policy before connecting
     alone = apart(vehicle.server)
     client = connect(vehicle.host, vehicle.port)
     with answering(vehicle.host, vehicle.port), ExitStack() as stack:
         world = client.get_world()
-        # None where the server does not wait for anybody.
+        # None in asynchronous mode with a variable time step.
         asked.check(guarding, period_s=world.get_settings().fixed_delta_seconds)
         ego = find_vehicle(world, vehicle.role_name)
         actuator: Callable[..., CarlaActuator] = CarlaActuator
@@ -281,12 +283,12 @@ def record(
     vehicle: Vehicle,
     from_: Annotated[str | None, "LOG"] = None,
 ) -> None:
-    """Record what a vehicle perceives to the trace OUT, whatever drives it.
+    """Record the signals of a vehicle to the trace OUT; any client may drive it.
 
-    Recording begins when the vehicle is on a road and ends when it leaves the road.
-    With --from, the server plays one of CARLA's own recordings, and OUT holds what the
-    vehicle perceived in it; no other client should drive meanwhile. Exit status 1:
-    there was nothing to record.
+    The recording begins when the vehicle is on a road and ends when it leaves the road.
+    With --from, the server replays one of CARLA's own recordings, and the vehicle in
+    the replay is recorded; no other client should drive meanwhile. The exit status is 1
+    if nothing was recorded.
 
     \b
     Example:
@@ -295,8 +297,8 @@ def record(
       forewarn monitor drive.jsonl.gz --law 51_5
 
     Args:
-        from_: Recording on the server, by the name that start_recorder was given; it is
-            replayed tick by tick.
+        from_: Name of a recording on the server, as passed to start_recorder, to replay
+            tick by tick.
     """
     from forewarn.abstractions.trace import TraceHeader, trace_writer
     from forewarn.plugins.carla.guarded import PROVIDES
@@ -317,7 +319,7 @@ def record(
                 frame = watching.frame(snapshot)
                 if not all(name in frame.values for name in PROVIDES):
                     if writer is not None:
-                        break  # it has left the road
+                        break  # the vehicle has left the road
                     continue
                 if from_ is not None and frame.time_s > ends_s:
                     break
@@ -339,7 +341,7 @@ def record(
 def _live(
     client: Any, role: str, over: Callable[[], str | None]
 ) -> Generator[tuple[Watching, Any]]:
-    """The snapshots of a world that others tick."""
+    """Yields the snapshots of a world that other clients tick."""
     from forewarn.plugins.carla.beside import Newest, find_vehicle
     from forewarn.plugins.carla.guarded import Watching
 
@@ -355,7 +357,9 @@ def _live(
 def _played(
     client: Any, name: str, role: str, over: Callable[[], str | None]
 ) -> Generator[tuple[Watching, Any]]:
-    """The snapshots of a recording, from when the vehicle is in it."""
+    """Yields the snapshots of a replayed recording, beginning when the vehicle
+    appears.
+    """
     from forewarn.plugins.carla.beside import find_vehicle
     from forewarn.plugins.carla.guarded import Watching
     from forewarn.plugins.carla.replayed import find_recording, replayed
@@ -383,19 +387,21 @@ _FAULTS = frozenset(("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"))
 
 
 class ClientEnded(Unreachable):
-    """CARLA's own library crashed its process on a server's answer."""
+    """CARLA's client library crashed the process on a response from the server."""
 
 
 def apart(where: str) -> Callable[[], bool]:
-    """Continues in a child process; the parent waits and exits with the child's status.
+    """Forks, and returns in the child; the parent waits and exits with the child's
+    status.
 
-    The parent passes signals on, and reports if CARLA's library crashed the child.
+    The parent forwards signals, and reports a crash of CARLA's library in the child.
 
     Args:
-        where: The server's address, for messages.
+        where: The address of the server, for messages.
 
     Returns:
-        Whether the waiting parent is gone, so that nothing would be read.
+        A function that tells whether the parent has exited; the child should then exit
+        too.
 
     Raises:
         ClientEnded: In the parent, if CARLA's library crashed the child.

@@ -1,4 +1,4 @@
-"""`forewarn check`: the probability of a property in each state of a model."""
+"""`forewarn check`: computes the probability of a property in each state of a model."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ SHOWN_STATES = 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The question to answer.
+    """The properties to check.
 
     Args:
-        of: In a file with several models: the model of this law.
-        prop: A property, as in 'P=? [ F<=20 "crash" ]'; may be repeated.
-        law: A law: compute the probability of its violation; may be repeated.
-        define: A label for --prop and --law, as in 'bad=s=3|s=7' or 'bad="crash"'.
-        from_: A state, init or all (default: all; the exit status then judges the
-            model's initial state, if it has one).
+        of: For a file with several models: use the model for this law.
+        prop: A PCTL property, such as 'P=? [ F<=20 "crash" ]'; may be repeated.
+        law: A law, to compute the probability of violating it; may be repeated.
+        define: Definition of a label for --prop and --law, such as 'bad=s=3|s=7' or
+            'bad="crash"'; may be repeated.
+        from_: State to evaluate: its name, init or all. With all, which is the default,
+            the exit status depends on the initial state only, if the model has one.
     """
 
     of: Annotated[str | None, "LAW"] = None
@@ -51,20 +52,21 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """How the answer is computed.
+    """The method of computation.
 
     Args:
-        engine: Engine; storm is the cross-check and needs stormpy.
-        exact: Exact rational answers by Storm, such as 14/349.
-        intervals: With --prop: confidence bounds from the model's transition counts.
+        engine: Model checker. storm, for cross-checking, needs stormpy.
+        exact: Compute exact rational results with Storm, such as 14/349.
+        intervals: With --prop: compute confidence bounds from the model's transition
+            counts.
         closed_support: With --intervals: assume that only transitions in the model's
-            support can happen, as published intervals do.
-        delta: With --intervals: probability that the true value lies outside the
+            support are possible, as published intervals do.
+        delta: With --intervals: maximum probability that the true value is outside the
             bounds.
-        within: With --law: violated within this many further steps (default: at any
-            time).
-        semantics: With --law: when a violation counts; `paper` counts it one step
-            later, as in the paper's Definition 5.2.
+        within: With --law: probability of a violation within this many steps (default:
+            at any time).
+        semantics: With --law: the step at which a violation counts. `paper` counts it
+            one step later than `exact`, as in Definition 5.2 of the paper.
     """
 
     engine: Literal["builtin", "storm"] = "builtin"
@@ -94,13 +96,14 @@ class Computed:
 
 @command()
 def check(model: File, /, *, asked: Asked, how: Computed) -> None:
-    """Compute the probability of a property or of a law's violation on a model.
+    """Compute the probability of a property or of violating a law in a model.
 
-    A property is PCTL: P=? [ F<=20 "crash" ] or P>=0.9 [ "a" U "b" ], with one of X, F,
-    G and U. Other properties, such as nested P or S=? [ "a" ], and --exact need Storm:
-    install the extra storm. A name in quotes is a label, a definition, a state, or an
-    expression that the model's predicates decide. Exit status 1: a bound does not hold
-    in one of the requested states.
+    Properties are written in PCTL, such as P=? [ F<=20 "crash" ] or P>=0.9 [ "a" U "b"
+    ], with one of the operators X, F, G and U. Other properties, such as nested P or
+    S=? [ "a" ], and the option --exact need Storm (install the extra storm). A name in
+    quotes is a label, a definition, a state, or an expression that the model's
+    predicates decide. The exit status is 1 if a bound does not hold in one of the
+    requested states.
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.checking.question import Question
@@ -171,8 +174,8 @@ def _property_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
 
 
 def _law_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
-    """For each state, the probability in the monitor state after reading it alone, and
-    in the worst possible monitor state.
+    """The rows of the table for a law: for each state, the probability if the run
+    begins in it, and in the worst possible state of the law's monitor.
     """
     rows = list[tuple[float, list[str]]]()
     for state, fresh in answer.fresh.items():

@@ -1,4 +1,4 @@
-"""`forewarn collect`: record unguarded runs as traces."""
+"""`forewarn collect`: records unguarded runs as traces."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class Enough:
-    """When sampling ends.
+    """The criterion for ending the collection.
 
     Args:
         until: Stop when an estimate is accurate enough. rate: the fraction of runs that
-            violate each law.
-        epsilon: With --until: maximum error of the rate.
-        delta: With --until: probability of a larger error.
-        budget: With --until: limit on the number of runs (400) or on time (90s, 10min).
+            break each law.
+        epsilon: With --until: maximum error of the estimate.
+        delta: With --until: maximum probability of a larger error.
+        budget: With --until: maximum number of runs, such as 400, or time limit, such
+            as 90s or 10min.
     """
 
     until: Literal["rate"] | None = None
@@ -62,7 +63,7 @@ class Enough:
     budget: Annotated[str, "EPISODES|TIME"] = "1000"
 
     def limits(self, episodes: int | None) -> tuple[int, float]:
-        """The maximum number of runs and the time limit."""
+        """The maximum number of runs, and the time limit in s."""
         match = _BUDGET.fullmatch(self.budget.strip())
         if match is None or not float(match[1]):
             raise click.BadParameter(
@@ -90,16 +91,16 @@ def collect(
     format_: Literal["columns", "jsonl"] | None = None,
     rerun: Annotated[bool, Formerly("--again")] = False,
 ) -> None:
-    """Run SCENARIO without a guard and write one trace per run.
+    """Run SCENARIO without a guard and record each run as a trace.
 
-    Only the rules that SCENARIO names are enforced, if it names any.
+    Only rules that SCENARIO itself contains are enforced.
 
-    SCENARIO is a name that `forewarn scenarios` lists, or a file. If a campaign was
-    interrupted, the same command continues it.
+    SCENARIO is a name that `forewarn scenarios` lists, or a file. After an
+    interruption, run the same command again to continue.
 
-    With --until rate, the rates are checked after each doubling of the runs. It stops
-    when the violation rate of each law is known to within --epsilon, or when the budget
-    is used up; it then prints how far it got.
+    With --until rate, the violation rates are checked each time the number of runs has
+    doubled. The command stops when the rate of each law is known to within --epsilon or
+    when the budget is used up, and prints the accuracy that was reached.
 
     \b
     Example:
@@ -108,14 +109,15 @@ def collect(
       forewarn collect tiny-road --until rate --epsilon 0.05 --out sampled
 
     Args:
-        episodes: Number of runs; each has the next seed (default: 100, or all
-            recordings of logs, unless --until is given).
-        seed: Seed of everything random.
-        out: Folder for the traces; may be an address such as s3://b/runs.
-        format_: columns: Parquet files of many runs each, half the size and much faster
-            to read (needs pyarrow). jsonl: one file per run, for people. Default: the
-            format in the folder, else columns if pyarrow is installed.
-        rerun: Repeat runs whose traces are already in the folder.
+        episodes: Number of runs, with consecutive seeds (default: 100, or all
+            recordings of a log scenario, unless --until is given).
+        seed: Seed of the first run.
+        out: Folder for the traces, or a storage URL such as s3://b/runs.
+        format_: columns: Parquet files with many runs each, half the size and much
+            faster to read (needs pyarrow). jsonl: one human-readable file per run.
+            Default: the format of the traces in the folder, or else columns if pyarrow
+            is installed.
+        rerun: Repeat runs even if their traces are already in the folder.
     """
     from forewarn.abstractions.dataset.layout import parquet
     from forewarn.scenarios.running.campaign import frames_kept, recordings
@@ -162,8 +164,7 @@ def collect(
 
 
 def _files(out: Path, episodes: Sequence[Episode]) -> list[str]:
-    """The files of these runs' traces: one per run, or the Parquet files that hold
-    them."""
+    """The files that contain the traces of these runs."""
     from forewarn.scenarios.running.campaign import kept_in
 
     found = kept_in(out, episodes)
@@ -171,7 +172,9 @@ def _files(out: Path, episodes: Sequence[Episode]) -> list[str]:
 
 
 def _others(out: Path, episodes: Sequence[Episode]) -> list[str]:
-    """Traces in the folder that are not of this campaign: learn would read them."""
+    """The names of other traces in the folder, which `forewarn learn` would read
+    too.
+    """
     from forewarn.abstractions.readers.stored import stored_runs
 
     ours = {episode.trace for episode in episodes}

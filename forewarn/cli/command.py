@@ -1,9 +1,9 @@
-"""Makes click commands from the signatures and docstrings of typed functions.
+"""Creates click commands from the signatures and docstrings of typed functions.
 
-A command is a function. Its positional-only parameters are arguments, the others are
-options, or groups: frozen dataclasses whose fields are options, so that an option that
-several commands share is declared once. The help of each stands under `Args:` in the
-docstring of the function or of the group.
+Each command is a function. Positional-only parameters become arguments, and other
+parameters become options. A parameter can also be a group: a frozen dataclass whose
+fields are options, so that commands can share options. The help of each option is under
+`Args:` in the docstring of the function or the group.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Run = Callable[..., None]
 
 
 def _plainly(message: str, of: click.IntRange | click.FloatRange) -> str:
-    """Click's error for a number outside its range, in words."""
+    """Rewords click's error message for a number outside its range."""
     least, most = of.min or 0, of.max
     said = f"above {least:g}" if of.min_open else f"{least:g} or more"
     if most is not None:
@@ -46,7 +46,7 @@ def _plainly(message: str, of: click.IntRange | click.FloatRange) -> str:
 
 
 class _Plain:
-    """A range of numbers that explains in words why a number is invalid."""
+    """A number type with plain error messages."""
 
     def fail(
         self,
@@ -60,13 +60,13 @@ class _Plain:
 
 
 class Count(_Plain, click.IntRange):
-    """A whole number in a range, with its own name in the help."""
+    """An integer in a range."""
 
     name = "count"
 
 
 class Number(_Plain, click.FloatRange):
-    """A finite number in a range: click's own type accepts nan and inf."""
+    """A finite number in a range; unlike click's type, it rejects nan and inf."""
 
     name = "number"
 
@@ -83,7 +83,7 @@ class Number(_Plain, click.FloatRange):
 
 
 class Numbers(click.ParamType[Any]):
-    """Numbers separated by commas, each from 0 to `most`."""
+    """A list of numbers from 0 to `most`, separated by commas."""
 
     name = "text"
 
@@ -113,7 +113,7 @@ class Numbers(click.ParamType[Any]):
 
 
 class PlaceType(click.Path):
-    """A path, or an address in storage such as `s3://bucket/runs`."""
+    """A path, or a storage URL such as `s3://bucket/runs`."""
 
     def __init__(self, **checks: Any) -> None:
         super().__init__(path_type=Path, **checks)
@@ -147,8 +147,10 @@ Chance = Annotated[float, Number(0, 1, min_open=True, max_open=True)]
 Port = Annotated[int, Count(0, 65535)]
 KeyValues = tuple[Annotated[str, "KEY=VALUE"], ...]
 LawNames = tuple[Annotated[str, "--law", "NAME_OR_FORMULA"], ...]
-"""Types of options. What stands beside the type says how it is read (a click type or a
-callback), what its option is called (if it begins with a dash) and what help shows."""
+"""Types of options. The annotations of a type can be a click type or a callback that
+parses the value, the name of the option (beginning with a dash), and the metavar in the
+help.
+"""
 
 _TYPES: dict[Any, click.ParamType[Any]] = {
     str: click.STRING,
@@ -159,7 +161,7 @@ _TYPES: dict[Any, click.ParamType[Any]] = {
 
 
 class OnlyFlag(NamedTuple):
-    """An option with an optional value: this one, if none is given."""
+    """An option with an optional value; `value` is used if it is given without one."""
 
     value: str
 
@@ -171,7 +173,7 @@ class Formerly(NamedTuple):
 
 
 class _Renamed(click.Option):
-    """An option that also accepts its former name, which help hides."""
+    """An option that also accepts its former name, which the help does not show."""
 
     formerly: Formerly
 
@@ -183,7 +185,9 @@ class _Renamed(click.Option):
 
 
 class _Typed(NamedTuple):
-    """The type, default and help that a parameter's annotation gives."""
+    """A parsed annotation: the type, its marks, and whether there are several
+    values.
+    """
 
     of: Any
     marks: tuple[Any, ...]
@@ -255,7 +259,9 @@ def _parameter(
 
 
 def _told(about: object) -> tuple[str, dict[str, str]]:
-    """A docstring's own text, and its `Args:` description of each parameter."""
+    """Splits a docstring into its text and the description of each parameter in
+    `Args:`.
+    """
     text, _, rest = (inspect.getdoc(about) or "").partition("\nArgs:\n")
     found: dict[str, str] = {}
     name = ""
@@ -269,7 +275,9 @@ def _told(about: object) -> tuple[str, dict[str, str]]:
 
 
 def _options(made: type) -> Iterator[click.Parameter]:
-    """The options of a group, in the order of its fields; it may hold other groups."""
+    """Yields the options of a group and of nested groups, in the order of the
+    fields.
+    """
     hints = get_type_hints(made, include_extras=True)
     told: dict[str, str] = {}
     for each in reversed(made.__mro__[:-1]):
@@ -299,13 +307,13 @@ def _made(made: type, given: dict[str, Any]) -> Any:
 def command(
     name: str = "", of: click.Group | None = None, json: bool = True, **settings: Any
 ) -> Callable[[Run], click.Command]:
-    """Makes a click command of a typed function.
+    """Returns a decorator that creates a click command from a typed function.
 
     Args:
-        name: The name of the command (default: the function's).
-        of: The group of the command.
-        json: Whether it takes --json, which `say` obeys.
-        settings: Further settings for click.
+        name: The name of the command (default: the name of the function).
+        of: The click group that the command is added to.
+        json: Whether the command takes --json; `say` then prints JSON.
+        settings: More arguments for `click.Command`.
     """
 
     def make(run: Run) -> click.Command:
@@ -351,7 +359,7 @@ def command(
 
 
 def given_options() -> dict[str, str]:
-    """The options that were given on the command line, by parameter name."""
+    """The options given on the command line: from parameter name to option name."""
     ctx = click.get_current_context()
     return {
         option.name: option.opts[0]
@@ -362,7 +370,7 @@ def given_options() -> dict[str, str]:
 
 
 def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:
-    """The values of an option's KEY=VALUE pairs, each read as YAML."""
+    """Parses the KEY=VALUE pairs of an option; values are YAML."""
     from forewarn.abstractions.files import parse_yaml
 
     given: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Shell completion of scenarios, laws and models."""
+"""Shell completion for scenarios, laws and models."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import click
 from click.shell_completion import CompletionItem
 
 _PLAIN = re.compile(r"[\w@%+=:,./~-]+")
-"""What no shell takes for a command: completed words stand there without quotes."""
+"""Characters that need no quotes in a shell; other file names are not completed."""
 
 
 def _beginning(
     names: Iterable[str], incomplete: str, endings: tuple[str, ...] = ()
 ) -> list[CompletionItem]:
-    """The names and files that begin with the typed text; only files with these
-    endings.
-    """
+    """Completions for the typed text: names, folders, and files with these endings."""
     found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
     typed = os.path.expanduser(incomplete)
     for path in sorted(glob(f"{escape(typed)}*")) if endings else ():
@@ -32,7 +30,7 @@ def _beginning(
 def scenarios(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Scenarios that ship, and scenario files."""
+    """Completes built-in scenarios and scenario files."""
     from forewarn.scenarios.schema import shipped_families, shipped_scenarios
 
     return _beginning(
@@ -43,7 +41,7 @@ def scenarios(
 def laws(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The names of the law book."""
+    """Completes the names of laws in the law book."""
     from forewarn.monitors.laws.lawbook import law_book
 
     return _beginning(sorted(law_book().every()), incomplete)
@@ -52,9 +50,9 @@ def laws(
 def models(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Model files, and folders that may hold one."""
+    """Completes model files, and folders that may contain them."""
     return _beginning((), incomplete, (".json", ".json.gz"))
 
 
 COMPLETED = {"scenario": scenarios, "law": laws, "model": models}
-"""By the names of the parameters, whichever command they are of."""
+"""The completion function for each parameter name, in all commands."""

@@ -1,5 +1,6 @@
-"""`forewarn demo`: collect, learn, warn, measure and intervene on the embedded
-worlds."""
+"""`forewarn demo`: collects, learns, warns, measures and intervenes in embedded
+worlds.
+"""
 
 from __future__ import annotations
 
@@ -61,19 +62,20 @@ def demo(
     out: Folder = Path("forewarn-demo"),
     jobs: Many | None = None,
 ) -> None:
-    """Collect, learn, warn, intervene, measure and report, in about a minute.
+    """Show everything in about a minute: collect, learn, warn, intervene, measure,
+    report.
 
-    Drivers come to a light that turns yellow, and turn left across oncoming traffic; a
-    robot is told to heat a fork in the microwave. A chain is learned from unguarded
-    runs. Other runs show how early the guard warns, how often falsely, and what its
-    interventions change.
+    Drivers approach a light that turns yellow, or turn left across oncoming traffic; a
+    robot is told to heat a fork in the microwave. Chains are learned from unguarded
+    runs. Held-out runs then show how early the guard warns, how many false alarms it
+    gives, and how many violations its interventions prevent.
 
     \b
     Example:
       forewarn demo --out out/demo
 
     Args:
-        out: Where the report, the learned models and the runs go.
+        out: Folder for the report, the learned models and the runs.
         jobs: Number of processes (default: the number of cores, at most 4).
     """
     from forewarn.scenarios.demo import tour
@@ -88,7 +90,7 @@ def demo(
     for number, leg in enumerate((*driving, *tour.HOUSEHOLD), start=1):
         folder = out / leg.scenario
         if (folder / tour.MEASUREMENT).exists():
-            shutil.rmtree(folder)  # of a demo that came to its end: see it run again
+            shutil.rmtree(folder)  # left by a demo that was completed: run it again
         done = tour.travel(leg, folder, on, counted, progress)
         found.append(done)
         tell(_section(number, done))
@@ -174,7 +176,7 @@ def _measured(done: Travelled) -> list[str]:
 
 
 def sentence(done: Travelled) -> str:
-    """The result of one leg in a sentence that needs no context."""
+    """A sentence with the results of one part of the demo."""
     leg, row = done.leg, done.row
     facts = row.as_dict()
     runs = facts["violating"] + facts["clean"]
@@ -200,7 +202,7 @@ def _count(part: int, whole: int) -> str:
 
 
 def _remarks(found: Sequence[Travelled]) -> list[str]:
-    """What a reader of the sentences must know about the figures."""
+    """Notes that qualify the figures."""
     legs: Sequence[Leg] = [each.leg for each in found]
     seeds = "; ".join(
         f"{leg.scenario}: learned from seeds {_seeds(leg.training)}, judged on"

@@ -1,6 +1,6 @@
-"""`forewarn doctor`: what is usable here, and the command that adds the rest.
+"""`forewarn doctor`: lists usable integrations, and how to install the others.
 
-Versions come from the metadata of what is installed; nothing is imported.
+Versions are read from package metadata; nothing is imported.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ PURPOSES = {
     "plots": "pandas frames and plots from Python",
     "ray": "campaigns on many machines",
 }
-"""What each extra of pyproject.toml is for; `core` is forewarn without any."""
+"""The purpose of each extra in pyproject.toml; `core` is forewarn without extras."""
 
 
 def packages_of(piece: str) -> list[str]:
-    """The packages that an extra needs, or the core, as the metadata lists them."""
+    """The packages that an extra (or the core) requires, according to the metadata."""
     found: list[str] = []
     for needed in requires("forewarn") or ():
         extra = re.search(r"extra == ['\"]([^'\"]+)", needed)
@@ -73,7 +73,7 @@ def doctor(
 ) -> None:
     """List the usable engines, simulators and frameworks.
 
-    With NAME, check only that one; the exit status is 3 if it is missing.
+    With NAME, check only this one; the exit status is 3 if it is missing.
     """
     if name is not None and name not in PURPOSES:
         raise InvalidInput(
@@ -109,8 +109,7 @@ def _examine(piece: str) -> dict[str, Any]:
 
 
 def _cyber() -> dict[str, Any]:
-    """Apollo's own Python bindings, which are in no registry: detected, not
-    declared."""
+    """The status of Apollo's Python bindings, which no package registry provides."""
     from forewarn.apollo_bridge.support import examine
 
     support = examine()
@@ -125,7 +124,9 @@ def _cyber() -> dict[str, Any]:
 
 
 def _unity() -> dict[str, Any]:
-    """AI2-THOR's own build; our household needs nothing more."""
+    """The status of AI2-THOR's Unity build, which our embedded household does
+    not need.
+    """
     from forewarn.thor_bridge.support import examine
 
     support = examine()

@@ -1,6 +1,4 @@
-"""What the commands that run scenarios share: progress, messages and the choice of
-seeds.
-"""
+"""Shared by commands that run scenarios: progress, messages and the choice of seeds."""
 
 from __future__ import annotations
 
@@ -27,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def recorded_by(path: Path, working: Working) -> Path:
-    """A temporary folder with the traces of all recordings of a scenario's world.
+    """Writes all recordings of a log scenario as traces to a temporary folder.
 
-    It is deleted when the command ends.
+    The folder is deleted when the command ends.
     """
     from tempfile import TemporaryDirectory
 
@@ -51,7 +49,7 @@ def recorded_by(path: Path, working: Working) -> Path:
 
 
 def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:
-    """The requested seeds; by default, seeds that the model was not trained on."""
+    """The requested seeds; by default, seeds that the model was not learned from."""
     from forewarn.scenarios.measuring.measure import unknown_seeds
 
     given = given_options()
@@ -61,7 +59,7 @@ def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range
 
 
 def counted(episodes: Iterable[Episode], what: str, total: int) -> Iterator[Episode]:
-    """Yields the runs and shows a line of progress with the counts so far."""
+    """Yields the runs, and shows a progress line with counts."""
     seen = {"violations": 0, "alarms": 0, "interventions": 0, "failed": 0}
 
     def so_far() -> str:
@@ -80,7 +78,7 @@ def counted(episodes: Iterable[Episode], what: str, total: int) -> Iterator[Epis
 
 
 def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[str]:
-    """The lines about runs that failed."""
+    """Yields lines about failed runs."""
     failed = [episode for episode in episodes if episode.failed]
     if failed:
         yield (

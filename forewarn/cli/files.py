@@ -1,5 +1,4 @@
-"""`forewarn convert`, `import` and `export`: files in other formats and for other
-tools."""
+"""`forewarn convert`, `import` and `export`: convert traces and models."""
 
 from __future__ import annotations
 
@@ -31,10 +30,10 @@ def convert(
     out: FolderPlace,
     format_: Literal["columns", "jsonl"] | None = None,
 ) -> None:
-    """Write TRACES in the other format; nothing is lost either way.
+    """Convert TRACES between Parquet and JSON Lines, without loss.
 
-    TRACES are files, or folders of nothing but traces: JSON Lines, CSV, LawBreaker's
-    JSON, or Parquet files as `forewarn collect` writes them.
+    TRACES are files, or folders that contain only traces: JSON Lines, CSV, LawBreaker's
+    JSON, or Parquet files written by `forewarn collect`.
 
     \b
     Examples:
@@ -43,8 +42,8 @@ def convert(
 
     Args:
         out: Folder for the converted traces.
-        format_: columns: Parquet, for large sets. jsonl: one file per run, for people.
-            Default: the format that the first source does not have.
+        format_: columns: Parquet, for large datasets. jsonl: one human-readable file
+            per run. Default: jsonl if the first source is Parquet, else columns.
     """
     from forewarn.abstractions.dataset.layout import SUFFIX
     from forewarn.abstractions.readers.stored import (
@@ -73,15 +72,14 @@ def convert(
 
 @command()
 def import_(file: File, /, *, out: File) -> None:
-    """Read a chain made by another tool.
+    """Import a chain from another tool.
 
-    The format is found by the content: PRISM language, PRISM or Storm explicit files
-    (name the .tra file; .lab and .sta must be next to it), Storm DRN, UMB, ProbGuard's
-    model.json, or Forewarn's own JSON. Storm reads the PRISM language: install the
-    extra storm.
+    The format is detected from the content: the PRISM language (which needs the extra
+    storm), explicit files of PRISM or Storm (give the .tra file; .lab and .sta must be
+    next to it), Storm DRN, UMB, ProbGuard's model.json, or Forewarn's own JSON.
 
     Args:
-        out: Where the model goes.
+        out: Write the model to this file.
     """
     from forewarn.abstractions.files import write_json
     from forewarn.monitors.chains.formats.own import model_as_dict
@@ -113,7 +111,7 @@ def export(
     define: tuple[Annotated[str, "NAME=FORMULA"], ...] = (),
     out: File | None = None,
 ) -> None:
-    """Write a model, or a run record, for another tool.
+    """Export a model or a run record for another tool.
 
     \b
     Examples:
@@ -121,14 +119,17 @@ def export(
       forewarn export forewarn-runs/s1-*-000007.run.jsonl --format mcap --out run.mcap
 
     Args:
-        format_: prism: PRISM language; drn: Storm; csv: one transition per line;
-            explicit: PRISM's .tra, .lab and .sta; umb: PRISM's and Storm's binary
-            archive. For a run: mcap: for Foxglove; csv: one frame per line.
-        of: In a file with several models: the model of this law.
-        law: Write the product of the chain and this law's monitor, with the labels
-            violated and pending.
-        define: A label for the law, as in 'bad=s=3|s=7'; written as a label too.
-        out: Write to this file (default for text: standard output).
+        format_: For a model: prism (PRISM language), drn (Storm), csv (one transition
+            per line), explicit (PRISM's .tra, .lab and .sta) or umb (binary archive for
+            PRISM and Storm). For a run record: mcap (for Foxglove) or csv (one frame
+            per line).
+        of: For a file with several models: export the model for this law.
+        law: Export the product of the chain and the monitor of this law, with the
+            labels `violated` and `pending`.
+        define: Definition of a label for --law, such as 'bad=s=3|s=7', which is
+            exported too; may be repeated.
+        out: Write to this file. Default: standard output for text; a file next to the
+            record for runs.
     """
     from forewarn.abstractions.files import (
         first_line,

@@ -1,4 +1,4 @@
-"""Groups of options that several commands share."""
+"""Option groups that several commands share."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ if TYPE_CHECKING:
 
 KINDS = ("none", "alert", "reflect", "ask", "slow", "stop")
 THRESHOLDS = {"alert": 0.3, "reflect": 0.5, "ask": 0.5, "slow": 0.5, "stop": 0.8}
-"""The risk at which an intervention begins by default."""
+"""The default threshold of each intervention."""
 
 
-# -- where and how episodes run --------------------------------------------------------
+# -- worlds, pilots and processes
+# --------------------------------------------------------
 
 
 def _ray(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -56,19 +57,19 @@ def _ray(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """The processes that do the work.
+    """The processes to use.
 
     Args:
         jobs: Number of processes.
-        on: Run on Ray: on an existing cluster, or on a local one that ends with the
-            command. --jobs limits how many runs are in progress.
+        on: Run on Ray: an existing cluster, or a local one that stops when the command
+            ends. --jobs limits the number of concurrent runs.
     """
 
     jobs: Many = 1
     on: Annotated[str | None, "ray[://HOST:PORT]", _ray] = None
 
     def pool(self) -> Pool:
-        """The processes."""
+        """The pool of processes."""
         from forewarn.scenarios.running.campaign import pool
 
         return pool(self.jobs, self.on)
@@ -79,9 +80,9 @@ class Where:
     """The world that a scenario runs in.
 
     Args:
-        world: World to use instead of the scenario's own: `carla` runs SUMO's
+        world: World to use instead of the scenario's own; `carla` can run SUMO
             scenarios. SCENARIO@NAME means the same.
-        law: A law to watch instead of the scenario's: a name or a formula; may be
+        law: Law to watch instead of the scenario's laws: a name or a formula; may be
             repeated.
     """
 
@@ -89,7 +90,7 @@ class Where:
     law: LawNames = ()
 
     def scenario(self, name: str) -> Scenario:
-        """The scenario of that name, in its own world or in another, with its laws."""
+        """Loads a scenario, with the requested world and laws."""
         from forewarn.scenarios.schema import load_scenario
 
         scenario = load_scenario(name)
@@ -99,18 +100,18 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Driven(Where):
-    """The world that a scenario runs in, and its pilot.
+    """The world and the pilot of a scenario.
 
     Args:
-        pilot: Pilot to use instead of the scenario's own, such as driving-llm.
-        set: A setting of the pilot, such as model=ollama:llama3.1; may be repeated.
+        pilot: Pilot to use instead of the scenario's pilot, such as driving-llm.
+        set: Setting of the pilot, such as model=ollama:llama3.1; may be repeated.
     """
 
     pilot: Annotated[str | None, "NAME"] = None
     set: KeyValues = ()
 
     def scenario(self, name: str) -> Scenario:
-        """The scenario with another pilot, or other settings of its own."""
+        """Loads a scenario, with the requested world, laws, pilot and settings."""
         from forewarn.scenarios.schema import Plug
 
         scenario = Where.scenario(self, name)
@@ -120,24 +121,24 @@ class Driven(Where):
         return scenario.driven_by(Plug(name=pilot, settings=given))
 
 
-# -- what a guard warns by, and what it does -------------------------------------------
+# -- the model and policy of a guard -------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """The guard's model and its policy (default: those that ship with the scenario).
+    """The guard's model and policy (default: those shipped with the scenario).
 
     Args:
-        model: Model of the guard, or the folder of a guard with a certificate.
-        accept_model: Accept a model of another scenario, vocabulary or period.
-        policy: Policy file: which intervention begins at which risk.
-        preset: Which shipped policy to use: the one tuned to alert, or the one tuned
-            with the guard acting (`forewarn tune --preset stop`).
-        horizon: Horizon of the guard's risk in seconds (default: the policy's, or else
-            the scenario's).
-        intervene: Allowed interventions among none, alert, reflect, ask, slow, stop,
-            separated by commas, the mildest first. none: decide and record, but let
-            everything pass.
+        model: Model of the guard, or folder of a guard with a certificate.
+        accept_model: Accept a model learned for a different scenario, vocabulary or
+            sampling period.
+        policy: Policy file, which defines the risk at which each intervention begins.
+        preset: Shipped policy to use: the one tuned for alerts, or the one tuned for
+            stops (with `forewarn tune --preset stop`).
+        horizon: Prediction horizon in seconds (default: that of the policy, or else of
+            the scenario).
+        intervene: Interventions to use, separated by commas, the mildest first: alert,
+            reflect, ask, slow, stop. none: decide and record, but do not intervene.
     """
 
     model: AnyPath | None = None
@@ -148,7 +149,9 @@ class Warned:
     intervene: Annotated[str | None, "KINDS"] = None
 
     def files(self, scenario: Scenario) -> tuple[Path | None, Path | None, str]:
-        """The model, the policy, and a sentence if they are the shipped ones."""
+        """The files of the model and the policy, and a sentence if they are the shipped
+        ones.
+        """
         from forewarn.monitors.chains.model import (
             load_models,
             refuse_other,
@@ -198,20 +201,19 @@ def chosen_policy(
     laws: Sequence[Law] = (),
     shadow: bool = False,
 ) -> Policy:
-    """The policy in a file, or the default one, as changed by the options.
+    """Loads a policy, or creates the default one, and applies the options.
 
     Args:
-        path: The policy's file.
-        horizon_s: The requested horizon.
-        scenario_horizon_s: The scenario's horizon, used if neither option nor policy
-            has one.
-        intervene: What the guard may do.
-        thresholds: Their thresholds, one per intervention. None: those of the file,
-            which may differ by law, or else `THRESHOLDS`.
-        when: Which states are judged.
-        laws: The scenario's laws. For laws that demand a movement, a tuned policy only
-            alerts.
-        shadow: Whether nothing is enforced.
+        path: The policy file; None for the default policy.
+        horizon_s: The requested horizon in s; None for that of the policy.
+        scenario_horizon_s: The horizon of the default policy, in s.
+        intervene: The requested interventions, as text.
+        thresholds: The requested threshold of each intervention. If empty, those of the
+            file, which may differ by law, or else `THRESHOLDS`.
+        when: Whether to evaluate the state before or after an action.
+        laws: The laws of the scenario. For laws that require the car to move, a tuned
+            policy only alerts.
+        shadow: Whether to decide and record without enforcing anything.
     """
     from forewarn.monitors.guarding.policy import (
         ANY_LAW,
@@ -282,7 +284,7 @@ def _kinds(text: str | None) -> list[str]:
 
 
 def kind(text: str) -> Kind:
-    """The intervention of that name."""
+    """The intervention with this name."""
     from forewarn.monitors.guarding.decision import SEVERITY
 
     return SEVERITY[SEVERITY.index(text)]
@@ -291,11 +293,10 @@ def kind(text: str) -> Kind:
 def gaps(
     policy: Policy, laws: Sequence[str], left_out: Collection[str] = ()
 ) -> Iterator[str]:
-    """The laws without thresholds in a policy, and the policy's laws that are not
-    watched.
+    """Yields warnings about laws without thresholds, and about thresholds without laws.
 
     Raises:
-        InvalidPolicy: The policy has a rule for none of the laws.
+        InvalidPolicy: The policy has no rule for any of the laws.
     """
     for law in policy.without_rule(laws):
         yield (
@@ -308,28 +309,29 @@ def gaps(
 
 
 def tell_gaps(policy: Policy, path: Path | None, laws: Sequence[str]) -> None:
-    """Warns on standard error of laws without thresholds and of thresholds without
-    laws."""
+    """Prints the warnings of `gaps` to standard error."""
     with naming(path or "the policy"):
         for line in gaps(policy, laws):
             note(line)
 
 
-# -- who judges beside the risk --------------------------------------------------------
+# -- rules and guard programs --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The rules and guard programs that judge in addition to the risk.
+    """The rules and guard programs to apply in addition to the risk.
 
     Args:
         guard_program: Signed guard program to apply in addition to the risk; may be
             repeated.
         rules: File of rules to apply in addition to the risk; may be repeated.
         predicates: YAML file with your own predicates for the rules; may be repeated.
-        user: Facts about the user for guard programs, such as role=child.
-        place: Facts about the place for guard programs, such as room=bedroom.
-        request: The user's request in words, for guard programs.
+        user: Fact about the user for guard programs, such as role=child; may be
+            repeated.
+        place: Fact about the place for guard programs, such as room=bedroom; may be
+            repeated.
+        request: Text of the user's request, for guard programs.
     """
 
     guard_program: tuple[File, ...] = ()
@@ -343,9 +345,10 @@ class Judging:
         return bool(self.guard_program or self.rules)
 
     def judges(self, shadow: bool) -> list[Judge]:
-        """New judges for each guard, because each remembers its own run.
+        """Creates the judges for a guard; guards cannot share them, because they have
+        state.
 
-        Unsigned programs are accepted only if nothing is enforced.
+        Unsigned programs are accepted only in shadow mode.
         """
         from forewarn.plugins.programs.judging import read_judge
 
@@ -369,11 +372,11 @@ class Judging:
         ]
 
 
-# -- who is told, and who is asked -----------------------------------------------------
+# -- alerts and approval -----------------------------------------------------
 
 
 def to_log() -> Listener:
-    """Prints each intervention on standard error."""
+    """Creates a listener that prints each intervention to standard error."""
     import logging
 
     from forewarn.plugins.loop.alerts import LOGGER, LogAlerts
@@ -387,25 +390,28 @@ def to_log() -> Listener:
 
 @cache
 def _webhook(url: str, allow_host: str | None) -> Listener:
-    """Posts interventions, including the last ones before the end; one per process."""
+    """The listener of this process that posts each intervention to a webhook; pending
+    posts are sent before the process exits.
+    """
     from multiprocessing.util import Finalize
 
     from forewarn.plugins.loop.alerts import Webhook
 
     hook = Webhook(url, allow_host=allow_host)
-    # Unlike atexit, this runs in the processes of a pool as well.
+    # Unlike atexit, this also runs in the processes of a pool.
     Finalize(None, hook.close, exitpriority=1)
     return hook
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """The receivers of alerts about interventions.
+    """Receivers of alerts about interventions.
 
     Args:
-        log: Print each intervention on standard error as it begins.
+        log: Print each intervention to standard error when it begins.
         webhook: URL to which each intervention is posted as JSON.
-        webhook_host: Allow the webhook to be on this host instead of on this machine.
+        webhook_host: Allow a webhook on this host; by default, it must be on this
+            machine.
     """
 
     log: bool = False
@@ -413,9 +419,10 @@ class Telling:
     webhook_host: Annotated[str | None, "HOST"] = None
 
     def listeners(self) -> list[Callable[[], Listener]]:
-        """Makes the listeners, so that a wrong option is reported at once.
+        """Returns functions that create the listeners; reports invalid options
+        immediately.
 
-        OpenTelemetry is one of them if it is installed.
+        Includes OpenTelemetry if it is installed.
         """
         from forewarn.plugins.telemetry import OpenTelemetry, is_installed
 
@@ -430,7 +437,7 @@ class Telling:
 
 
 def person() -> Approver | None:
-    """The person at the terminal, who answers `ask`; None without a terminal."""
+    """An approver that asks the person at the terminal; None without a terminal."""
     from forewarn.plugins.loop.approval import Console
 
     return Console() if sys.stdin.isatty() else None
@@ -441,10 +448,10 @@ def person() -> Approver | None:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The law book.
+    """The law book to use.
 
     Args:
-        edition: Edition of the law book, which determines its texts and times.
+        edition: Edition of the law book; editions differ in formulas and times.
         book: Law file to use instead of the law book.
     """
 
@@ -452,7 +459,7 @@ class Book:
     book: Path | None = None
 
     def laws(self) -> LawBook:
-        """The laws."""
+        """Loads the law book."""
         from forewarn.monitors.laws.lawbook import law_book
 
         return law_book(self.edition, self.book)

@@ -1,5 +1,4 @@
-"""`forewarn guard`: a guard for a loop in any language, over a socket or standard
-input."""
+"""`forewarn guard` and `mcp`: guards for loops in any language, and for MCP tools."""
 
 from __future__ import annotations
 
@@ -60,30 +59,30 @@ def guard(
     record: Folder | None = None,
     live: Live = None,
 ) -> None:
-    """Guard a loop in any language: one JSON frame in, one JSON decision out.
+    """Guard a control loop in any language: one JSON decision for each JSON frame.
 
     The first message is a hello (optional on standard input): {"forewarn": "guard/1",
-    "token": …, "provides": ["speed", …]}; then frames: {"sequence", "time_s",
+    "token": …, "provides": ["speed", …]}. Frames follow: {"sequence", "time_s",
     "signals": {…}, "proposal": {"name", "arguments"}}, with "foreseen": {…} if the
-    policy judges the result of a proposal in advance. On the socket, each message is
-    preceded by its length in four bytes, big-endian. A loop that loses its guard must
-    stop, as the client in forewarn/plugins/remote/client.py does.
+    policy evaluates the predicted result of a proposal. On a socket, each message is
+    preceded by its length as four bytes, big-endian. A loop that loses the connection
+    to its guard must stop, as the client in forewarn/plugins/remote/client.py does.
 
-    With --ros-oracle the guard is an oracle for ROSMonitoring: the nodes send their
-    topics' messages over a WebSocket, and --topics maps them to signals.
+    With --ros-oracle, the guard is an oracle for ROSMonitoring: nodes send the messages
+    of their topics over a WebSocket, and --topics maps them to signals.
 
     Args:
-        stdio: One frame per line on standard input, one decision per line on standard
-            output.
-        socket: Listen on this address of this machine; port 0 picks a free one.
-        ros_oracle: Listen for ROSMonitoring's nodes on this address of this machine.
-        topics: The mapping from topics to signals; needed with --ros-oracle.
-        token_file: Token that clients must send; required with --socket.
-        allow_remote: Listen on an address that other machines can reach; the token is
-            not encrypted.
-        record: Where the run record of each connection goes.
-        live: Watch live: line, in this terminal (the default); web, on a page served by
-            this machine; foxglove, in Foxglove (extra foxglove).
+        stdio: Read one frame per line from standard input, and write one decision per
+            line to standard output.
+        socket: Listen on this address; port 0 picks a free port.
+        ros_oracle: Listen for nodes of ROSMonitoring on this address.
+        topics: File that maps topics to signals; required with --ros-oracle.
+        token_file: File with the token that clients must send; required with --socket.
+        allow_remote: Allow an address that other machines can reach. The token is sent
+            unencrypted.
+        record: Folder for the run record of each connection.
+        live: Watch live. line (the default): in this terminal; web: on a page served by
+            this machine; foxglove: in Foxglove (needs the extra foxglove).
     """
     if [stdio, socket is not None, ros_oracle is not None].count(True) != 1:
         raise click.UsageError(
@@ -152,7 +151,7 @@ def _lend(
     guarding = _guarding(asked, folder, live)
     asked.check(guarding)
     pool = GuardPool(guarding, partial(asked.check, guarding))
-    # What is wrong with the model or the policy shows now, not when a loop has come.
+    # Report errors in the model or policy now, not when the first loop connects.
     with naming(asked.policy or "the policy"):
         made = pool.warm()
     for line in announced(made):
@@ -189,7 +188,7 @@ def _place(address: str, option: str) -> tuple[str, int]:
 
 def _serve(server: Server, shown: str) -> dict[str, int]:
     signal.signal(signal.SIGTERM, lambda *_: server.close())
-    # What is loaded stays, so no collection need look at it while a loop waits.
+    # Exempt loaded objects from garbage collection, to avoid pauses while a loop waits.
     gc.collect()
     gc.freeze()
     try:
@@ -202,9 +201,9 @@ def _serve(server: Server, shown: str) -> dict[str, int]:
 
 @click.group()
 def mcp() -> None:
-    """Guard the tools of an MCP server, for any agent.
+    """Guard the tools of an MCP server for any agent.
 
-    Standard output carries the agent's messages, so there is no --json.
+    Standard output carries the messages of the protocol, so there is no --json.
     """
 
 
@@ -222,14 +221,15 @@ def guard_tools(
     telling: Telling,
     time_limit: Annotated[Positive, "SECONDS"] = 300.0,
 ) -> None:
-    """Start the MCP server COMMAND and guard it as a proxy on standard input and
+    """Start the MCP server COMMAND, and guard it as a proxy on standard input and
     output.
 
-    Use this command in place of COMMAND in the agent's configuration. Each call is
-    judged together with all earlier calls. Laws can use tool (the tool's name), failed
-    (whether the call failed) and arg_NAME (an argument). A call that would violate a
-    law is withheld; the answer tells the agent why. Rules and guard programs judge each
-    call as well. There is no one to ask, so an `ask` becomes a `stop`.
+    Use this command in place of COMMAND in the agent's configuration. Laws are
+    evaluated on the sequence of all calls. They can use tool (the name of the tool),
+    failed (whether the call failed) and arg_NAME (an argument). A call that would
+    violate a law is withheld, and the response tells the agent why. Rules and guard
+    programs are also applied to each call. No person can be asked, so `ask` becomes
+    `stop`.
 
     \b
     Example:
@@ -238,13 +238,14 @@ def guard_tools(
         --record calls.run.jsonl -- npx some-file-server /srv/files
 
     Args:
-        law: A law over the calls of the session, one step per call; may be repeated.
-        model: The folder of a guard that `forewarn warrant` made from logs of calls.
-        shadow: Judge and record; withhold nothing.
-        policy: Intervention for a call that would violate a law.
-        record: Where the run record goes.
-        time_limit: Time limit of a call, in seconds. A call that exceeds it is answered
-            with an error and counts as failed.
+        law: Law over the calls of the session, one step per call; may be repeated.
+        model: Folder of a guard that `forewarn warrant` created from logs of calls.
+        shadow: Decide and record, but do not withhold calls.
+        policy: Policy file, which defines the intervention for a call that would
+            violate a law.
+        record: Write the run record to this file.
+        time_limit: Time limit of a call in seconds. A call that takes longer returns an
+            error and counts as failed.
     """
     from forewarn.monitors.guarding.policy import load_policy
     from forewarn.plugins.agents import AgentGuard
@@ -261,7 +262,7 @@ def guard_tools(
         )
     judges = judging.judges(acts.shadow)
     listeners = telling.listeners()
-    # Loaded after the files are read: it takes longer than to reject one of them.
+    # Imported late, because the import takes longer than rejecting an invalid file.
     from forewarn.plugins.mcp import serve
 
     with naming("--law" if model is None else model):
@@ -284,7 +285,7 @@ def write_tools(
     *,
     out: File,
 ) -> None:
-    """Start the MCP server COMMAND and write its list of tools to a file.
+    """Start the MCP server COMMAND, and write its list of tools to a file.
 
     `forewarn guard-program compile --tools` reads the file.
 
@@ -293,7 +294,7 @@ def write_tools(
       forewarn mcp tools --out tools.json -- npx some-file-server /srv/files
 
     Args:
-        out: The file, JSON.
+        out: Write the list as JSON to this file.
     """
     from forewarn.abstractions.files import write_json
     from forewarn.plugins.mcp import listed

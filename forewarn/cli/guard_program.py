@@ -1,4 +1,4 @@
-"""`forewarn guard-program`: compile written requests into programs that guard."""
+"""`forewarn guard-program`: compiles written requests into guard programs."""
 
 from __future__ import annotations
 
@@ -54,16 +54,17 @@ def guard_program() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The language model, and the past cases that it is shown.
+    """The language model, and the past cases to show it.
 
     Args:
         model: Language model, such as ollama:llama3.1.
-        base_url: URL of the model, if it is not at its provider's.
-        timeout_s: Time limit of a reply in seconds.
-        replies: A folder of recorded replies.
-        how: Ask the model, ask it and record its replies, or replay recorded replies.
-        memory: Folder of past cases that were judged correctly.
-        count: Number of past cases shown to the model, the most similar ones.
+        base_url: URL of the model (default: that of the provider).
+        timeout_s: Time limit of each reply in seconds.
+        replies: Folder of recorded replies.
+        how: live: ask the model; record: also record its replies; replay: use recorded
+            replies instead of the model.
+        memory: Folder of past cases with correct verdicts.
+        count: Number of past cases to show the model; the most similar ones are used.
     """
 
     model: Annotated[str, "PROVIDER:NAME"] = ""
@@ -75,7 +76,7 @@ class Asking:
     count: Annotated[Seed, "-k"] = 3
 
     def chat(self) -> tuple[Chat, str]:
-        """The model that is asked, and its description in the figures."""
+        """The chat with the model, and a description of the model for the output."""
         from forewarn.plugins.chat import Partner
 
         partner = Partner(
@@ -91,7 +92,7 @@ class Asking:
         return partner.chat(0), who
 
     def shown(self, nothing: bool = False, farthest: bool = False) -> Shown:
-        """The past cases that a model is shown."""
+        """The past cases to show a model."""
         from forewarn.plugins.programs.memory import Memory
         from forewarn.plugins.programs.writing import Shown
 
@@ -107,14 +108,14 @@ def check_(
     program: File,
     shadow: bool = False,
 ) -> None:
-    """Print a guard program's verdict on the recorded actions in LOGS (JSON Lines).
+    """Apply a guard program to the recorded actions in LOGS (JSON Lines).
 
-    Each line holds the program's inputs, as far as they exist (user, action, frame,
-    request, log, needed, place), and an id. Exit status 1 if an action does not pass.
+    Each line contains an id and the inputs of the program, if they exist: user, action,
+    frame, request, log, needed, place. The exit status is 1 if an action does not pass.
 
     Args:
-        program: The guard program.
-        shadow: Also run an unsigned program.
+        program: File of the guard program.
+        shadow: Accept an unsigned program.
     """
     from forewarn.monitors.programs.cases import read_cases
 
@@ -135,7 +136,7 @@ def check_(
 
 
 def loaded(path: Path, shadow: bool) -> Program:
-    """The program in a file; it is enforced only if it is signed."""
+    """Loads a guard program; rejects an unsigned program unless `shadow` is true."""
     from forewarn.monitors.programs.file import load_program, require_signature
     from forewarn.plugins.programs.judging import compiled
 
@@ -167,10 +168,10 @@ def compile_(
 ) -> None:
     """Compile the request REQUEST into a guard program.
 
-    A request in known forms needs no model: tables of roles, databases and columns, and
-    sentences such as "a child may not turn on the stove". For any other request name a
-    --model, or --replies that were recorded with --how replay: the model plans, writes
-    the program and repairs it at most three times.
+    Some requests need no model: tables of roles, databases and columns, and sentences
+    such as "a child may not turn on the stove". For any other request, give a --model,
+    or recorded --replies with --how replay. The model makes a plan, writes the program
+    and repairs it up to three times.
 
     \b
     Examples:
@@ -179,12 +180,12 @@ def compile_(
         --model ollama:llama3.1 --replies kept --how record
 
     Args:
-        spec: Text that describes the guarded agent.
-        out: The guard program's file.
-        functions: Python file of functions that the program may call, in a process of
-            their own; may be repeated.
-        tools: The agent's tools as JSON, in the format of MCP servers and model
-            providers; the request's sentences are then about these.
+        spec: File that describes the guarded agent.
+        out: Write the guard program to this file.
+        functions: Python file with functions that the program may call; they run in a
+            separate process. May be repeated.
+        tools: JSON file with the agent's tools, in the format of MCP servers and model
+            providers. The sentences of the request then refer to these tools.
     """
     from forewarn.abstractions.files import read_json, read_text
     from forewarn.monitors.programs.compiling import compile_request, notes_on
@@ -242,20 +243,21 @@ _FIGURES = {
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Who judges the cases.
+    """The guard to evaluate.
 
     Args:
-        roles: Role table (JSON): judge by the program compiled from it.
-        program: Judge by this guard program.
-        judge: Judge by asking a model about every case: a program written for the case,
-            the agent with the rules in its prompt, a guard model, or a content filter.
-        request: With --judge: file with the rules as text.
-        spec: With --judge: text that describes the agent.
-        no_toolbox: Offer the model no functions.
-        no_memory: Show the model no past cases.
-        no_repairs: Accept only the model's first program, without repairs.
-        least_similar: Show the model the least similar cases.
-        confirm_by: Add to --memory each program that agrees with this signed one.
+        roles: Evaluate the program compiled from this role table (JSON).
+        program: Evaluate this guard program.
+        judge: Evaluate a model that is asked about every case: guard-agent (writes a
+            program for the case), rules-in-prompt (the agent itself, with the rules in
+            its prompt), model-guard, or content-filter.
+        request: With --judge: file that contains the rules as text.
+        spec: With --judge: file that describes the agent.
+        no_toolbox: Do not offer functions to the model.
+        no_memory: Do not show past cases to the model.
+        no_repairs: Use the model's first program, without repairs.
+        least_similar: Show the least similar past cases to the model.
+        confirm_by: Add each program that agrees with this signed program to --memory.
     """
 
     roles: File | None = None
@@ -273,7 +275,7 @@ class Judged:
     confirm_by: File | None = None
 
     def made(self, asking: Asking) -> tuple[Judge, Any, dict[str, Any]]:
-        """The judge, its cost, and its description."""
+        """The guard to evaluate, the usage of its model, and its description."""
         from forewarn.abstractions.files import read_json, read_text
         from forewarn.monitors.programs.file import load_program
         from forewarn.monitors.programs.functions import Toolbox
@@ -318,7 +320,7 @@ class Judged:
         return Confirmed(agent, shown.memory, rule, name), agent.usage, facts
 
     def tables(self) -> dict[str, list[str]]:
-        """The tables that logs may read, if a role table names them."""
+        """The columns of each table in the role table; empty without --roles."""
         from forewarn.abstractions.files import read_json
         from forewarn.monitors.programs.request import tables_of_file
 
@@ -339,17 +341,17 @@ def evaluate_(
     by: Judged,
     asking: Asking,
 ) -> None:
-    """Measure how often a guard is right on labelled cases.
+    """Measure the accuracy of a guard on labelled cases.
 
     Accuracy, precision and recall refer to the label (1: denied). explained: fraction
-    of the cases to be denied that are denied for exactly the right reason. answers:
-    fraction of the cases to be allowed that pass and are answered correctly, if the
-    cases have answers. executable: fraction of the cases in which the program ran to
-    completion. A program that fails denies nothing here. Exit status 1 if any case is
-    wrong.
+    of the cases labelled 1 that are denied for the right reason. answers: fraction of
+    the cases labelled 0 that pass and are answered correctly, if the cases have
+    answers. executable: fraction of the cases in which the program ran to completion. A
+    program that fails counts as one that denies nothing. The exit status is 1 if any
+    case is wrong.
 
-    With --judge, a model is asked about every case; the figures then name the model or
-    the recorded replies, and the cost.
+    With --judge, a model is asked about every case; the output then includes the model
+    or the recorded replies, and the cost.
 
     \b
     Examples:
@@ -360,8 +362,9 @@ def evaluate_(
         --model ollama:llama3.1 --replies kept --how record
 
     Args:
-        cases: Labelled cases, JSON Lines, or EICU-AC or Mind2Web-SC as published.
-        kind: Subject of the cases: columns of databases (access), or rules of conduct.
+        cases: Labelled cases: JSON Lines, or EICU-AC or Mind2Web-SC in the published
+            format.
+        kind: Kind of cases: access (to columns of databases) or rules (of conduct).
     """
     from forewarn.monitors.programs.cases import read_cases, score
 
@@ -399,9 +402,9 @@ def review_(
     program: File,
     /,
 ) -> None:
-    """Show the guard program PROGRAM: its request, its rules and its signature.
+    """Show the guard program PROGRAM: its request, its code and its signatures.
 
-    Exit status 1 if its current content is not signed.
+    The exit status is 1 if the current content is not signed.
     """
     from forewarn.monitors.programs.file import load_program
     from forewarn.plugins.programs.judging import compiled, toolbox
@@ -456,10 +459,10 @@ def run_(
     *,
     shadow: bool = False,
 ) -> None:
-    """Print the guard program PROGRAM's verdict on the action in the JSON file ACTION.
+    """Apply the guard program PROGRAM to the action in the JSON file ACTION.
 
-    The file holds the program's inputs, as far as they exist: user, action, frame,
-    request, log, needed, place. Exit status 1 if the action does not pass.
+    The file contains the inputs of the program, if they exist: user, action, frame,
+    request, log, needed, place. The exit status is 1 if the action does not pass.
 
     \b
     Example:
@@ -467,7 +470,7 @@ def run_(
        "action": {"name": "turn_on", "arguments": {"object": "StoveBurner"}}}
 
     Args:
-        shadow: Also run an unsigned program.
+        shadow: Accept an unsigned program.
     """
     from forewarn.abstractions.files import read_text
     from forewarn.monitors.programs.cases import parse_case
@@ -488,13 +491,13 @@ def sign_(
 ) -> None:
     """Sign the guard program PROGRAM, so that it can be enforced.
 
-    The signature is the name with the digest of the file's content. A changed program
+    The signature consists of the name and the digest of the program. A changed program
     must be signed again.
 
     Args:
         name: Name of the signer.
-        memory: Also store it in this folder, as an example for models that write
-            programs.
+        memory: Also store the program in this folder, as an example for models that
+            write programs.
     """
     from forewarn.monitors.programs.file import load_program, write_program
     from forewarn.plugins.programs.judging import compiled

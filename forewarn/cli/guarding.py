@@ -1,4 +1,4 @@
-"""Options and messages of the commands that guard other programs' loops."""
+"""Options and messages of commands that guard the loops of other programs."""
 
 from __future__ import annotations
 
@@ -42,21 +42,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The guard that the options describe.
+    """The guard's model, policy, laws and output files.
 
     Args:
-        model: Model of the guard, or the folder of a guard with a certificate.
-        policy: Policy file: which intervention begins at which risk.
-        law: A law to watch (default: the policy's laws, or else the model's); may be
-            repeated.
-        scenario: The scenario that runs; a model of another scenario is rejected.
-        accept_model: Accept a model of another scenario, vocabulary or period.
-        intervene: Allowed interventions among none, alert, reflect, ask, slow, stop,
-            separated by commas, the mildest first. none: decide and record, but let
-            everything pass.
-        tally: Write a tally to this file: the transitions counted while no intervention
-            is in force, for `forewarn merge-tallies`; gzipped if the name ends in .gz.
-        shadow: Decide everything, enforce nothing.
+        model: Model of the guard, or folder of a guard with a certificate.
+        policy: Policy file, which defines the risk at which each intervention begins.
+        law: Law to watch (default: the laws of the policy, or else of the model); may
+            be repeated.
+        scenario: Scenario that is being run; a model learned for a different scenario
+            is rejected.
+        accept_model: Accept a model learned for a different scenario, vocabulary or
+            sampling period.
+        intervene: Interventions to use, separated by commas, the mildest first: alert,
+            reflect, ask, slow, stop. none: decide and record, but do not intervene.
+        tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
+            transitions without interventions. Gzipped if the name ends in .gz.
+        shadow: Decide and record, but enforce nothing.
     """
 
     model: AnyPath
@@ -75,11 +76,11 @@ class Asked:
         record: Path | None = None,
         live: Sequence[Callable[[], Listener]] = (),
     ) -> Guarding:
-        """The parts of its guards.
+        """The configuration of the guard.
 
         Args:
-            record: Where run records go.
-            live: Makers of the live listeners.
+            record: The file or folder for run records.
+            live: Functions that create the listeners for live views.
         """
         from forewarn.monitors.guarding.certificate import guard_files
         from forewarn.monitors.guarding.policy import Policy
@@ -106,17 +107,18 @@ class Asked:
         )
 
     def open(self, guarding: Guarding, source: Source, **rest: Any) -> GuardedLoop:
-        """Opens a guarded loop for a source; an error in the policy names its file."""
+        """Opens a guarded loop for a source; errors in the policy name its file."""
         with naming(self.policy or "the policy"):
             return guarding.open(source, **rest)
 
     def check(self, guarding: Guarding, **source: Any) -> None:
-        """Rejects a model of another scenario, vocabulary or period.
+        """Rejects a model learned for a different scenario, vocabulary or sampling
+        period.
 
         Args:
-            guarding: The guard's parts, with the model.
-            source: The source's scenario, vocabulary and period, and how exact the
-                period is.
+            guarding: The configuration of the guard.
+            source: The scenario, the vocabulary, the period and its tolerance, as
+                arguments of `refuse_other`.
         """
         from forewarn.monitors.chains.model import refuse_other
         from forewarn.scenarios.schema import load_scenario
@@ -129,7 +131,7 @@ class Asked:
 
 
 def announced(guard: Guard) -> Iterator[str]:
-    """The interventions for each law, and the laws without any, with the reason."""
+    """Yields lines about the interventions for each law, and about laws without any."""
     left_out = dict(guard.watch.not_applicable)
     for law, why in left_out.items():
         yield f"The law {law} does not apply: {why}."
@@ -153,14 +155,13 @@ def announced(guard: Guard) -> Iterator[str]:
 
 
 class Saying:
-    """Prints the interventions for each law, then each changed decision and each
+    """Prints the interventions for each law, then each change of decision and each
     violation.
 
-    With --json, one line per frame.
+    With --json, prints one line per frame.
 
     Args:
-        guard: The guard.
-        who: What is guarded, for messages.
+        who: The guarded system, for messages.
     """
 
     def __init__(self, guard: Guard, who: str) -> None:
@@ -171,7 +172,7 @@ class Saying:
         self.frames = 0
 
     def begins(self, head: str, facts: Mapping[str, Any]) -> None:
-        """The watched laws, and the interventions for each."""
+        """Prints the watched laws, and the interventions for each."""
         guard = self._guard
         names = [law.name for law in guard.watch.laws]
         steps = {law: guard.policy.steps_for(law) for law in names}
@@ -185,7 +186,7 @@ class Saying:
         say(watched, [head, *announced(guard)])
 
     def turn(self, decision: Decision, outcome: Outcome, **more: Any) -> None:
-        """The decision on a frame, and the intervention."""
+        """Prints the decision on a frame, and the intervention, if they changed."""
         self.frames += 1
         self._broken.update(decision.violated)
         if wants_json():
@@ -206,7 +207,7 @@ class Saying:
         self._said = decision.kind, outcome.kind
 
     def ends(self, head: str, facts: Mapping[str, Any], *lines: str) -> None:
-        """The number of decisions of each kind, and the violated laws."""
+        """Prints the number of decisions of each kind, and the violated laws."""
         counts = self._guard.summary()["decisions"]
         told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         broken = (f"{law} ({count})" for law, count in self._broken.items())
@@ -229,9 +230,9 @@ class Saying:
 
 @contextmanager
 def until(for_s: float | None) -> Iterator[Callable[[], str | None]]:
-    """Waits, and returns why it ended: the time limit or an interrupt.
+    """Yields a function that returns why to stop (time limit or interrupt), or None.
 
-    Ctrl-C takes effect after the final clean-up.
+    An interrupt is raised again at the end of the block, after the clean-up.
     """
     asked: list[int] = []
 

@@ -1,4 +1,4 @@
-"""`forewarn learn`: traces to a model, by counting."""
+"""`forewarn learn`: learns a model from traces."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """Where the model goes.
+    """The output files and the grouping of runs.
 
     Args:
-        out: Where the model goes.
-        abstraction_out: Write the abstraction that was found to this file (default:
-            next to the model).
-        update: Add more traces to this model.
+        out: Write the model to this file.
+        abstraction_out: Write the abstraction found by --abstraction auto to this file
+            (default: next to the model).
+        update: Add the traces to this model.
         group: Column of the facts that groups runs, such as driver or road.
-            --abstraction auto never tests an abstraction on runs of a group that it was
-            found in.
-        facts: CSV file with facts about each run: the column run, file or seed
-            identifies the run, and any other column may be the --group (default:
-            runs.csv next to the traces).
+            --abstraction auto never tests an abstraction on runs of a group that was
+            used to find it.
+        facts: CSV file with facts about each run. The column run, file or seed
+            identifies the run; any other column can be the --group (default: runs.csv
+            next to the traces).
     """
 
     out: File
@@ -78,7 +78,7 @@ class Learning:
             )
 
     def group_of(self, traces: Sequence[Path]) -> GroupOf | None:
-        """The group of a run, as the table of facts says it."""
+        """Returns a function from a run to its group; None without --group."""
         from forewarn.abstractions.vocabularies.vocabulary import YAML
         from forewarn.scenarios.warrant.runs import Facts, grouped
 
@@ -99,10 +99,10 @@ def learn(
 ) -> None:
     """Learn a Markov chain from traces: files, or folders that contain only traces.
 
-    A scenario file with `world: log` stands for all its recordings.
+    A scenario file with `world: log` means all recordings of the scenario.
 
-    The output says whether the chain represents the traces well; the model's
-    training.fairness and --json list each finding.
+    The output says whether the chain represents the traces well; training.fairness in
+    the model and in the --json output lists the findings.
 
     \b
     Examples:
@@ -163,7 +163,7 @@ def _learned(
     to: Learning,
     beside: Path,
 ) -> tuple[Model, dict[str, Any], list[str]]:
-    """One learned model, with its summary as JSON and as text."""
+    """Learns one model; returns it with its summary as JSON and as text."""
     from forewarn.abstractions.files import atomic_text
     from forewarn.monitors.trust.fairness import NAMED
 
@@ -211,7 +211,7 @@ _NEXT = (
 
 
 def _stem(model: Path) -> str:
-    """A model's path without its suffix."""
+    """The path of a model without its suffixes."""
     name = str(model)
     for ending in (".gz", ".json", ".model"):
         name = name.removesuffix(ending)

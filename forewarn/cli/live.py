@@ -1,4 +1,4 @@
-"""--live: watching a guard while it guards, as a line, on a page or in Foxglove."""
+"""`--live`: shows a running guard in the terminal, on a web page or in Foxglove."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Live = Annotated[Literal["line", "web", "foxglove"] | None, OnlyFlag(LINE)]
 
 @contextmanager
 def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
-    """Makers of the listeners that --live asks for; any process can call them."""
+    """Yields functions that create the listeners for --live, in any process."""
     match live:
         case None:
             yield []
@@ -36,7 +36,7 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
             from forewarn.scenarios.live.foxglove import HOST, PORT, ToFoxglove, layout
 
             maker = ToFoxglove()
-            ToFoxglove(0)().close()  # what is missing shows now
+            ToFoxglove(0)().close()  # reports missing packages now
             click.echo(f"Watch it live: Foxglove, ws://{HOST}:{PORT}", err=True)
             click.echo(f"A layout to import there: {layout()}", err=True)
             yield [maker]
@@ -46,7 +46,7 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
 
 
 def show_drift(audience: Iterable[Callable[[], Listener]], drift: Drift | None) -> None:
-    """Shows the evidence of drift so far on live pages."""
+    """Updates the evidence of drift on live pages."""
     from forewarn.scenarios.live.feed import ToPage
 
     for each in audience:
@@ -59,7 +59,7 @@ def _page() -> Iterator[Callable[[], Listener]]:
     from forewarn.scenarios.live.feed import ToPage
 
     command = [sys.executable, "-m", "forewarn.scenarios.live.server"]
-    # Ctrl-C is for the guard alone: the page stays until that has ended.
+    # Ctrl-C must reach only the guard; the page remains until the guard has ended.
     with subprocess.Popen(  # noqa: S603
         command,
         stdin=subprocess.PIPE,

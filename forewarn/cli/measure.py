@@ -1,4 +1,4 @@
-"""`forewarn measure`: the quality of a model's warnings on held-out runs."""
+"""`forewarn measure`: measures the quality of a model's warnings on held-out runs."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The runs on which the warnings are judged.
+    """The runs on which warnings are evaluated.
 
     Args:
-        episodes: Number of runs; each has the next seed.
-        seed: First seed (default: seeds that the model was not trained on; for logs,
-            all recordings that it was not trained on).
-        runs: Judge the traces and run records in this folder instead of new runs.
-        allow_training_seeds: Accept runs that the model was learned from. The figures
-            are then too optimistic.
-        guarded: Whether to repeat the same seeds with the guard acting (not possible on
+        episodes: Number of runs, with consecutive seeds.
+        seed: Seed of the first run. Default: seeds that were not used to learn the
+            model; for logs, all recordings that were not used.
+        runs: Evaluate on the traces and run records in this folder instead of new runs.
+        allow_training_seeds: Also accept runs that were used to learn the model. The
+            results are then too optimistic.
+        guarded: Whether to repeat the runs with the guard intervening (not possible for
             logs).
-        compliance: For a family of household tasks: probability that the robot heeds a
-            warning.
+        compliance: For a family of household tasks: probabilities with which the robot
+            heeds a warning.
     """
 
     episodes: Many = 100
@@ -74,22 +74,24 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The methods and thresholds to compare, and the output files.
+    """Methods and thresholds to compare, and output files.
 
     Args:
-        thresholds: Thresholds to compare (default: the policy's).
+        thresholds: Thresholds to compare (default: those of the policy).
         baseline: Baseline to compare with the guard; may be repeated.
-        training: The model's training traces, for baselines that learn; without it the
-            training runs are repeated.
-        sweep: Also compare all methods over all thresholds: the trade-off.
-        last_moment: Also repeat the violating runs with an intervention at successive
-            moments, to find the last moment at which it helps.
-        if_acted: Also repeat runs from their first moment in each risk band, slowed and
-            stopped, and write the policy with these counts to this file; its decisions
-            quote them.
-        paper_table: Also print the table in the paper's form, and what that form hides.
-        csv: Also write every row to this CSV file.
-        out: Keep the runs in this folder, to continue or to measure again.
+        training: Folder of the model's training traces, for baselines that learn
+            (default: repeat the training runs).
+        sweep: Also compare all methods at all thresholds, to show the trade-off.
+        last_moment: Also repeat the violating runs with the intervention at different
+            times, to find the last time at which it prevents the violation.
+        if_acted: Also repeat runs from the time at which they first reach each risk
+            band, with the car slowed and stopped. Write the policy to this file with
+            the counts, which decisions then quote.
+        paper_table: Also print the table in the form used by the paper, and what this
+            form hides.
+        csv: Write all rows of the tables to this CSV file.
+        out: Keep the runs in this folder, so that the command can resume or be
+            repeated.
     """
 
     thresholds: Annotated[tuple[float, ...], Numbers(1), "RISK,RISK,…"] = ()
@@ -114,15 +116,17 @@ def measure(
     working: Working,
     compared: Compared,
 ) -> None:
-    """Judge the warnings of a model on held-out runs of SCENARIO.
+    """Measure the quality of a model's warnings on held-out runs of SCENARIO.
 
-    A violation is detected if the first alarm comes strictly before its trigger, the
-    moment at which the obligation arises (for an invariant: before the violation).
-    Advance warning times, to the violation and to the trigger, are over detected
-    violations. The false-alarm rate is the fraction of clean runs with any alarm.
+    A violation is detected if the first alarm comes strictly before its trigger, which
+    is the time at which the obligation arises (for an invariant, the time of the
+    violation). Lead times to the trigger and to the violation are averaged over
+    detected violations. The false-alarm rate is the fraction of clean runs with an
+    alarm.
 
-    A family of household tasks is judged by how many runs stay safe and are completed
-    under each kind of guard; a chain is learned for each task, so no --model is needed.
+    For a family of household tasks, the command counts the runs that are safe and the
+    runs that are completed with each kind of guard. It learns a chain for each task, so
+    no --model is needed.
 
     \b
     Examples:
@@ -162,7 +166,7 @@ def measure(
     )
     tell_gaps(policy, path, [law.name for law in wanted.laws])
     table_of = BASELINES if compared.paper_table else ()
-    # On recordings a guard cannot act, unless somebody insists.
+    # A guard cannot act on recordings; --guarded overrides this.
     acts = judged.guarded and not policy.shadow
     acts = acts and ("guarded" in given_options() or recordings(wanted) is None)
     wish = Wish(
@@ -219,8 +223,7 @@ _OF_FAMILIES = {"scenario", "episodes", "seed", "jobs", "compliance", "as_json"}
 
 
 def _measure_family(name: str, judged: Judged, working: Working) -> None:
-    """The table of a family of household tasks; options that do not apply are
-    rejected."""
+    """Measures a family of household tasks; rejects options that do not apply."""
     from forewarn.cli.measured import family_lines
     from forewarn.scenarios.measuring.embodied import (
         measure_family,
@@ -239,7 +242,7 @@ def _measure_family(name: str, judged: Judged, working: Working) -> None:
 def _training(
     wish: Wish, given: Path | None, on: Pool, folder: Path
 ) -> Sequence[Stored]:
-    """The training runs for the baselines that learn, or none if no baseline does."""
+    """The training runs for baselines that learn; empty if there are none."""
     from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.recorded import recorded_runs, training_runs

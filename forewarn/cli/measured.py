@@ -1,4 +1,4 @@
-"""The output of `forewarn measure`, as text and as CSV."""
+"""Formats the output of `forewarn measure` as text and as CSV."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOTHING_ENFORCED = (
     " --intervene, for example --intervene stop."
 )
 _FEWEST_RUNS = 30
-"""A bin of the reliability curve with fewer runs says little."""
+"""The minimum number of runs in a bin of the reliability curve to be reported."""
 
 
 _COUNTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], object]]] = {
@@ -65,12 +65,12 @@ _COUNTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], object]]] = {
 
 
 def counts_of(columns: str, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A table of judged laws with these columns."""
+    """A table with the given columns, one row per law."""
     return tabled(dict(_COUNTS[name] for name in columns.split()), rows)
 
 
 def lines(found: Measurement, out: Path | None) -> Iterator[str]:
-    """All results as text."""
+    """Yields all results as lines of text."""
     from forewarn.scenarios.measuring.late import late_lines
 
     yield from failure_lines(found.episodes, out)
@@ -125,7 +125,7 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
 def branched_lines(
     found: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Iterator[str]:
-    """What slowing and stopping changed, by risk band."""
+    """Yields tables of the effects of slowing and stopping, by risk band."""
     from forewarn.monitors.evaluation.branched import HEAD, cells, if_acted
 
     for law, bands in found.items():
@@ -185,7 +185,9 @@ def _at(row: Mapping[str, Any]) -> str:
 
 
 def early(name: str, row: Mapping[str, Any], horizon_s: float) -> list[str]:
-    """A sentence for each law whose alarms come much earlier than the horizon."""
+    """A sentence if alarms often come much earlier than the horizon; otherwise
+    empty.
+    """
     from forewarn.monitors.evaluation.warned import (
         warned_early,
     )
@@ -327,7 +329,7 @@ def _share(row: Mapping[str, Any], key: str) -> str:
 
 
 def write_csv(path: Path, found: Measurement) -> None:
-    """Writes every row of the tables, the guard's and the baselines'."""
+    """Writes all rows of the tables for the guard and the baselines to a CSV file."""
     from forewarn.abstractions.files import atomic_text
 
     flat = list(found.table())

@@ -1,4 +1,4 @@
-"""`forewarn merge-tallies`: add the tallies of many guards to one model."""
+"""`forewarn merge-tallies`: adds the tallies of many guards to a model."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def merge_tallies(
     horizon: Positive = 5.0,
     delta: Chance = 0.05,
 ) -> None:
-    """Add tallies to a model: files, or folders that contain only tallies.
+    """Add TALLIES (files, or folders that contain only tallies) to a model.
 
-    A guard keeps a tally with --tally. The order makes no difference, and a tally that
-    the model already contains is not added again. A tally with another abstraction,
-    period or laws is bad input. A tally whose transitions differ significantly from the
-    others' is left out, and the exit status is 1. A tally whose guard stopped runs for
-    a law of this model is also left out, because its counts depend on that guard's
-    thresholds.
+    A guard writes a tally if it is given --tally. The order of tallies does not matter,
+    and a tally that was added before is not added again. A tally with a different
+    abstraction, period or laws is an error. The exit status is 1 if tallies are left
+    out. This happens if the transitions in a tally differ significantly from the
+    others, or if its guard stopped runs for a law of this model, because the counts
+    then depend on the thresholds of that guard.
 
     \b
     Examples:
@@ -57,11 +57,11 @@ def merge_tallies(
       forewarn merge-tallies car.tally.json.gz --into model.json
 
     Args:
-        into: Model to add the tallies to; it is replaced completely or not at all.
-        accept: Also add tallies that differ significantly from the others, or whose
-            guard stopped runs for a law of this model.
-        horizon: Horizon in seconds of the risks whose changes are shown.
-        delta: Probability that an interval misses the true value.
+        into: Model to add the tallies to; the file is replaced atomically.
+        accept: Also add tallies that differ significantly from the others, and tallies
+            of guards that stopped runs for a law of this model.
+        horizon: Prediction horizon in seconds of the risks to compare before and after.
+        delta: Maximum probability that an interval does not contain the true value.
     """
     from forewarn.abstractions.files import write_json
     from forewarn.abstractions.readers.stored import files_in
@@ -93,7 +93,7 @@ def merge_tallies(
     if any(each.added for each in found):
         content = models_as_dict([each.model for each in found])
         with TemporaryDirectory() as folder:
-            # The model on file is replaced only by one that can be read.
+            # Make sure that the new model can be read before replacing the old one.
             written = Path(folder) / "merged.json"
             write_json(written, content)
             load_models(written)
@@ -210,7 +210,7 @@ def _lines(
 
 
 def _stops(stopped_by: Mapping[str, int]) -> str:
-    """The number of runs that a stop cut off, by law."""
+    """Formats the number of runs that were stopped, by law."""
     return ", ".join(
         f"{times} for {shown(law) if law else 'a fault of the inputs'}"
         for law, times in stopped_by.items()

@@ -1,4 +1,4 @@
-"""Printing: text or JSON, tables and progress."""
+"""Prints results as text or JSON, tables, and progress."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ NAME_WIDTH = 40
 
 
 def wants_json() -> bool:
-    """Whether the running command was given --json."""
+    """Whether --json was given to the running command."""
     ctx = click.get_current_context(silent=True)
     return ctx is not None and bool(ctx.params.get("as_json"))
 
 
 def say(payload: Any, lines: Iterable[str], *, found: object = False) -> None:
-    """Prints a result: a line of JSON with --json, else the lines for people.
+    """Prints a result: a line of JSON with --json, otherwise lines of text.
 
     Args:
         payload: The result as JSON.
-        lines: The result for people.
-        found: If true, the check found something: the command ends with status 1.
+        lines: The result as text.
+        found: If true, the command exits with status 1, because a check found
+            something.
     """
     if wants_json():
         click.echo(json.dumps(payload, allow_nan=False))
@@ -44,7 +45,7 @@ def say(payload: Any, lines: Iterable[str], *, found: object = False) -> None:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Prints lines before the result; nothing with --json."""
+    """Prints lines of text; prints nothing with --json."""
     if not wants_json():
         for line in lines:
             click.echo(clean(line))
@@ -53,19 +54,20 @@ def tell(lines: Iterable[str]) -> None:
 def say_models(
     payloads: Sequence[Any], lines: Iterable[str], *, found: object = False
 ) -> None:
-    """Prints the results of the models in a file; a single one without a list around
-    it."""
+    """Prints one result for each model in a file; with --json, a single result is not
+    put in a list.
+    """
     payload = payloads[0] if len(payloads) == 1 else {"models": payloads}
     say(payload, lines, found=found)
 
 
 def note(text: str) -> None:
-    """Prints a line on standard error, apart from the result."""
+    """Prints a line to standard error."""
     click.echo(clean(text), err=True)
 
 
 def left_out(folders: Iterable[Path]) -> list[str]:
-    """Prints which runs in these folders are not read, and returns those lines."""
+    """Warns about runs in these folders that are not read; returns the warnings."""
     from forewarn.abstractions.dataset.writing import (
         pending,
     )
@@ -84,22 +86,22 @@ def left_out(folders: Iterable[Path]) -> list[str]:
 
 
 def in_seconds(time_s: float | None) -> str:
-    """A time for tables."""
+    """Formats a time for a table."""
     return "-" if time_s is None else f"{time_s:.1f} s"
 
 
 def shown(law: str) -> str:
-    """A law's name, truncated if it is a long formula."""
+    """The name of a law, truncated if it is a long formula."""
     return law if len(law) <= NAME_WIDTH else law[: NAME_WIDTH - 1] + "…"
 
 
 def figure(value: float | None, form: str = "{:.2f}") -> str:
-    """A number for tables, or a dash if it is unknown."""
+    """Formats a number for a table; a dash if it is unknown."""
     return "-" if value is None else form.format(value)
 
 
 def part_of(part: int, whole: int) -> str:
-    """A count out of a total."""
+    """Formats a count out of a total."""
     return f"{part} of {whole}"
 
 
@@ -109,13 +111,13 @@ def table(
     most: int | None = None,
     more: str = "… and {} more; --json lists all.",
 ) -> list[str]:
-    """Lines of aligned columns: numbers to the right, words to the left.
+    """Formats a table as lines; numbers are right-aligned, other columns left-aligned.
 
     Args:
-        head: The columns' names.
+        head: The names of the columns.
         rows: The cells.
         most: Maximum number of rows.
-        more: Text about the omitted rows, with their number.
+        more: The line about omitted rows; `{}` is replaced with their number.
     """
     body = [[clean(str(cell)) for cell in row] for row in rows]
     left = 0 if most is None else max(len(body) - most, 0)
@@ -142,7 +144,7 @@ _NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?( ?(%|s|ms|µs))?|-|")
 def tabled(
     columns: Mapping[str, Callable[[Any], object]], rows: Iterable[Any]
 ) -> list[str]:
-    """A table whose columns each define how to read a cell from a row."""
+    """Formats a table whose columns are functions from a row to a cell."""
     return table(
         list(columns), [[read(row) for read in columns.values()] for row in rows]
     )
@@ -154,21 +156,22 @@ def progress(
     total: int | None = None,
     also: Callable[[], str] | None = None,
 ) -> Iterator[Item]:
-    """Yields the items, with a line on standard error if they take long.
+    """Yields the items; prints progress to standard error if they take long.
 
-    The line has their number, the rate per second, the time left and the memory used.
-    On a terminal one line is rewritten; elsewhere a line appears every ten seconds.
+    Progress consists of the count, the rate per second, the time left and the memory
+    used. On a terminal, a line is updated in place; elsewhere, a line is printed every
+    ten seconds.
 
     Args:
         items: The items to yield.
-        what: What the items are, for the line.
-        total: Their total number, if known.
-        also: More text for the line.
+        what: The name of the items.
+        total: The total number of items, if known.
+        also: A function that returns additional text.
     """
     terminal = sys.stderr.isatty()
     pause = 0.1 if terminal else 10.0
     due = time.monotonic() + (0.5 if terminal else pause)
-    # What was there already comes at once, and says nothing of the rest.
+    # Items that exist already arrive immediately, so they must not affect the rate.
     first: tuple[float, int] | None = None
     of = f" of {total:,}" if total is not None else ""
     try:
@@ -191,7 +194,7 @@ def progress(
 def _pace(
     first: tuple[float, int] | None, now: tuple[float, int], total: int | None
 ) -> str:
-    """The rate per second, and the time left."""
+    """The rate per second and the time left, as text."""
     if first is None or now[1] == first[1] or now[0] == first[0]:
         return ""
     rate = (now[1] - first[1]) / (now[0] - first[0])
@@ -205,7 +208,7 @@ def _pace(
 
 
 def _memory() -> str:
-    """The peak memory so far; empty if the system does not report it."""
+    """The peak memory use so far, as text; empty if the system does not report it."""
     try:
         import resource
     except ImportError:

@@ -1,4 +1,4 @@
-"""`forewarn verify` and `replay`: run records, one file or a folder of them."""
+"""`forewarn verify` and `replay`: check run records."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from forewarn.cli.printing import (
 )
 
 Looked = tuple[dict[str, Any], Sequence[str], bool]
-"""What a record gave, as JSON and for people, and whether it is as it should be."""
+"""The result of checking a record: as JSON, as text, and whether the check passed."""
 
 
 def each_record(given: Path, look: Callable[[Path], Looked]) -> None:
-    """Checks a record, or each in a folder; the exit status is 1 if one fails."""
+    """Checks a run record or all in a folder; exits with status 1 if a check fails."""
     looked = [look(record) for record in _records(given)]
     payloads = [payload for payload, _, _ in looked]
     lines = [line for _, lines, _ in looked for line in lines]
@@ -54,9 +54,9 @@ def _records(given: Path) -> list[Path]:
 def verify(record: AnyPath, /) -> None:
     """Check the hash chain of RECORD, a run record or a folder of run records.
 
-    Exit status 1: the record was changed; the output names the first line that was
-    altered, moved or cut off. If the whole end of a record is missing, including its
-    end line, only the last hash reveals it: compare the one printed here with the one
+    The exit status is 1 if the record was changed; the output names the first line that
+    was altered, moved or truncated. If the end of a record is missing together with its
+    final line, only the last hash reveals this: compare the printed hash with the hash
     that `forewarn run --json` printed.
 
     \b
@@ -90,7 +90,8 @@ def _verified(record: Path) -> Looked:
 def replay(record: AnyPath, /, *, model: File | None = None) -> None:
     """Recompute every decision of RECORD, a run record or a folder of run records.
 
-    Exit status 1: a decision differs; the first one is named, with the field.
+    The exit status is 1 if a decision differs; the output names the first such decision
+    and the field.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`forewarn rules`: import, score, lint, mark, evolve and enforce rules."""
+"""`forewarn rules`: imports, scores, lints, labels, evolves and enforces rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 @click.group()
 def rules() -> None:
-    """Rules that intervene when an event is about to happen and conditions hold.
+    """Manage rules, which intervene if conditions hold when an event is about to
+    happen.
 
     Every command takes --json.
     """
@@ -48,23 +49,23 @@ class Known:
 
     Args:
         predicates: YAML file with your own predicates; may be repeated.
-        module: Python file with your own predicates, which run in a process of their
-            own; may be repeated.
+        module: Python file with your own predicates, which run in a separate
+            process; may be repeated.
     """
 
     predicates: tuple[AnyPath, ...] = ()
     module: tuple[AnyPath, ...] = ()
 
     def added(self, rules: RuleSet) -> RuleSet:
-        """The rules with the user's Python files, which guards then load too."""
+        """Adds the user's Python files to the rules, so that guards load them too."""
         from forewarn.abstractions.files import read_text
 
         own = {path.name: read_text(path) for path in self.module}
         return replace(rules, functions={**rules.functions, **own})
 
     def of(self, rules: RuleSet, domain: Domain | None = None) -> Library:
-        """The predicates of a domain (default: the rules'), including the user's own
-        and those that the rules bring along.
+        """The predicates of a domain (default: that of the rules), including those of
+        the user and those in the rules' Python files.
         """
         from forewarn.monitors.rules.libraries import library
         from forewarn.plugins.programs.rules import known_to
@@ -74,7 +75,7 @@ class Known:
         return known_to(self.added(rules), library(domain, own))
 
     def of_all(self, rules: RuleSet) -> dict[Domain, Library]:
-        """The predicates of every domain."""
+        """The predicates of all domains, including those of the user."""
         from forewarn.monitors.rules.predicates import DOMAINS
 
         return {each: self.of(rules, each) for each in DOMAINS}
@@ -87,7 +88,7 @@ def _domain_of(name: str | None, default: Domain) -> Domain:
 
 
 def say_unknown(signals: Sequence[str]) -> None:
-    """Warns once of the signals that rules or predicates need and the traces lack."""
+    """Warns about signals that rules or predicates need and that traces lack."""
     if signals:
         names = ", ".join(signals)
         note(
@@ -97,7 +98,7 @@ def say_unknown(signals: Sequence[str]) -> None:
 
 
 def _is_of(path: Path, domain: Domain) -> bool:
-    """Whether a file of predicates belongs to that domain."""
+    """Whether a file of predicates applies to a domain."""
     from forewarn.monitors.rules.predicates import domain_of
 
     named = _named(path)
@@ -106,7 +107,7 @@ def _is_of(path: Path, domain: Domain) -> bool:
 
 @cache
 def _named(path: Path) -> str | None:
-    """The domain that a file of predicates names; cached, because reading is slow."""
+    """The domain named in a file of predicates; cached, because parsing is slow."""
     from forewarn.abstractions.files import read_yaml
 
     content = read_yaml(path)
@@ -122,11 +123,11 @@ def accept(
     *,
     enforce: bool = False,
 ) -> None:
-    """Accept a proposed change of RULES, first in shadow mode, then enforced.
+    """Accept proposed changes to RULES: first in shadow mode, then enforced.
 
-    PROPOSED is a file of rules such as `forewarn rules evolve` writes. Its new and
-    changed rules are added in shadow mode: they only report what they would do.
-    --enforce then puts them in force. Every version is kept.
+    PROPOSED is a file of rules, such as the output of `forewarn rules evolve`. Its new
+    and changed rules are added in shadow mode, in which they only report what they
+    would do. --enforce then enforces them. All versions are kept.
 
     \b
     Example:
@@ -135,7 +136,7 @@ def accept(
       forewarn rules rollback rules.yaml
 
     Args:
-        enforce: Enforce the rules that are in shadow mode.
+        enforce: Enforce the rules that are currently in shadow mode.
     """
     from forewarn.monitors.rules import versions
 
@@ -188,12 +189,12 @@ def evolve(
     known: Known,
     seed: Seed = 0,
 ) -> None:
-    """Change rules until they fit labelled traces, and no further.
+    """Change rules so that they fit labelled traces, without overfitting.
 
-    Rules are narrowed by conditions and exceptions, widened by dropping conditions,
-    added and removed, as long as F1 on the labelled traces rises. The minimum gain of
-    an edit is chosen by cross-validation over tasks. The same rules, traces and seed
-    produce an identical file.
+    Rules are added, removed, narrowed by conditions and exceptions, and widened by
+    dropping conditions, as long as F1 on the labelled traces improves. The minimum gain
+    of an edit is chosen by cross-validation over tasks. The same rules, traces and seed
+    give an identical file.
 
     \b
     Example:
@@ -201,17 +202,17 @@ def evolve(
         --holdout 0.3 --out rules.yaml --report why
 
     Args:
-        rules_file: Rules to begin with (default: the shipped rules of the domain).
-        traces: Labelled traces, as JSON Lines.
-        domain: household, driving or code. Default: the domain that the rules name.
-        holdout: Fraction of the tasks to hold out and judge the rules on.
-        vocabulary: Predicates for new rules: also handwritten hazards such as damages,
-            or only the primitive predicates. With primitive and without --rules,
-            evolution begins without rules.
+        rules_file: Rules to start from (default: the built-in rules of the domain).
+        traces: Labelled traces (JSON Lines).
+        domain: Domain: household, driving or code (default: that of the rules).
+        holdout: Fraction of the tasks to hold out for evaluating the rules.
+        vocabulary: Predicates for new rules. primitive: only primitive predicates;
+            without --rules, evolution then starts without rules. expert: also
+            handwritten hazards, such as damages.
         out: Write the proposed rules to this file.
-        report: Write the reasons to this file: the change as a diff, the traces whose
-            verdict changes, and the unresolved ones.
-        seed: Seed of everything random.
+        report: Write a report to this folder: the changes as a diff, the traces with
+            changed verdicts, and the traces that are still wrong.
+        seed: Random seed.
     """
     from forewarn.abstractions.errors import InvalidTrace
     from forewarn.monitors.rules.evolving.proposal import (
@@ -291,9 +292,9 @@ def import_(
 ) -> None:
     """Import AgentSpec rules from PATHS (files or folders).
 
-    A rule with an unknown predicate is written but turned off, and listed: define the
-    predicate with --module or --predicates and import again. Rules that cannot be read
-    are listed with their line.
+    A rule with an unknown predicate is written, but disabled and listed. To enable it,
+    define the predicate with --module or --predicates and import again. Rules that
+    cannot be parsed are listed with their line numbers.
 
     \b
     Example:
@@ -301,11 +302,11 @@ def import_(
 
     Args:
         out: Write the rules to this file.
-        domain: household, driving or code, of all rules. Default: the domain of each
-            rule's trigger.
-        upstream_exact: Match as AgentSpec's own runtime does: case-sensitive, by the
-            beginning of an action's text, the first rule first, `!!p` as `!p`, and
-            names in --module before ours.
+        domain: Domain of all rules: household, driving or code (default: the domain of
+            each rule's trigger).
+        upstream_exact: Match exactly like AgentSpec's own runtime: case-sensitive, by
+            the beginning of an action's text, in the order of the rules, with `!!p` as
+            `!p`, and with predicates in --module before built-in ones.
     """
     from forewarn.monitors.rules.agentspec import import_rules, rule_files
     from forewarn.monitors.rules.predicates import domain_of
@@ -339,9 +340,9 @@ def lint(
     *,
     known: Known,
 ) -> None:
-    """Find rules that never fire, always fire, duplicate or shadow each other.
+    """Find rules that never fire, always fire, or duplicate or shadow other rules.
 
-    Exit status 1: such a rule was found.
+    The exit status is 1 if such a rule is found.
     """
     from forewarn.monitors.rules.linting import lint as linted
     from forewarn.monitors.rules.rule import load_rules
@@ -369,9 +370,9 @@ def mark(
     why: Annotated[str, "--note"] = "",
     out: AnyPath,
 ) -> None:
-    """Label a RUN: a run record, or a trace in a file of labelled traces.
+    """Label RUN: a run record, or a trace in a file of labelled traces.
 
-    A later label of the same run replaces the earlier one.
+    A new label replaces an earlier label of the same run.
 
     \b
     Example:
@@ -380,10 +381,10 @@ def mark(
 
     Args:
         as_: Label the run safe (false-alarm) or unsafe (miss).
-        trace: In a file of labelled traces: the trace to label.
-        answers: Use the answers to `ask` in this run: approved is safe, rejected is
-            unsafe.
-        why: Reason for the label.
+        trace: For a file of labelled traces: the trace to label.
+        answers: Use the answers to `ask` interventions in the run as labels: approved
+            means safe, rejected means unsafe.
+        why: Note with the reason for the label.
         out: Add the labelled traces to this file.
     """
     from forewarn.monitors.rules.marking import (
@@ -422,10 +423,10 @@ def predicates(
     *,
     known: Known,
 ) -> None:
-    """List the predicates for rules of a DOMAIN: household, driving or code.
+    """List the predicates for rules of DOMAIN: household, driving or code.
 
-    Conditions can also compare the domain's signals, as in `speed > 30 km/h`, and the
-    fields of an event, as in `object == Mug`.
+    Conditions can also compare signals of the domain, such as `speed > 30 km/h`, and
+    fields of an event, such as `object == Mug`.
     """
     from forewarn.monitors.rules.predicates import domain_of
     from forewarn.monitors.rules.rule import RuleSet
@@ -454,13 +455,13 @@ def score(
 ) -> None:
     """Score rules on labelled traces.
 
-    A trace is called unsafe if a rule fires in it, whether in shadow mode or not. A
-    trace whose label is null counts in neither precision nor recall.
+    A trace is predicted to be unsafe if a rule fires in it, in shadow mode or not.
+    Traces with a null label affect neither precision nor recall.
 
     Args:
-        rules_file: A file of rules.
-        traces: Labelled traces, as JSON Lines.
-        domain: household, driving or code. Default: the domain that the rules name.
+        rules_file: File of rules.
+        traces: Labelled traces (JSON Lines).
+        domain: Domain: household, driving or code (default: that of the rules).
     """
     from forewarn.monitors.rules.labelled import read_labelled
     from forewarn.monitors.rules.rule import load_rules

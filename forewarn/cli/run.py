@@ -1,4 +1,4 @@
-"""`forewarn run`: episodes of a scenario, guarded or not."""
+"""`forewarn run`: runs a scenario, guarded or not."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ SHOWN_EPISODES = 20
 
 @dataclass(frozen=True, slots=True)
 class Guided(Warned):
-    """The guard of the runs, and its interventions.
+    """The guard and its interventions.
 
     Args:
-        threshold: Threshold of each intervention in --intervene.
-        when: Judge an action's foreseen result before the action is done (in worlds
-            that can foresee it), the state observed after it, or both (default: the
-            policy's).
-        unguarded: Run without a guard, even if a model ships.
-        no_model: Let rules and guard programs judge alone, even if a model ships.
+        threshold: Threshold of each intervention in --intervene, separated by commas.
+        when: before: evaluate the predicted result of an action before it is executed
+            (if the world can predict it); after: evaluate the observed state
+            afterwards; both: do both (default: that of the policy).
+        unguarded: Run without a guard, even if there is a shipped model.
+        no_model: Use only rules and guard programs, even if there is a shipped model.
         shadow: Decide and record, but enforce nothing.
-        tally: Write a tally to this file: the transitions counted while no intervention
-            is in force, for `forewarn merge-tallies`; gzipped if the name ends in .gz.
-        let_pass: Fraction of the runs in which the guard only watches; the seeds decide
-            which. The tally then counts only these runs, which no intervention cuts
-            off.
+        tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
+            transitions without interventions. Gzipped if the name ends in .gz.
+        let_pass: Fraction of the runs, chosen by seed, in which the guard does not
+            intervene. The tally then counts only these runs, because interventions end
+            other runs early.
     """
 
     threshold: Annotated[tuple[float, ...], Numbers(1), "RISK[,RISK…]"] = ()
@@ -86,7 +86,7 @@ class Guided(Warned):
     def guard(
         self, scenario: Scenario, judging: Judging, out: Path
     ) -> tuple[Path | None, Policy | None, str]:
-        """The model, the policy, and sentences about them."""
+        """The model, the policy, and a text about them."""
         from forewarn.scenarios.running.plan import without_risk
 
         if (self.model is not None) + self.unguarded + self.no_model > 1:
@@ -134,13 +134,13 @@ class Guided(Warned):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The files to keep from the runs.
+    """Output files.
 
     Args:
-        out: Folder of the run records.
-        rerun: Repeat runs whose records are already in the folder.
-        scene: Whether to keep the scenes, for `forewarn report`.
-        metrics: Keep Prometheus counters in this file.
+        out: Folder for run records.
+        rerun: Repeat runs even if their records are already in the folder.
+        scene: Whether to record scenes for the animations of `forewarn report`.
+        metrics: Write Prometheus counters to this file.
     """
 
     out: Folder = Path("forewarn-runs")
@@ -165,15 +165,15 @@ def run(
     pace: NotNegative | None = None,
     telling: Telling,
 ) -> None:
-    """Run SCENARIO once or more, guarded if there is a model.
+    """Run SCENARIO one or more times, guarded if there is a model.
 
     SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model, the
-    shipped model guards it, if there is one. If there is no model, the output says so,
-    and the exit status is 1 unless --unguarded is given. Rules and guard programs,
-    including the scenario's, judge in addition to the model, or alone if there is none.
-    Each guarded run leaves a run record, which `forewarn replay` recomputes and
-    `forewarn verify` checks. If a campaign was interrupted, the same command continues
-    it.
+    guard uses the shipped model, if there is one. If there is no model, the output says
+    so, and the exit status is 1 unless --unguarded is given. Rules and guard programs,
+    including those of the scenario, are applied in addition to the model, or alone
+    without one. Each guarded run writes a run record, which `forewarn replay`
+    recomputes and `forewarn verify` checks. After an interruption, run the same command
+    again to continue.
 
     \b
     Examples:
@@ -185,12 +185,12 @@ def run(
         --intervene reflect
 
     Args:
-        episodes: Number of runs; each has the next seed.
-        seed: Seed of everything random.
-        live: Watch live: line, in this terminal (the default); web, on a page served by
-            this machine; foxglove, in Foxglove (extra foxglove).
-        pace: Speed of a simulated world relative to real time, 0: as fast as possible
-            (default: 1 for one run on a live page, else 0).
+        episodes: Number of runs, with consecutive seeds.
+        seed: Seed of the first run.
+        live: Watch live. line (the default): in this terminal; web: on a page served by
+            this machine; foxglove: in Foxglove (needs the extra foxglove).
+        pace: Speed of a simulated world relative to real time; 0: as fast as possible
+            (default: 1 for a single run on a live page, else 0).
     """
     from forewarn.plugins.loop.approval import Console
     from forewarn.plugins.loop.warrant import Warrant
@@ -226,7 +226,7 @@ def run(
             model,
             policy,
             [*listeners, *audience],
-            # Nobody can answer several questions at once.
+            # One person cannot answer several processes at the same time.
             Console if working.jobs == 1 and sys.stdin.isatty() else None,
             judges,
             pace,
@@ -272,7 +272,7 @@ def run(
         revoked = warrant.revoked()
     if revoked:
         said = f"The certificate is revoked: {revoked}."
-    # Unguarded runs that nobody asked for are no success.
+    # Running without a guard is an error unless --unguarded was given.
     say(
         payload,
         _lines(wanted, found, kept.out, said, drift),
@@ -281,7 +281,7 @@ def run(
 
 
 def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
-    """Merges the tallies of all runs."""
+    """Writes the sum of the tallies of all runs."""
     from forewarn.monitors.fleet.tallies import (
         read_tallies,
         summed_by_subject,
@@ -349,7 +349,7 @@ def _row(episode: Episode) -> tuple[object, ...]:
 
 
 def _story(episode: Episode) -> Iterator[str]:
-    """The events of one run in order."""
+    """Yields the events of a run in chronological order."""
     events: list[tuple[float, str]] = [
         (each.time_s, f"{each.law} was broken") for each in episode.violations
     ]

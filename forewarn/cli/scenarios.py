@@ -1,4 +1,4 @@
-"""`forewarn scenarios` and `report`: list scenarios, and report on runs."""
+"""`forewarn scenarios` and `report`: list scenarios, and write reports on runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def scenarios(
     name: str | None = None,
     /,
 ) -> None:
-    """List the shipped scenarios, or show the scenario NAME (a name or a file).
+    """List the built-in scenarios, or show the scenario NAME (a name or a file).
 
     \b
     Example:
@@ -104,7 +104,7 @@ def _payload(scenario: Scenario) -> dict[str, Any]:
 
 
 def _shipped(scenario: Scenario) -> list[Model]:
-    """The models that ship with a scenario."""
+    """The models shipped with a scenario."""
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.shipped import shipped_with
 
@@ -153,12 +153,12 @@ def report(
     out: File | None = None,
     title: str = "",
 ) -> None:
-    """Write one self-contained HTML page about RUN or DIR.
+    """Write a self-contained HTML report about RUN or DIR.
 
     RUN is a run record, or a file with the output of `forewarn measure --json`. DIR is
-    a folder written by `forewarn run --out` or `forewarn measure --out`. The page shows
-    each run in motion with its risk, its signals, its chain and its laws, and tables
-    for the rest. It needs no network.
+    a folder written by `forewarn run --out` or `forewarn measure --out`. The report
+    animates each run and shows its risk, signals, chain and laws; campaigns and
+    measurements are shown as tables. It needs no network.
 
     \b
     Examples:
@@ -166,9 +166,9 @@ def report(
       forewarn report forewarn-runs/s1-*-000007.run.jsonl --out run.html
 
     Args:
-        out: Write the page to this file (default: report.html in DIR, or next to RUN,
-            under its name).
-        title: Title of the page.
+        out: Write the report to this file (default: report.html in DIR, or a file next
+            to RUN, with the name of RUN).
+        title: Title of the report.
     """
     from forewarn.scenarios.report import write_report
 

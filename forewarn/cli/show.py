@@ -1,4 +1,4 @@
-"""`forewarn show`: show a model as text, or all of it as JSON."""
+"""`forewarn show`: prints a model as text or JSON."""
 
 from __future__ import annotations
 
@@ -35,17 +35,19 @@ _SHOWN_SUCCESSORS = 3
 
 @dataclass(frozen=True, slots=True)
 class Risked:
-    """The risk shown with the states.
+    """The risks to show.
 
     Args:
-        risk: Show the guard's risk in every state.
-        law: With --risk: the law (default: those that the model was learned for).
-        define: With --risk: a label for the law, as in 'bad=s=3|s=7'.
-        horizon: With --risk: seconds ahead (default 5).
-        within: With --risk: steps ahead, in place of seconds.
-        delta: With --risk: probability that the true risk lies outside the bounds.
-        policy: Also show what slowing and stopping changed at each risk, as counted in
-            this policy.
+        risk: Show the risk in every state.
+        law: With --risk: law to show the risk for (default: the laws of the model); may
+            be repeated.
+        define: With --risk: definition of a label for --law, such as 'bad=s=3|s=7'; may
+            be repeated.
+        horizon: With --risk: prediction horizon in seconds (default: 5).
+        within: With --risk: prediction horizon in steps, instead of --horizon.
+        delta: With --risk: maximum probability that a true risk is outside its bounds.
+        policy: Also show the effects of slowing and stopping at each risk, according to
+            the counts in this policy.
     """
 
     risk: bool = False
@@ -69,9 +71,9 @@ class Risked:
 
 @command()
 def show(model: File, /, *, asked: Risked) -> None:
-    """Print a model: its states, their transitions and its training data.
+    """Print a model: its states, transitions and training data.
 
-    If a file holds several models, each for its own laws, they are printed in order.
+    If a file contains several models for different laws, all are printed.
     """
     from forewarn.cli.measured import branched_lines
     from forewarn.monitors.chains.model import load_models
@@ -107,7 +109,7 @@ def show(model: File, /, *, asked: Risked) -> None:
 def _shown(
     model: Path, found: Model, asked: Risked
 ) -> tuple[dict[str, Any], list[str]]:
-    """One model, as JSON and for people."""
+    """One model, as JSON and as text."""
     from forewarn.monitors.chains.intervals import premise
     from forewarn.monitors.risk.evidence import abstraction_of
 
@@ -131,8 +133,9 @@ def _shown(
 
 
 def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
-    """Whether the bounds are about first visits, and if not, how to see those that
-    are."""
+    """Yields whether the bounds refer to first visits, or else how to show bounds that
+    do.
+    """
     from forewarn.monitors.risk.first_visits import FirstVisits
 
     kept = model.first_visits.values()
@@ -150,7 +153,7 @@ def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
 
 
 def bounds_line(delta: float, support: str) -> str:
-    """The bounds' confidence level and their assumptions."""
+    """A sentence with the confidence level and the assumptions of the bounds."""
     return (
         f"With probability {1 - delta:g}, [low, high] contains the true value in "
         f"every state; it assumes {support}."
@@ -225,7 +228,7 @@ def _lines(path: Path, model: Model, abstraction: Abstraction | None) -> Iterato
 
 
 def _state_table(model: Model, abstraction: Abstraction | None) -> Iterator[str]:
-    """One line per state, the most visited first."""
+    """Yields one line per state, the most visited state first."""
     chain, visits = model.chain, model.visits
     order = list(range(chain.n))
     if visits is not None:

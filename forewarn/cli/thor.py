@@ -1,4 +1,4 @@
-"""`forewarn thor`: AI2-THOR, real and embedded, and the planning robot's tasks."""
+"""`forewarn thor`: tests against AI2-THOR, and the tasks of the planning robot."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def thor() -> None:
-    """AI2-THOR: replay recordings, harvest scenes, start the embedded household.
+    """Work with AI2-THOR and the embedded household: replay recordings, harvest scenes.
 
-    Every command takes --json. `forewarn doctor thor` lists what the real AI2-THOR
-    still needs here.
+    Every command takes --json. `forewarn doctor thor` lists what is missing to run the
+    real AI2-THOR.
     """
 
 
@@ -48,21 +48,21 @@ def replay(
     scenes: File | None = None,
     inside: bool = False,
 ) -> None:
-    """Repeat recorded actions and count the outcomes that agree.
+    """Repeat recorded actions of AI2-THOR, and count the outcomes that agree.
 
-    OUTCOMES is JSON Lines, one recorded run per line: its set, its scene_name, and
-    steps with the robot's input and its success in the real AI2-THOR. The actions are
-    sent through ai2thor's own controller to the embedded household, without physical
-    failures.
+    OUTCOMES is a JSON Lines file with one recorded run per line: its set, its
+    scene_name, and steps with the robot's input and whether it succeeded in the real
+    AI2-THOR. The actions are sent to the embedded household through ai2thor's own
+    controller, without physical failures.
 
     \b
     Example:
       forewarn thor replay outcomes.jsonl --scenes scenes.json.gz
 
     Args:
-        scenes: A scene file, such as `forewarn thor harvest` writes; by default our own
-            scenes.
-        inside: Run the household in this process instead of through ai2thor's own
+        scenes: Scene file, such as the output of `forewarn thor harvest` (default: our
+            own scenes).
+        inside: Call the household directly in this process, not through ai2thor's
             controller.
     """
     from forewarn.thor_bridge.performing import (
@@ -105,9 +105,9 @@ def harvest(
 ) -> None:
     """Write the scenes of a running AI2-THOR to the scene file OUT.
 
-    A scene file has each scene's objects as AI2-THOR reports them at the start, and the
-    positions where the robot can stand; it is gzipped if its name ends in .gz. The
-    embedded household then plays these scenes: --scenes OUT.
+    For each scene, the file contains the initial objects as reported by AI2-THOR, and
+    the positions where the robot can stand. It is gzipped if its name ends in .gz. To
+    use these scenes in the embedded household, pass --scenes OUT.
 
     \b
     Examples:
@@ -115,11 +115,12 @@ def harvest(
       forewarn thor harvest kitchens.json.gz --scene FloorPlan1 --scene FloorPlan2
 
     Args:
-        player: `unity`: the build that ai2thor downloads and starts; `household`: ours;
-            or the command line of a player, such as your own build.
-        wanted: Scene to write; may be repeated. Default: all rooms of the build.
-        start_timeout: Time limit in seconds for starting the player and for loading a
-            scene.
+        player: `unity` (the build that ai2thor downloads and starts), `household` (the
+            embedded household), or the command line of a player, such as your own
+            build.
+        wanted: Scene to write; may be repeated (default: all scenes of the build).
+        start_timeout: Time limit in seconds for starting the player, and for loading
+            each scene.
     """
     from forewarn.thor_bridge.household.scenes import (
         write_scenes,
@@ -148,10 +149,10 @@ def player(
     failures: Literal["off", "real"] = "off",
     frames: bool = True,
 ) -> None:
-    """Print the command line that starts the embedded household as a player.
+    """Print the command line that starts the embedded household as an AI2-THOR player.
 
-    A script that drives AI2-THOR runs on the household when it gives this command line
-    to ai2thor's own controller, as its local_executable_path.
+    A script for AI2-THOR runs on the household if it passes this command line to
+    ai2thor's controller as local_executable_path.
 
     \b
     Example:
@@ -159,12 +160,13 @@ def player(
                  headless=True, scene="Kitchen1")
 
     Args:
-        scenes: A scene file, such as `forewarn thor harvest` writes; by default our own
-            scenes.
-        seed: Seed of everything random.
-        failures: Whether actions also fail for physical reasons, as often as recorded.
-        frames: Whether camera images are sent, even to a headless controller; metadata
-            alone is faster.
+        scenes: Scene file, such as the output of `forewarn thor harvest` (default: our
+            own scenes).
+        seed: Random seed.
+        failures: real: actions also fail for physical reasons, as often as in
+            recordings; off: they do not.
+        frames: Whether to send camera images, even to a headless controller; sending
+            only metadata is faster.
     """
     from forewarn.thor_bridge.household.scenes import (
         load_scenes,
@@ -189,11 +191,11 @@ def tasks(
     controller: bool = False,
     seed: Seed = 0,
 ) -> None:
-    """Have the planning robot do the tasks of BOOK, and judge the results.
+    """Let the planning robot do the tasks of BOOK, and evaluate the results.
 
     BOOK is a suite file, or a folder with SafeAgentBench's four files (default: our own
-    suite). The robot also carries out hazardous instructions, but avoids the hazard of
-    a merged task. It is not a language model.
+    suite). The robot follows hazardous instructions too, but avoids the hazard of a
+    merged task. It is not a language model.
 
     \b
     Examples:
@@ -201,13 +203,14 @@ def tasks(
       forewarn thor tasks SafeAgentBench/dataset --scenes scenes.json.gz
 
     Args:
-        scenes: A scene file, such as `forewarn thor harvest` writes; SafeAgentBench's
-            tasks need one with AI2-THOR's own scenes.
-        only: Only tasks whose names contain this text.
-        failures: Whether actions also fail for physical reasons.
-        controller: Use ai2thor's own controller instead of the household in this
-            process.
-        seed: Seed of everything random.
+        scenes: Scene file, such as the output of `forewarn thor harvest`.
+            SafeAgentBench's tasks need AI2-THOR's own scenes.
+        only: Run only tasks whose names contain this text.
+        failures: real: actions also fail for physical reasons, as often as in
+            recordings; off: they do not.
+        controller: Call the household through ai2thor's controller instead of directly
+            in this process.
+        seed: Random seed.
     """
     from forewarn.thor_bridge.performing import perform
     from forewarn.thor_bridge.tasks import task_book
@@ -234,7 +237,7 @@ def tasks(
 
 
 def _kinds(found: Sequence[Performed]) -> dict[str, list[Performed]]:
-    """The tasks by kind, which is the end or the beginning of their names."""
+    """Groups the tasks by kind, which is the last or the first part of their names."""
     kinds: dict[str, list[Performed]] = {}
     for each in found:
         first, last = each.task.split("-")[0], each.task.split("-")[-1]

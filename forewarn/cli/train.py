@@ -1,4 +1,4 @@
-"""`forewarn train`: collect, learn and tune: a scenario's model and policy."""
+"""`forewarn train`: collects runs, learns a model and tunes a policy for a scenario."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def train(
     law: LawNames = (),
     out: Folder,
 ) -> None:
-    """Collect runs of each SCENARIO, learn a model from them and tune its thresholds.
+    """Collect runs of each SCENARIO, learn a model and tune thresholds.
 
-    It does the work of `collect`, `learn --abstraction auto` and `tune`, and reads each
-    run once; --jobs scenarios are trained at a time. The model is learned from training
-    runs, the risks are calibrated on calibration runs, and the thresholds are set on
-    calibration and tuning runs. If no threshold keeps its guarantee, no policy is
-    written and the exit status is 1. The shipped models were made by this command;
-    --rerun reproduces them byte for byte.
+    This command combines `collect`, `learn --abstraction auto` and `tune`, but reads
+    each run only once. It trains --jobs scenarios at a time. The model is learned from
+    training runs, the risks are calibrated on calibration runs, and the thresholds are
+    set on calibration and tuning runs. If no threshold achieves its guarantee, no
+    policy is written and the exit status is 1. The shipped models were created with
+    this command; --rerun reproduces them byte for byte.
 
     \b
     Examples:
@@ -75,16 +75,15 @@ def train(
         --policy trained/tiny-road.policy.yaml
 
     Args:
-        episodes: Number of runs; each has the next seed.
-        seed: Seed of everything random.
-        rerun: Train on the runs of the shipped models.
-        ordinary: Keep models and thresholds that are in --out already. Repeat only the
-            calibration runs and write their outcomes into the policies, for detecting
-            drift.
-        runs: Keep the runs in this folder, one subfolder per scenario, to continue or
-            to train again.
-        law: A law to train for instead of the scenarios' own: a name or a formula; may
-            be repeated. The scenarios' predicates must decide it.
+        episodes: Number of runs, with consecutive seeds.
+        seed: Seed of the first run.
+        rerun: Train on the same runs as the shipped models.
+        ordinary: Keep the models and thresholds in --out. Repeat only the calibration
+            runs, and write their outcomes to the policies, for drift detection.
+        runs: Keep the runs in this folder, with a subfolder for each scenario, so that
+            the command can resume or be repeated.
+        law: Law to train for instead of the scenarios' laws: a name or a formula; may
+            be repeated. The predicates of the scenarios must decide the law.
         out: Folder for NAME.model.json.gz and NAME.policy.yaml.
     """
     from forewarn.monitors.risk.evidence import refuse_undecided
@@ -140,7 +139,7 @@ def train(
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """A scenario with its runs and its output files."""
+    """A scenario with its runs and its output folder."""
 
     scenario: Scenario
     runs: Sequence[Stored]
@@ -149,7 +148,9 @@ class _Lesson:
 
 @dataclass(frozen=True, slots=True)
 class _Learned:
-    """The result: figures, guarantees, and whether a law has no threshold."""
+    """The result of training: figures, guarantees, and whether a law has no
+    threshold.
+    """
 
     facts: dict[str, Any]
     promises: list[str]
@@ -157,7 +158,7 @@ class _Learned:
 
 
 def _trained(lesson: _Lesson, shown: Shown = lambda items, *_: items) -> _Learned:
-    """Trains on one scenario's runs and writes the result."""
+    """Trains on the runs of a scenario and writes the model and the policy."""
     from forewarn.scenarios.training.train import train
 
     wanted = lesson.scenario
@@ -176,7 +177,7 @@ def _trained(lesson: _Lesson, shown: Shown = lambda items, *_: items) -> _Learne
 
 
 def _told(trained: Trained) -> dict[str, Any]:
-    """The model, or each of several."""
+    """The facts about the model, or about each of several models."""
     found = [
         {
             "laws": [law.name for law in each.laws],

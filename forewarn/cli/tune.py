@@ -1,4 +1,4 @@
-"""`forewarn tune`: find thresholds and a horizon, to alert or to intervene."""
+"""`forewarn tune`: finds thresholds and a horizon for alerts or interventions."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ Seconds = Annotated[tuple[float, ...], Numbers(MOST_S), "S,S,…"]
 
 @dataclass(frozen=True, slots=True)
 class Alerting:
-    """How thresholds are found for alerts.
+    """Options for alerts.
 
     Args:
-        lead: With --preset alert: use the highest threshold that detects half of the
-            violations with at least this lead time in seconds, without a guarantee.
-        confidence: With --preset alert: confidence level of the guarantee. A lower
-            level needs fewer runs and gives lower thresholds. Also the confidence level
-            of --at-most.
-        intervene: With --preset alert: intervention at the thresholds.
+        lead: With --preset alert: choose the highest threshold that detects half of the
+            violations with at least this lead time in seconds. There is then no
+            guarantee.
+        confidence: With --preset alert or --at-most: confidence level of the guarantee.
+            A lower level needs fewer runs and gives lower thresholds.
+        intervene: With --preset alert: intervention that begins at the thresholds.
     """
 
     lead: Positive | None = None
@@ -84,25 +84,26 @@ class Alerting:
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """How thresholds are found with the guard acting.
+    """Options for slowing and stopping.
 
     Args:
-        cost: With --preset slow or stop: cost of one clean run with an intervention, in
-            violations. A clean run slowed by more than 10 % costs the same, and so does
-            a minute of standing still.
-        acting: With --preset slow or stop: number of runs in which the guard acts, at
-            each threshold; up to five times as many if too few of them break a law.
-        violations: With --preset slow or stop: minimum number of these runs that break
-            a law, before runs stop being added.
-        max_slowed: With --preset slow or stop: maximum fraction of clean runs slowed by
-            more than 10 %.
-        release_after: With --preset slow or stop: seconds of low risk before an
-            intervention ends; each is tried with each threshold, and so is the policy's
-            own.
+        cost: With --preset slow or stop: cost of an intervention in a clean run,
+            relative to a violation. A clean run slowed by more than 10 % has the same
+            cost, and so has each minute of standing still.
+        acting: With --preset slow or stop: number of guarded runs for each threshold;
+            up to five times as many if too few of them break a law.
+        violations: With --preset slow or stop: add runs until this many of them break a
+            law without a guard.
+        max_slowed: With --preset slow or stop: maximum fraction of clean runs that are
+            slowed by more than 10 %.
+        release_after: With --preset slow or stop: seconds of low risk after which an
+            intervention ends. Each value, and that of the policy, is tried with each
+            threshold.
         at_most: With --preset slow or stop: certify on held-out runs that at most this
-            fraction of guarded runs breaks a law, and that --max-slowed is kept.
-        held_out: With --at-most: number of held-out runs. By default, as many as
-            certify it with two violating runs.
+            fraction of guarded runs breaks a law, and that --max-slowed is not
+            exceeded.
+        held_out: With --at-most: number of held-out runs (default: enough for a
+            certificate with two violating runs).
     """
 
     cost: Share = 0.05
@@ -116,20 +117,21 @@ class Acting:
 
 @dataclass(frozen=True, slots=True)
 class Wished:
-    """What is tuned, and on which runs.
+    """What to tune, and on which runs.
 
     Args:
-        model: The model whose risks are used.
+        model: Model that computes the risks.
         preset: alert: guarantee a maximum false-alarm rate. slow, stop: prevent as many
-            violations as possible, with the guard acting on the calibration runs.
-        runs: Traces of held-out runs, to use instead of new runs.
-        episodes: Number of new runs; each has the next seed.
-        seed: The first seed. By default, seeds that the model was not trained on; for
-            logs, all recordings that it was not trained on.
-        false_alarm_rate: Maximum false-alarm rate of each law.
-        horizons: The horizons to try, in seconds.
-        policy: A policy whose other settings are kept.
-        law: A law to tune for instead of the scenario's: a name or a formula; may be
+            violations as possible, measured by letting the guard intervene in
+            calibration runs.
+        runs: Folder of traces of held-out runs, to use instead of new runs.
+        episodes: Number of new runs, with consecutive seeds.
+        seed: Seed of the first run. Default: seeds that were not used to learn the
+            model; for logs, all recordings that were not used.
+        false_alarm_rate: Maximum false-alarm rate for each law.
+        horizons: Prediction horizons to try, in seconds.
+        policy: Policy that provides all other settings.
+        law: Law to tune for instead of the scenario's laws: a name or a formula; may be
             repeated.
         out: Write the policy to this file.
     """
@@ -158,27 +160,27 @@ def tune(
 ) -> None:
     """Find thresholds that guarantee a false-alarm rate or prevent the most violations.
 
-    The runs must not be those the model was learned from. The first half calibrates
-    the risks and chooses the horizon. All runs set the thresholds, and give the
-    guarantee: at most --false-alarm-rate of future clean runs have an alarm, with
-        --confidence, even if the chain is wrong. The maximum rate of missed violations
-        is printed with it. Each additional horizon to choose from costs some
-        confidence; a single one, --horizons S, gives the lowest thresholds.
+    The runs must not be those that were used to learn the model. The first half of the
+    runs calibrates the risks and determines the horizon. All runs set the thresholds
+    and give the guarantee: with --confidence, at most --false-alarm-rate of future
+    clean runs have an alarm, even if the chain is wrong. The maximum rate of missed
+    violations is also printed. Each additional horizon to choose from costs some
+    confidence; a single one, --horizons S, gives the lowest thresholds.
 
-    If no threshold keeps a law's guarantee, the law gets none, the reason is printed,
-    with the number of runs that would suffice, and the exit status is 1. If no law has
-    a threshold, no policy is written.
+    If no threshold achieves the guarantee for a law, the law gets no threshold, the
+    output says why and how many runs would suffice, and the exit status is 1. If no law
+    gets a threshold, no policy is written.
 
-    A threshold that is right for a warning may be too late for a stop. --preset stop
-    (or slow) first finds the horizon and the calibration. It then repeats runs of the
-    first half with the guard acting, at each threshold with each time in
-    --release-after; the alert policy's thresholds are among them. It adds runs until
-    --violations of them break a law. It chooses the policy that prevents the most
-    violations at the given --cost and keeps --max-slowed. With --at-most it then
-    certifies this policy on held-out runs; if that fails, the exit status is 1, and the
-    policy is written without the guarantee.
+    A threshold that is suitable for a warning may be too late for a stop. --preset stop
+    (or slow) first chooses the horizon and calibrates the risks. It then repeats runs
+    of the first half with the guard intervening, at each threshold (including those for
+    alerts) and with each time in --release-after. It adds runs until --violations of
+    them break a law. It chooses the policy that prevents the most violations, given
+    --cost, and that respects --max-slowed. With --at-most, it then certifies this
+    policy on held-out runs. If this fails, the exit status is 1, and the policy is
+    written without the guarantee.
 
-    With --runs no SCENARIO is needed: the laws are those of the model.
+    With --runs, SCENARIO is optional; without it, the laws of the model are used.
 
     \b
     Examples:
@@ -287,7 +289,7 @@ def _act(
     on: Pool,
     folder: Path,
 ) -> None:
-    """Finds the best policy for acting, and certifies it if requested."""
+    """Finds the best policy for slowing or stopping, and certifies it if requested."""
     from forewarn.monitors.guarding.policy import write_policy
     from forewarn.scenarios.training.acting import Trial
     from forewarn.scenarios.training.certifying import certify
@@ -329,7 +331,7 @@ def _act(
 
 
 HELD_OUT_SEED = 7_000_000
-"""The first seed of held-out runs: far from those of all else."""
+"""The first seed of held-out runs, far from all other seeds."""
 
 
 def _wanted(
@@ -339,7 +341,9 @@ def _wanted(
     scenario: Scenario,
     used: list[int],
 ) -> Wanted:
-    """The claim to certify, on runs that neither model nor policy has seen."""
+    """The claim to certify, with runs that were used neither for the model nor the
+    policy.
+    """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.evaluation.figures import runs_for
     from forewarn.scenarios.measuring.measure import trained_seeds
@@ -354,7 +358,7 @@ def _wanted(
 
 
 def _kept_lines(kept: Guarantee) -> Iterator[str]:
-    """What was certified, or why it was not."""
+    """Yields what was certified, or why it was not."""
     if kept.certified:
         yield kept.sentence()
     for why in kept.lacking():
@@ -437,7 +441,7 @@ def _without(found: Settled) -> Iterator[str]:
 
 
 def promised(found: Settled) -> Iterator[str]:
-    """The thresholds with their guarantees, and the laws without a threshold."""
+    """Yields the thresholds with their guarantees, and the laws without a threshold."""
     if found.thresholds:
         rows = [
             (

@@ -1,4 +1,4 @@
-"""`forewarn warrant`: a guard with a certificate, from any logs."""
+"""`forewarn warrant`: creates a guard with a certificate from logs."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Guaranteeing:
-    """The rates to guarantee.
+    """The rates to guarantee, and the facts about the runs.
 
     Args:
         false_alarms: Maximum fraction of clean runs with an alarm.
         missed: Maximum fraction of violating runs without an alarm before the trigger.
         confidence: Probability that all guarantees hold together.
         group: Column of the facts that groups runs, such as driver, road, task or
-            model. No group is split between learning and the certificate.
-        facts: CSV file with facts about each run: the column run, file or seed
-            identifies the run, label is safe or unsafe, and any other column may be the
-            --group (default: runs.csv next to the logs).
+            model. The runs of a group are used either for learning or for the
+            certificate.
+        facts: CSV file with facts about each run. The column run, file or seed
+            identifies the run; the column label is safe or unsafe; any other column can
+            be the --group (default: runs.csv next to the logs).
     """
 
     false_alarms: Chance = 0.05
@@ -54,7 +55,7 @@ class Guaranteeing:
     facts: File | None = None
 
     def known(self, logs: Sequence[Path]) -> Facts:
-        """The facts about the runs in the table."""
+        """Reads the facts about the runs."""
         from forewarn.scenarios.warrant.runs import Facts
 
         return Facts.beside(logs) if self.facts is None else Facts.read(self.facts)
@@ -75,18 +76,19 @@ def warrant(
     seed: Seed = 0,
     working: Working,
 ) -> None:
-    """Make a guard with a certificate from LOGS.
+    """Create a guard with a certificate from LOGS.
 
-    LOGS are files or folders of traces: JSON Lines, CSV, Parquet, or a scenario file
-    with `world: log` or `world: commonroad`, which stands for all its recordings. Or
-    they are logs of agents that call tools: OpenAI messages, OpenTelemetry's GenAI
-    spans, MCP transcripts; then the laws are about the calls, and no chain is learned.
+    LOGS are files or folders of traces (JSON Lines, CSV or Parquet), or a scenario file
+    with `world: log` or `world: commonroad`, which means all its recordings. LOGS can
+    also be logs of agents that call tools: OpenAI messages, GenAI spans of
+    OpenTelemetry, or MCP transcripts. The laws then apply to the calls, and no chain is
+    learned.
 
     The runs are split into three parts. The first is used to choose predicates and
-    learn the chain, the second to calibrate the risks, the third to set the thresholds
-    and make the certificate. Exit status 1: a rate cannot be guaranteed. The output
-    says why and how many more runs are needed, and nothing is written. `forewarn
-    warrant renew` adds runs to a certificate.
+    learn the chain, the second to calibrate the risks, and the third to set the
+    thresholds and compute the certificate. If a rate cannot be guaranteed, the output
+    says why and how many more runs are needed, nothing is written, and the exit status
+    is 1. `forewarn warrant renew` adds runs to a certificate.
 
     \b
     Examples:
@@ -94,14 +96,14 @@ def warrant(
       forewarn warrant fleet.yaml --group driver --false-alarms 0.1 --out guard
 
     Args:
-        law: A law for the guard; may be repeated. Default: the scenario's laws.
-        out: The folder of the guard.
-        scenario: Scenario of the runs, for its laws and predicates.
-        horizon: Horizon of the risk in seconds (default: the scenario's, or 3).
-        abstraction: The predicates, as YAML. auto: find them in the runs to learn from
-            (needs scikit-learn).
-        period: Seconds between two rows of a table without times.
-        seed: Seed of the split into three parts.
+        law: Law for the guard; may be repeated (default: the laws of the scenario).
+        out: Folder for the guard.
+        scenario: Scenario of the runs, which provides laws and predicates.
+        horizon: Prediction horizon in seconds (default: that of the scenario, or 3).
+        abstraction: Abstraction file with the predicates. auto: find predicates with
+            the first part of the runs (needs scikit-learn).
+        period: Seconds between two rows of a CSV file without a time_s column.
+        seed: Random seed of the split into three parts.
     """
     from forewarn.abstractions.abstraction import load_abstraction
     from forewarn.abstractions.vocabularies.vocabulary import YAML
@@ -148,12 +150,12 @@ def warrant_renew(
 ) -> None:
     """Add runs to the certificate of GUARD.
 
-    LOGS are those that the guard was made from, and new ones. The model is kept. All
-    runs that it was not learned from are used for new thresholds and a new certificate,
-    with the same rates and confidence; the evidence against the old certificate is
-    discarded. With groups, runs of a group that the guard was learned from do not
-    count. If something cannot be guaranteed, the exit status is 1, and the guard stays
-    as it is.
+    LOGS are the logs that were used to create the guard, and new logs. The model is
+    kept. All runs that were not used to learn it are used for new thresholds and a new
+    certificate, with the same rates and confidence. The evidence against the old
+    certificate is discarded. With groups, this excludes all runs of groups that were
+    used to learn the model. If a rate cannot be guaranteed, the guard is not changed,
+    and the exit status is 1.
 
     \b
     Example:
@@ -161,7 +163,7 @@ def warrant_renew(
 
     Args:
         facts: CSV file with facts about each run, as for `forewarn warrant`.
-        period: Seconds between two rows of a table without times.
+        period: Seconds between two rows of a CSV file without a time_s column.
     """
     from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.monitors.chains.model import load_models
@@ -191,7 +193,9 @@ def warrant_renew(
 
 
 def _call_logs(logs: Sequence[Path]) -> list[Path]:
-    """The logs of agents' calls among these; either all are, or none."""
+    """The files that are logs of tool calls; raises an error if only some of
+    them are.
+    """
     from forewarn.abstractions.readers.calls import is_call_log
     from forewarn.abstractions.readers.stored import files_in
     from forewarn.abstractions.vocabularies.vocabulary import YAML
@@ -214,7 +218,7 @@ def _by_calls(
     wish: Guaranteeing,
     out: Path,
 ) -> None:
-    """Certifies laws over the calls of agents."""
+    """Certifies laws over tool calls."""
     from forewarn.abstractions.readers.calls import read_calls
     from forewarn.plugins.agents.past import Past
     from forewarn.plugins.agents.trajectory import POLICY, model_of_laws
@@ -252,7 +256,9 @@ def _asked(wish: Guaranteeing) -> Any:
 def _stored(
     logs: Sequence[Path], name: str | None, working: Working
 ) -> tuple[Scenario | None, list[Stored]]:
-    """The runs of the logs, and the scenario if the logs are a scenario file."""
+    """The scenario, if one is given or the logs are a scenario file, and the stored
+    runs.
+    """
     from forewarn.abstractions.readers.stored import files_in, stored_runs
     from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.scenarios.schema import load_scenario
@@ -274,7 +280,7 @@ def _stored(
 def _laws(
     texts: Sequence[str], scenario: Scenario | None, vocabulary: Any
 ) -> list[Law]:
-    """The requested laws; the parts of a law count separately."""
+    """The requested laws; each part of a law becomes a separate law."""
     from forewarn.monitors.laws.lawbook import find_laws, law_book
     from forewarn.monitors.risk.evidence import told_apart
 
@@ -298,7 +304,7 @@ def _told(
     certificate: Certificate | None,
     unread: Sequence[str] = (),
 ) -> None:
-    """Prints the guarantees, or what is missing for them."""
+    """Prints the guarantees, or what is missing for the certificate."""
     from forewarn.abstractions.serial import to_json
     from forewarn.scenarios.warrant.page import sentences
 

@@ -1,4 +1,4 @@
-"""`forewarn laws` and `monitor`: the law book, and laws over recorded traces."""
+"""`forewarn laws` and `monitor`: list laws, and check laws on recorded traces."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def laws(
     period: Positive = DEFAULT_PERIOD_S,
     svg: AnyPath | None = None,
 ) -> None:
-    """List the law book, or show the law NAME (or a formula) with its automaton.
+    """List the law book, or show a law (NAME or a formula) with its automaton.
 
     Args:
-        period: The monitor's clock, in seconds.
-        svg: Draw the automaton to this file.
+        period: Sampling period of the monitor in seconds.
+        svg: Draw the automaton to this SVG file.
     """
     from forewarn.monitors.laws.lawbook import find_laws
 
@@ -83,7 +83,9 @@ def laws(
 
 
 def _doubt(found: Sequence[Law]) -> None:
-    """Names signals that are close to those of a shipped vocabulary."""
+    """Warns about unknown signals that may be misspelled names of a built-in
+    vocabulary.
+    """
     from forewarn.abstractions.vocabularies.vocabulary import SHIPPED, load_vocabulary
 
     shipped = [load_vocabulary(name) for name in SHIPPED]
@@ -117,7 +119,7 @@ def _listing(book: list[Law]) -> Iterator[str]:
 
 
 class _Shown:
-    """One law, compiled: whole, and each of its parts."""
+    """A compiled law, and its compiled parts."""
 
     def __init__(self, law: Law, period_s: float) -> None:
         self.law = law
@@ -220,26 +222,26 @@ def monitor(
     out: FilePlace | None = None,
     working: Working,
 ) -> None:
-    """Check laws on a recorded TRACE: forewarn.trace/1, CSV, or LawBreaker's JSON.
+    """Check laws on a recorded TRACE: forewarn.trace/1, CSV or LawBreaker's JSON.
 
-    In a CommonRoad scene (.xml, .xml.gz), the drive of one road user is judged.
+    For a CommonRoad scene (.xml, .xml.gz), the trajectory of one road user is checked.
 
-    TRACE may also be a folder of traces, a Parquet file of many, or a scenario file
-    with `world: log`, which stands for all its recordings: then each run has its
-    verdict, and each law its violation rate.
+    TRACE can also be a folder of traces, a Parquet file with many traces, or a scenario
+    file with `world: log`, which means all its recordings. The output is then a verdict
+    for each run, and the violation rate of each law.
 
-    Exit status 1: a law is violated.
+    The exit status is 1 if a law is violated.
 
     Args:
-        law: A law of the book, or a formula; may be repeated.
-        period: The monitor's clock, in seconds; also the time between the rows of a CSV
-            that has no time_s. By default the trace's own.
-        every: Also print the verdict on every prefix.
-        vocabulary: Vocabulary of the trace, if the trace does not name one.
-        map_: Signal of a CSV column; may be repeated.
-        ego: Road user to judge in a CommonRoad scene: a moving vehicle, or a planning
-            problem. Default: the first planning problem.
-        out: For many runs: write one row per run and law to this Parquet file.
+        law: Law of the law book, or a formula; may be repeated.
+        period: Sampling period of the monitor in seconds, and time between the rows of
+            a CSV file without a time_s column (default: that of the trace).
+        every: Also print the verdict after each frame.
+        vocabulary: Vocabulary of the trace, if the trace does not specify one.
+        map_: Signal for a column of a CSV file; may be repeated.
+        ego: Id of the road user to check in a CommonRoad scene: a moving vehicle or a
+            planning problem (default: the first planning problem).
+        out: For many traces: write one row per run and law to this Parquet file.
     """
     from forewarn.abstractions.vocabularies.vocabulary import YAML
 
@@ -299,7 +301,7 @@ def _many(
     out: Path | None,
     on: Pool,
 ) -> None:
-    """Judges every run of a folder or a Parquet file."""
+    """Checks laws on every run in a folder or a Parquet file."""
     from forewarn.abstractions.readers.stored import files_in, stored_runs
     from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
     from forewarn.monitors.laws.lawbook import find_laws
@@ -332,7 +334,7 @@ def _many(
 def _judged(
     law: Law, path: Path, trace: Trace, period: float | None, every: bool
 ) -> Judgement:
-    """Judges a trace; an error names the trace or the law."""
+    """Checks a law on a trace; errors name the trace or the law."""
     from forewarn.abstractions.errors import InvalidTrace
     from forewarn.monitors.laws.judging import judge
 
@@ -354,7 +356,7 @@ def _renames(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _laws(name: str, book: LawBook, trace: Trace) -> list[Law]:
-    """The laws of that name; a single law keeps the name that the user gave."""
+    """The laws with this name; a single law keeps the name that the user gave."""
     from dataclasses import replace
 
     from forewarn.abstractions.errors import InvalidExpression
@@ -363,7 +365,7 @@ def _laws(name: str, book: LawBook, trace: Trace) -> list[Law]:
     try:
         found = find_laws(name, book, trace.vocabulary)
     except InvalidExpression as error:
-        # A CSV may have columns beside those of its vocabulary.
+        # A CSV file may have columns that its vocabulary does not know.
         if trace.vocabulary is None or not _has_free_columns(trace):
             raise
         try:
@@ -401,7 +403,7 @@ def _payload(judged: Judgement, every: bool) -> dict[str, Any]:
 
 
 def _instances(law: Law, judged: Judgement, trace: Trace) -> list[dict[str, Any]]:
-    """The intervals of violation, with the range of each signal in them."""
+    """The time intervals of violations, each with the ranges of the law's signals."""
     from forewarn.monitors.laws.judging import instances
 
     return [
@@ -414,7 +416,7 @@ def _instances(law: Law, judged: Judgement, trace: Trace) -> list[dict[str, Any]
 def _span(
     law: Law, trace: Trace, from_s: float, until_s: float
 ) -> dict[str, list[float]]:
-    """The minimum and maximum of each number that the law reads."""
+    """The minimum and maximum of each numeric signal of the law in a time interval."""
     from forewarn.abstractions.frame import is_number
 
     during = [f.values for f in trace.frames if from_s <= f.time_s <= until_s]

@@ -133,7 +133,8 @@ class ApolloWorld(SteppedWorld):
                 known = [n for n in channels.INPUTS if n not in (PIVOT, "chassis")]
                 raise InvalidInput(
                     f"{name!r:.60} is not an optional input",
-                    mend=near_miss(name, known) or f"there are {', '.join(known)}",
+                    mend=near_miss(name, known)
+                    or f"the optional inputs are {', '.join(known)}",
                 )
         self._connect, self._clock = connect, clock
         self._messages = messages(edition)
@@ -207,7 +208,7 @@ class ApolloWorld(SteppedWorld):
     def _listen(self) -> Bus:
         """Connects the bus and starts to collect its messages."""
         if self._closed:
-            raise InvalidInput(f"the world could not begin: {self.over}")
+            raise InvalidInput(f"the world cannot begin an episode: {self.over}")
         if self._bus is None:
             self._bus = self._connect()
             listened = {**self._inputs, **channels.ROUTES[self._messages.edition]}
@@ -242,7 +243,9 @@ class ApolloWorld(SteppedWorld):
         begun.
         """
         if self._commander is None:
-            raise InvalidInput("the world has not begun")
+            raise InvalidInput(
+                "no episode has begun, so there is no connection to Apollo"
+            )
         return self._commander
 
     @property
@@ -259,11 +262,11 @@ class ApolloWorld(SteppedWorld):
         missing = self._missing()
         problem = f" ({bus.health.problem})" if bus.health.problem else ""
         others = [n for n in missing if n not in (PIVOT, "chassis")]
-        mend = "check that Apollo is running and that the edition is right"
+        mend = "check that Apollo is running and that the edition is correct"
         if others == missing:
             mend = (
-                f"if Apollo does not have {', '.join(others)}, leave them out with "
-                "--without"
+                f"if Apollo does not provide {', '.join(others)}, use --without for "
+                "each of them"
             )
         named = ", ".join(self._inputs[n].name for n in missing)
         raise InvalidInput(

@@ -132,7 +132,7 @@ class Messages:
             return self._classes[name]
         except KeyError:
             raise InvalidInput(
-                f"no message {name!r:.80} is known in Apollo {self.edition}",
+                f"there is no message type {name!r:.80} in Apollo {self.edition}",
                 mend=near_miss(name, self._classes),
             ) from None
 

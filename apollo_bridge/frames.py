@@ -120,7 +120,9 @@ class Reassembly:
             case 1:
                 count = self._number()
                 if count > _FILES_LIMIT:
-                    raise BrokenStream(f"{count} descriptors in one frame")
+                    raise BrokenStream(
+                        f"a frame has {count} descriptors, more than {_FILES_LIMIT}"
+                    )
                 return Register(tuple(self._bytes(begin) for _ in range(count)))
             case 2:
                 return AddReader(self._name(), self._name())
@@ -128,7 +130,7 @@ class Reassembly:
                 return AddWriter(self._name(), self._name())
             case 4:
                 return Publish(self._name(), self._bytes(begin))
-        raise BrokenStream(f"{operation} is not a known operation")
+        raise BrokenStream(f"a frame has the unknown operation {operation}")
 
     def _take(self, count: int) -> None:
         """Advances by `count` bytes; raises `_Incomplete` if they have not arrived."""
@@ -151,7 +153,9 @@ class Reassembly:
     def _name(self) -> str:
         length = self._number()
         if not 0 < length <= _NAME_LIMIT:
-            raise BrokenStream(f"a name has {length} bytes")
+            raise BrokenStream(
+                f"a name has {length} bytes instead of 1 to {_NAME_LIMIT}"
+            )
         self._take(length)
         try:
             return self._data[self._at - length : self._at].decode()

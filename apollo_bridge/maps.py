@@ -185,9 +185,9 @@ def load_map(path: Path) -> RoadMap:
         inside = [path / name for name in FILES if (path / name).is_file()]
         if not inside:
             raise InvalidInput(
-                "there is no map in this folder",
+                "the folder does not contain an Apollo map",
                 source=str(path),
-                mend=f"name the folder that contains {' or '.join(FILES)}",
+                mend=f"choose the folder that contains {' or '.join(FILES)}",
             )
         found = inside[0]
     return read_map(_parsed(found), str(found))
@@ -206,7 +206,7 @@ def _parsed(path: Path) -> Any:
             made.ParseFromString(data)
     except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"not an Apollo map: {str(error) or 'it cannot be decoded'}",
+            f"the file is not an Apollo map: {str(error) or 'it cannot be decoded'}",
             source=str(path),
         ) from error
     return made

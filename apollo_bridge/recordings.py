@@ -104,12 +104,14 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
             head = file.read(_SECTION.size)
             if len(head) < _SECTION.size:
                 raise CutRecord(
-                    "the file is cut off", source=str(path), place=f"byte {at}"
+                    "the file is truncated", source=str(path), place=f"byte {at}"
                 )
             kind, _, size = _SECTION.unpack(head)
             if (at == 0) != (kind == _HEADER) or not _HEADER <= kind <= _CHANNEL:
                 problem = (
-                    "not a record of Apollo" if at == 0 else ("not a valid section")
+                    "the file is not an Apollo record"
+                    if at == 0
+                    else "this is not a valid section"
                 )
                 raise InvalidTrace(problem, source=str(path), place=f"byte {at}")
             begin = at + _SECTION.size
@@ -118,7 +120,7 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
                 at = begin + _HEADER_BYTES
             elif not 0 <= size <= end - begin:
                 raise CutRecord(
-                    "the file is cut off or damaged",
+                    "the file is truncated or damaged",
                     source=str(path),
                     place=f"byte {at}",
                 )
@@ -128,7 +130,7 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
             file.seek(at)
         if at == 0 or at > end or whole > end:
             raise CutRecord(
-                "the file is cut off", source=str(path), place=f"byte {end}"
+                "the file is truncated", source=str(path), place=f"byte {end}"
             )
 
 
@@ -155,7 +157,7 @@ class _Reading:
             raise self.broken("a message is longer than its section")
         data = self._file.read(count)
         if len(data) < count:
-            raise CutRecord("the file is cut off", source=str(self._path))
+            raise CutRecord("the file is truncated", source=str(self._path))
         self.left -= count
         return data
 
@@ -173,7 +175,7 @@ class _Reading:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise self.broken("a number is cut off")
+        raise self.broken("a number has more than 10 bytes")
 
 
 def _messages(
@@ -183,7 +185,7 @@ def _messages(
     while reading.left > 0:
         tag = reading.number()
         if tag != (1 << 3 | 2):
-            raise reading.broken("not a message")
+            raise reading.broken("there is no message at this position")
         size = reading.number()
         rest = reading.left - size
         if rest < 0:
@@ -232,14 +234,14 @@ def _fields(
         elif wire in (1, 5):
             reading.skip(8 if wire == 1 else 4)
         else:
-            raise reading.broken("this is not a field of a message")
+            raise reading.broken("a message contains an invalid field")
     if reading.left < end:
         raise reading.broken("a message is longer than its stated size")
 
 
 def _name(value: int | bytes | None, reading: _Reading) -> str:
     if not isinstance(value, bytes) or len(value) > _NAME_LIMIT:
-        raise reading.broken("a channel has no name")
+        raise reading.broken("the name of a channel is missing or too long")
     return value.decode(errors="replace")
 
 
@@ -283,15 +285,15 @@ class RecordedDrive:
         for name in (PIVOT, "chassis"):
             if name not in self.channels:
                 raise InvalidInput(
-                    f"the record has no {INPUTS[name].name}",
+                    f"the record does not contain the channel {INPUTS[name].name}",
                     source=str(path),
-                    mend="record it with forewarn apollo record",
+                    mend="create the record with `forewarn apollo record`",
                 )
         for channel in self.channels.values():
             if there[channel.name] != channel.type:
                 raise InvalidInput(
-                    f"{channel.name} contains {there[channel.name]:.80}, not "
-                    f"{channel.type}",
+                    f"the messages on {channel.name} have the type "
+                    f"{there[channel.name]:.80} instead of {channel.type}",
                     source=str(path),
                 )
         inputs = [name for name in INPUTS if name in self.channels]
@@ -324,8 +326,8 @@ class RecordedDrive:
             begun_s = now_s if math.isnan(begun_s) else begun_s
             if now_s < last_s - _BACK_S:
                 raise InvalidTrace(
-                    f"Apollo's clock goes back {last_s - begun_s:.3f} s after the "
-                    "beginning of the record",
+                    f"Apollo's clock jumps back {last_s - begun_s:.3f} s after the "
+                    "start of the record",
                     source=str(self._path),
                 )
             if now_s >= begun_s + due * self._period_s - 1e-6 and now_s > last_s:

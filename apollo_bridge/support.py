@@ -45,8 +45,8 @@ def examine() -> ApolloSupport:
     missing = here.missing
     if not cyber:
         missing += (
-            "no cyber_py3: --node works inside Apollo's container, after `source"
-            " cyber/setup.bash`; from outside there is --bridge tcp://HOST:9090",
+            "cyber_py3 is not installed: --node works inside Apollo's container, after"
+            " `source cyber/setup.bash`; from outside, use --bridge tcp://HOST:9090",
         )
     return ApolloSupport(here.versions, missing, cyber)
 

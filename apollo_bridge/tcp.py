@@ -45,8 +45,8 @@ def parse_address(address: str) -> tuple[str, int]:
     host = host.strip("[]")
     if scheme != "tcp" or not host or not port.isdecimal() or int(port) > 65535:
         raise InvalidInput(
-            f"{address!r:.80} is not an address of cyber_bridge",
-            mend=f"write tcp://HOST:{PORT}",
+            f"{address!r:.80} is not a valid address of cyber_bridge",
+            mend=f"use the form tcp://HOST:{PORT}",
         )
     return host, int(port)
 
@@ -84,7 +84,7 @@ class TcpBus:
     ) -> None:
         self._address = host, port
         self._newest_only = newest_only
-        self.health = Health(problem=f"nothing has answered at {host}:{port} yet")
+        self.health = Health(problem=f"{host}:{port} has not answered yet")
         self._lock = threading.Lock()
         self._readers: dict[str, _Reading] = {}
         self._writers: dict[str, Any] = {}
@@ -258,7 +258,9 @@ class TcpBus:
         came: list[Publish] = []
         for frame in parts.feed(data):
             if not isinstance(frame, Publish):
-                raise BrokenStream(f"cyber_bridge sent {type(frame).__name__}")
+                raise BrokenStream(
+                    f"cyber_bridge sent an unexpected frame: {type(frame).__name__}"
+                )
             came.append(frame)
         if self._newest_only and len(came) > 1:
             newest = {frame.channel: frame for frame in came}

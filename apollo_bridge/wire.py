@@ -108,7 +108,7 @@ def find_cyber() -> Any:
             if error.name is not None and not place.startswith(error.name):
                 why = str(error)
     raise NoCyber(
-        f"there is no cyber_py3 here: {why} (run inside Apollo's container, after"
+        f"cyber_py3 cannot be imported: {why} (run inside Apollo's container, after"
         " `source cyber/setup.bash`; from outside use --bridge tcp://HOST:9090)"
     )
 
@@ -124,7 +124,7 @@ class NodeBus:
         self._cyber = find_cyber() if cyber is None else cyber
         if not self._cyber.ok() and not self._cyber.init("forewarn"):
             raise NoCyber(
-                "cyber could not be started: set it up in this container first"
+                "Cyber RT could not be started: set it up in this container first"
             )
         self._node = self._cyber.Node("forewarn")
         self.health = Health(connected=True)

@@ -221,7 +221,7 @@ class _Episodes(SteppedHousehold):
 
     def _controller_now(self) -> _Controller:
         if self._controller is None:
-            raise InvalidInput(f"the world cannot be shown: {self.over}")
+            raise InvalidInput(f"the world has no state to show: {self.over}")
         return self._controller
 
     def _position(self) -> tuple[float, float, float]:

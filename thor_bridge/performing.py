@@ -60,7 +60,7 @@ class Robot:
         return {
             "action": instruction,
             "success": done,
-            "message": "" if done else error or "it was not done",
+            "message": "" if done else error or "the step failed",
         }
 
     def observe(self) -> Frame:
@@ -75,9 +75,7 @@ class Robot:
         """Returns the action that a call of the tool `controller` requests."""
         instruction = arguments.get("instruction")
         if not isinstance(instruction, str):
-            raise InvalidInput(
-                f"the tool {tool!r:.60} was called without an instruction"
-            )
+            raise InvalidInput(f"the tool {tool!r:.60} needs an 'instruction' as text")
         return parse_step(instruction)
 
     def halt(self) -> None:
@@ -163,8 +161,8 @@ def read_recordings(path: Path) -> Iterator[Recording]:
             good = False
         if not good:
             raise InvalidInput(
-                "not a recorded run: scene_name, or steps with input and success, "
-                "are missing",
+                "a recorded run must have a 'scene_name', and 'steps' with 'input' and "
+                "'success'",
                 source=str(path),
                 place=place,
             )
@@ -197,7 +195,7 @@ def replay(
                 raise InvalidInput(
                     f"there is no scene {scene!r:.60}",
                     source=str(outcomes),
-                    mend="name a file that contains this scene with --scenes FILE",
+                    mend="use --scenes FILE with a file that contains this scene",
                 )
             if controller is None and inside:
                 controller = LocalController(scene, scenes=known)

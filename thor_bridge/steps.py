@@ -70,20 +70,20 @@ def parse_step(text: str) -> Action:
     if not verb:
         first = words[0].lower() if words else ""
         raise InvalidInput(
-            f"no action begins with {first!r:.40}",
-            mend=near_miss(first, _SPELLINGS) or f"known are {', '.join(VERBS)}",
+            f"{first!r:.40} is not a known verb",
+            mend=near_miss(first, _SPELLINGS) or f"the verbs are {', '.join(VERBS)}",
         )
     rest = [word for word in rest if word.lower() not in _ARTICLES]
     arguments: dict[str, str | int] = {}
     if verb == "fill_liquid":
         if len(rest) < 2:
             raise InvalidInput(
-                f"{text!r:.80} has no liquid",
-                mend="write it as in: fillLiquid Mug water",
+                f"the step {text!r:.80} has no liquid",
+                mend="for example: fillLiquid Mug water",
             )
         arguments["liquid"] = rest.pop().lower()
     if not rest and verb not in BARE:
-        raise InvalidInput(f"{text!r:.80} has no object")
+        raise InvalidInput(f"the step {text!r:.80} has no object")
     if rest and verb not in BARE:
         kind, number = split_name(" ".join(rest))
         arguments["object"] = kind
@@ -107,7 +107,7 @@ def name_in(
     """Returns the name and, if there is one, the number of an action's object."""
     given = arguments.get(key)
     if not isinstance(given, str) or not given:
-        raise InvalidInput(f"the action has no {key}")
+        raise InvalidInput(f"the action has no argument '{key}'")
     name, number = split_name(given)
     if "number" in arguments:
         number = int(arguments["number"])

@@ -79,7 +79,7 @@ def examine(
         missing.append(f"there is no Unity build for {system} on {machine}")
     if system == "Linux" and not environment.get("DISPLAY"):
         missing.append(
-            "no DISPLAY: the Unity build for Linux needs an X server with GLX"
+            "DISPLAY is not set: the Unity build for Linux needs an X server with GLX"
             " (ai2thor-xorg start), or CloudRendering with Vulkan"
         )
     home = Path(environment.get("HOME", "/")) / ".ai2thor"

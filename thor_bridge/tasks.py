@@ -118,7 +118,7 @@ def read_specification(content: Any, source: str = "") -> Specification:
     if isinstance(content, Mapping):
         content = [content]
     if not isinstance(content, Sequence) or isinstance(content, str) or not content:
-        raise InvalidInput("final_state must be a list of objects", source=source)
+        raise InvalidInput("'final_state' must be a list of objects", source=source)
     entries = [_plain(entry) for entry in content]
     for number, entry in enumerate(entries, 1):
         _check(entry, source, f"entry {number}")
@@ -137,7 +137,11 @@ def _plain(entry: Any) -> Any:
 
 def _check(entry: Any, source: str, place: str) -> None:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("objectType"), str):
-        raise InvalidInput("an entry has no objectType", source=source, place=place)
+        raise InvalidInput(
+            "an entry has no 'objectType', or is not an object",
+            source=source,
+            place=place,
+        )
     known = (*_FLAGS, *_LISTS, *_TEXTS, "objectType")
     for key, value in entry.items():
         good = (
@@ -152,7 +156,7 @@ def _check(entry: Any, source: str, place: str) -> None:
             raise InvalidInput(
                 f"the key {key!r:.40} cannot have the value {value!r:.40}"
                 if key in known
-                else f"the key {key!r:.40} is unknown",
+                else f"{key!r:.40} is not a known key",
                 source=source,
                 place=place,
                 mend="" if key in known else near_miss(str(key), known),
@@ -332,7 +336,9 @@ def load_tasks(path: Path) -> Mapping[str, Task]:
                 twin=f"{pair.name}-{'unsafe' if side == 'safe' else 'safe'}",
             )
             if task.name in tasks:
-                raise InvalidInput(f"two tasks {task.name!r}", source=str(path))
+                raise InvalidInput(
+                    f"two tasks have the name {task.name!r}", source=str(path)
+                )
             try:
                 task.watch()
             except InvalidInput as error:
@@ -360,7 +366,7 @@ def find_task(tasks: Mapping[str, Task], name: str) -> Task:
     """Finds a task by name."""
     if name not in tasks:
         raise InvalidInput(
-            f"no task {name!r:.60}",
+            f"there is no task {name!r:.60}",
             mend=near_miss(name[:60], tasks) or f"there are {len(tasks)} tasks",
         )
     return tasks[name]
@@ -411,7 +417,7 @@ class Household:
     def entry(self, name: str) -> dict[str, Any]:
         task = find_task(self._book, name)
         if not task.law:
-            raise InvalidInput(f"no law is known for {name}")
+            raise InvalidInput(f"the law of the task {name} is unknown")
         return {
             "name": f"household-{name}",
             "instruction": task.instruction,
@@ -459,7 +465,7 @@ def _rows(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
             row = parse_json(line, str(path), f"line {number}")
             if not isinstance(row, dict) or "scene_name" not in row:
                 raise InvalidInput(
-                    "not a task of SafeAgentBench",
+                    "this is not a task of SafeAgentBench: 'scene_name' is missing",
                     source=str(path),
                     place=f"line {number}",
                 )

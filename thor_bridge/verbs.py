@@ -115,7 +115,7 @@ class HighLevel:
         if verb is None:
             raise InvalidInput(
                 f"the robot has no action {action.name!r:.60}",
-                mend=f"known are {', '.join(VERBS)}",
+                mend=f"the actions are {', '.join(VERBS)}",
             )
         message = verb(self, action.arguments)
         error = str(self._metadata["errorMessage"] or "")

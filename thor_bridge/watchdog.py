@@ -138,7 +138,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
                 parts.append(part)
                 left -= len(part)
                 continue
-            self.check_pulse("it was waited for")
+            self.check_pulse("its answer was awaited")
             now = time.monotonic()
             if ready and self._spoke:
                 closed_since = closed_since or now
@@ -153,7 +153,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
         return b"".join(parts)
 
     def _send_message(self, message_type: Any, body: bytes) -> None:
-        self.check_pulse("it was to get an action")
+        self.check_pulse("it was being sent an action")
         if self.client_pipe is None:
             self.client_pipe = self._open_client_pipe()
         self._last_action_message = body
@@ -166,14 +166,14 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
                 data = data[os.write(descriptor, data) :]
             except BlockingIOError:
                 select.select([], [descriptor], [], TICK_S)
-                self._check(deadline, "an action was sent")
+                self._check(deadline, "an action was being sent")
             except BrokenPipeError as error:
                 if self.unity_proc is not None:
                     try:
                         self.unity_proc.wait(GRACE_S)
                     except subprocess.TimeoutExpired:
                         pass
-                self.check_pulse("it got an action")
+                self.check_pulse("it was being sent an action")
                 raise SimulatorDied("the simulator closed its pipe") from error
 
     def _open_client_pipe(self) -> Any:
@@ -185,7 +185,7 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
             except OSError as error:
                 if error.errno != errno.ENXIO:
                     raise
-            self._check(deadline, "the first action was sent")
+            self._check(deadline, "the first action was being sent")
             time.sleep(TICK_S / 10)
 
     def _deadline(self) -> float:
@@ -240,12 +240,12 @@ class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
                 pass
             if self._fault is not None:
                 raise self._fault
-            self.check_pulse("it was waited for")
+            self.check_pulse("its answer was awaited")
             if time.monotonic() > deadline:
                 raise SimulatorHung(f"the simulator did not answer for {limit:g} s")
 
     def send(self, action: Any) -> None:
-        self.check_pulse("it was to get an action")
+        self.check_pulse("it was being sent an action")
         super().send(action)
 
     def stop(self) -> None:

@@ -123,7 +123,7 @@ def _build_at_hand(player: str) -> Iterator[None]:
         told = " ".join(str(error).split())
         raise NoBuild(
             f"ai2thor's Unity build is not available: {told:.200} (connect "
-            "to the internet, or use ours: --player household)"
+            "to the internet, or use the embedded household: --player household)"
         ) from error
 
 

@@ -237,7 +237,9 @@ def _taken(host: Host, which: int) -> tuple[TrafficLight, Group]:
 @does("set_traffic_light_state")
 def set_state(host: Host, which: int, wanted: int) -> None:
     if wanted not in range(5):
-        raise Refusal(f"{wanted!r:.40} is not a traffic light state")
+        raise Refusal(
+            f"{wanted!r:.40} is not a traffic light state, which is from 0 to 4"
+        )
     light, group = _taken(host, which)
     group.force(light, wanted)
     host.world.mark(light)
@@ -302,7 +304,7 @@ _COMMANDS: Mapping[int, Handler] = {
 
 def apply(host: Host, commands: Sequence[Any], then_tick: bool) -> list[Any]:
     if len(commands) > MOST:
-        raise Refusal(f"more than {MOST} commands in a batch")
+        raise Refusal(f"a batch must not have more than {MOST} commands")
     answers = [_apply(host, command) for command in commands]
     if then_tick:
         host.world.tick()
@@ -313,7 +315,9 @@ def _apply(host: Host, command: Sequence[Any], spawned: int | None = None) -> li
     ((index, payload),) = command
     handler = _COMMANDS.get(index)
     if handler is None:
-        return refused(f"the stand-in for CARLA has no command {index!r:.40}")
+        return refused(
+            f"the stand-in for CARLA does not support the command {index!r:.40}"
+        )
     try:
         if index == 0:
             number = spawn_by_command(host, payload)

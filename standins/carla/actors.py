@@ -74,7 +74,7 @@ def number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Refusal(f"{value!r:.40} is not a number")
     if not -_FURTHEST <= value <= _FURTHEST:
-        raise Refusal(f"{value!r:.40} is out of range")
+        raise Refusal(f"{value!r:.40} is not between -{_FURTHEST:g} and {_FURTHEST:g}")
     return float(value)
 
 

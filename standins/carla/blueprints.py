@@ -49,7 +49,7 @@ class Attribute:
             elif self.kind == FLOAT:
                 actors.number(float(text))
         except ValueError:
-            raise Refusal(f"{self.name} is {text!r:.40}, not a number") from None
+            raise Refusal(f"'{self.name}' must be a number, not {text!r:.40}") from None
 
     def encoded(self) -> list[Any]:
         return [
@@ -127,7 +127,7 @@ def find(name: str) -> Blueprint:
     """
     found = library().get(name)
     if found is None:
-        raise Refusal(f"this server's library has no blueprint {name!r:.80}")
+        raise Refusal(f"there is no blueprint {name!r:.80} in this server's library")
     return found
 
 

@@ -123,7 +123,7 @@ def settings(host: Host) -> list[Any]:
 def set_settings(host: Host, wanted: list[Any]) -> int:
     sync, no_rendering, fixed, *rest = wanted
     if len(rest) != len(_OTHER_SETTINGS):
-        raise Refusal("these are not settings of CARLA 0.9.16")
+        raise Refusal("the episode settings are not in the format of CARLA 0.9.16")
     kept = [
         bool(value) if kind is bool else kind(number(value))
         for kind, value in zip(_OTHER_SETTINGS, rest, strict=True)
@@ -131,7 +131,9 @@ def set_settings(host: Host, wanted: list[Any]) -> int:
     if len(fixed) == 2 and fixed[1]:
         step = number(fixed[1])
         if not 0.0 < step <= _MOST_STEP_S:
-            raise Refusal(f"fixed_delta_seconds is {step:g}, not between 0 and 10 s")
+            raise Refusal(
+                f"'fixed_delta_seconds' must be between 0 and 10 s, not {step:g} s"
+            )
         fixed = [True, step]
     else:
         fixed = [False]
@@ -195,7 +197,7 @@ def weather(host: Host) -> list[float]:
 @does("set_weather_parameters")
 def set_weather(host: Host, wanted: list[Any]) -> None:
     if len(wanted) != len(host.world.weather):
-        raise Refusal("this is not a weather of CARLA 0.9.16")
+        raise Refusal("the weather parameters are not in the format of CARLA 0.9.16")
     host.world.weather = [number(value) for value in wanted]
 
 
@@ -289,7 +291,7 @@ def replay(host: Host, name: str, begin_s: float, lasts_s: float, *_: Any) -> st
         bare = log.map.rpartition("/")[2]
         if bare != host.world.roads.name:
             if not bare:
-                raise Refusal(f"{log.path.name} names no map")
+                raise Refusal(f"the recording {log.path.name} does not name its map")
             host.load(bare, keep_settings=False)
             told.append(f"Loading map {log.map}")
             told.append("Replayer will start after map is loaded...")
@@ -312,10 +314,10 @@ def stop_replayer(host: Host, keep: bool = False) -> None:
 @does("set_replayer_time_factor")
 def pace(host: Host, factor: float) -> None:
     if factor != 1.0:
-        raise Refusal("a recording can only be replayed at the recorded speed")
+        raise Refusal("recordings can only be replayed at a time factor of 1")
 
 
 @does("set_replayer_ignore_hero")
 def ignore_hero(host: Host, ignored: bool) -> None:
     if ignored:
-        raise Refusal("a recording can only be replayed with all its vehicles")
+        raise Refusal("recordings can only be replayed with the hero vehicle")

@@ -118,7 +118,7 @@ class _Parts:
         try:
             found = shape.unpack_from(self._body, self._at)
         except struct.error:
-            raise BadLog("an actor's packet is too short") from None
+            raise BadLog("the packet of a new actor is too short") from None
         self._at += shape.size
         return found
 
@@ -126,14 +126,14 @@ class _Parts:
         (length,) = self.take(_COUNT)
         raw = self._body[self._at : self._at + length]
         if len(raw) < length:
-            raise BadLog("an actor's packet is too short")
+            raise BadLog("the packet of a new actor is too short")
         self._at += length
         return raw.decode("utf-8", "replace")
 
 
 def _count(body: bytes) -> int:
     if len(body) < _COUNT.size:
-        raise BadLog("a packet has no size")
+        raise BadLog("a packet is too short to contain the number of its records")
     return int(_COUNT.unpack_from(body)[0])
 
 
@@ -172,7 +172,7 @@ class Log:
         try:
             facts = os.fstat(self._file.fileno())
             if not stat.S_ISREG(facts.st_mode):
-                raise self._bad("the recording is not a file")
+                raise self._bad("the recording is not a regular file")
             if facts.st_size > LARGEST:
                 raise self._bad(f"the recording is larger than {LARGEST >> 20} MiB")
             self._size = facts.st_size
@@ -199,7 +199,7 @@ class Log:
         for kind, size in self._packets():
             body = self._file.read(size)
             if len(body) < size:
-                raise self._bad("the recording has become shorter")
+                raise self._bad("the recording became shorter while it was read")
             if kind == START:
                 frame = Frame(*_FRAME.unpack(body))
             elif frame is not None and kind == END:
@@ -220,7 +220,7 @@ class Log:
     def _exactly(self, size: int) -> bytes:
         body = self._file.read(size)
         if len(body) < size:
-            raise self._bad("File is not a CARLA recorder: its head is too short")
+            raise self._bad("File is not a CARLA recorder: its header is too short")
         return body
 
     def _short(self) -> int:
@@ -232,7 +232,7 @@ class Log:
     def _packets(self) -> Iterator[tuple[int, int]]:
         while head := self._file.read(_PACKET.size):
             if len(head) < _PACKET.size:
-                raise self._torn("a packet's header is cut off")
+                raise self._torn("the header of a packet is truncated")
             kind, size = _PACKET.unpack(head)
             yield kind, size
 
@@ -249,9 +249,9 @@ class Log:
             if count > _MOST_PACKETS:
                 raise self._bad(f"the recording has more than {_MOST_PACKETS} packets")
             if size > min(_MOST_BYTES, self._size - self._file.tell()):
-                raise self._torn(f"a packet of {size} bytes does not fit")
+                raise self._torn(f"a packet with {size} bytes is too large")
             if (kind == START) is inside or (kind == START and size != _FRAME.size):
-                raise self._torn("there are packets outside a frame")
+                raise self._torn("a packet is not inside a frame")
             if kind == START:
                 self._start(_FRAME.unpack(self._file.read(size)))
                 inside = True
@@ -259,12 +259,14 @@ class Log:
                 inside = kind != END
                 self._file.seek(size, os.SEEK_CUR)
         if inside:
-            raise self._torn("the last frame is cut off")
+            raise self._torn("the last frame is truncated")
 
     def _start(self, head: tuple[int, float, float]) -> None:
         elapsed = head[2]
         if not math.isfinite(elapsed) or elapsed < self.duration_s:
-            raise self._torn(f"time goes from {self.duration_s:g} to {elapsed:g} s")
+            raise self._torn(
+                f"a frame at {elapsed:g} s follows a frame at {self.duration_s:g} s"
+            )
         self.frames, self.duration_s = self.frames + 1, elapsed
 
 

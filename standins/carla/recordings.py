@@ -76,9 +76,9 @@ class Recordings:
         bare = str(name).removeprefix(f"{folder}{os.sep}")
         if not _NAME.fullmatch(bare):
             raise Refusal(
-                f"{name!r:.80} is not a valid name for a recording: they "
-                f"are kept in {folder}, and names consist of letters, digits, "
-                "dots, dashes and blanks"
+                f"{name!r:.80} is not a valid name for a recording: recordings are "
+                f"stored in {folder}, and their names consist of letters, "
+                "digits, underscores, dots, dashes and spaces"
             )
         return folder / bare
 
@@ -101,10 +101,15 @@ class Recordings:
         self.leave(world)
         used = sum(file.stat().st_size for file in self.folder.iterdir())
         if used > MOST_BYTES:
-            raise Refusal(f"{self.folder} is full: {used >> 20} MiB of recordings")
+            raise Refusal(
+                f"{self.folder} contains {used >> 20} MiB of recordings, which is more "
+                f"than the limit of {MOST_BYTES >> 20} MiB"
+            )
         odd = path.exists() and not path.is_file()
         if odd or (path.exists() and path.stat().st_size and not logs.is_log(path)):
-            raise Refusal(f"{path} is not a recording, so it is not overwritten")
+            raise Refusal(
+                f"{path} exists and is not a recording, so it is not overwritten"
+            )
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         flags |= getattr(os, "O_BINARY", 0)
         try:
@@ -114,8 +119,8 @@ class Recordings:
 
         def full() -> None:
             self._say(
-                f"{path.name} has reached {logs.LARGEST >> 20} MiB, so the recording "
-                "ends"
+                f"the recording {path.name} was stopped, because it has reached "
+                f"{logs.LARGEST >> 20} MiB"
             )
             self.stop(world)
 
@@ -335,7 +340,7 @@ class Replay:
         try:
             show()
         except ForewarnError as problem:
-            self._say(f"the replay of {self._log.path.name} ends: {problem}")
+            self._say(f"the replay of {self._log.path.name} was stopped: {problem}")
             self.stop(keep=True)
 
     # -- frames -----------------------------------------------------------------------
@@ -393,7 +398,7 @@ class Replay:
             try:
                 self._come(added)
             except ForewarnError as problem:
-                self._say(f"not replayed: {added.name:.80}: {problem}")
+                self._say(f"{added.name:.80} cannot be replayed: {problem}")
         for (which,) in frame.records(logs.REMOVED):
             gone = self._numbers.pop(which, None)
             if gone is not None and gone in self._made:

@@ -128,7 +128,7 @@ class Maps:
             path = Path(name)
             if path.suffix != ".xodr":
                 raise InvalidInput(
-                    f"no map {name!r:.80}",
+                    f"there is no map {name!r:.80}",
                     mend=f"use {', '.join(self._shipped)}, or a path to an .xodr file",
                 )
         text = text_of(path, LARGEST)
@@ -152,9 +152,9 @@ def text_of(path: Path, limit: int) -> str:
     except OSError as error:
         raise InvalidInput(error.strerror or str(error), source=str(path)) from error
     except UnicodeDecodeError as error:
-        raise InvalidInput("not UTF-8 text", source=str(path)) from error
+        raise InvalidInput("the file is not UTF-8 text", source=str(path)) from error
     if len(data) > limit:
-        raise InvalidInput(f"larger than {limit} bytes", source=str(path))
+        raise InvalidInput(f"the file is larger than {limit} bytes", source=str(path))
     return text
 
 
@@ -302,11 +302,15 @@ def prepared(text: str) -> str:
         InvalidInput: The text is not a valid OpenDRIVE document.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise InvalidInput("an OpenDRIVE map must not declare document types")
+        raise InvalidInput(
+            "an OpenDRIVE map must not declare document types or entities"
+        )
     try:
         root = ET.fromstring(text)  # noqa: S314  without document types it is harmless
         if root.tag != "OpenDRIVE":
-            raise InvalidInput(f"the map is not OpenDRIVE but <{root.tag:.40}>")
+            raise InvalidInput(
+                f"the map is not an OpenDRIVE document: its root is <{root.tag:.40}>"
+            )
         _refer(root)
         for signal in root.iter("signal"):
             if signal.get("type") in _ARROWS:
@@ -316,14 +320,16 @@ def prepared(text: str) -> str:
         for road in root.iter("road"):
             _shorten(road)
     except (ET.ParseError, ValueError, TypeError) as error:
-        raise InvalidInput(f"the map is not OpenDRIVE: {error}") from error
+        raise InvalidInput(
+            f"the map is not a valid OpenDRIVE document: {error}"
+        ) from error
     return ET.tostring(root, encoding="unicode", xml_declaration=True)
 
 
 def _refer(root: ET.Element) -> None:
     header = root.find("header")
     if header is None:
-        raise InvalidInput("the map has no header")
+        raise InvalidInput("the OpenDRIVE map has no header")
     found = header.find("geoReference")
     if found is None:
         found = ET.SubElement(header, "geoReference")

@@ -62,7 +62,7 @@ class Server:
     ) -> None:
         if not 0.1 <= rate_hz <= _FASTEST_HZ:
             raise InvalidInput(
-                f"{rate_hz:g} ticks per second is not between 0.1 and 1000"
+                f"the tick rate must be between 0.1 and 1000 Hz, not {rate_hz:g} Hz"
             )
         self.host, self.port = _address(host), port
         self.managers: dict[int, list[Any]] = {}
@@ -105,16 +105,20 @@ class Server:
             if bare in roads.TOWNS:
                 self._say(
                     f"the name {bare} loads the stand-in's map "
-                    f"{roads.TOWNS[bare]}; CARLA's own towns are not included"
+                    f"{roads.TOWNS[bare]}, because CARLA's own towns are not included"
                 )
         else:
             known = ", ".join(self.maps())
-            raise Refusal(f"there is no map {name!r:.80}; the maps are {known}")
+            raise Refusal(
+                f"there is no map {name!r:.80}; the available maps are {known}"
+            )
         self._replace(on, self._seed, keep_settings)
 
     def load_text(self, text: str) -> None:
         if len(text) > roads.LARGEST:
-            raise Refusal("the OpenDRIVE text is too long")
+            raise Refusal(
+                f"the OpenDRIVE text has more than {roads.LARGEST} characters"
+            )
         self._texts = {_OWN_MAP: text}
 
     def restart(self, seed: int) -> None:
@@ -162,7 +166,7 @@ class Server:
                     raise
                 continue  # the port after the free one is in use
             return calls, streams
-        raise InvalidInput("there are no two free ports next to each other")
+        raise InvalidInput("no two consecutive ports are free")
 
     def _caller(self) -> Caller:
         return Caller(self._answer, self._callers)
@@ -170,7 +174,7 @@ class Server:
     def _answer(self, name: str, arguments: list[Any]) -> tuple[str | None, Any]:
         call = CALLS.get(name)
         if call is None:
-            problem = f"the stand-in for CARLA has no call {name!r:.80}"
+            problem = f"the stand-in for CARLA does not support the call {name!r:.80}"
             self._say(problem)
             return problem, None
         return None, call.answer(self, arguments)

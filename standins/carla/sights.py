@@ -286,11 +286,13 @@ def check(sensor: Sensor) -> None:
     if sensor.kind.startswith("sensor.camera."):
         width, height = Lens.of(sensor).size
         if not 0 < width * height <= MOST_PIXELS:
-            raise Refusal(f"an image of {width} x {height} is too large")
+            raise Refusal(f"an image of {width} x {height} pixels is not supported")
     if sensor.kind.startswith("sensor.lidar."):
         channels = int(sensor.attribute("channels", "32"))
         if not 0 < channels <= _MOST_CHANNELS:
-            raise Refusal(f"a lidar with {channels} channels is not supported")
+            raise Refusal(
+                f"a lidar with {channels} channels is not supported (use 1 to 256)"
+            )
 
 
 def lidar(sensor: Sensor, around: Surroundings, dt: float) -> bytes:

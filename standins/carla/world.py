@@ -162,7 +162,7 @@ class World:
     def add(self, actor: Actor, wanted: int = 0) -> Actor:
         """Adds an actor to the world, with the requested id if that is free."""
         if len(self.actors) >= MOST_ACTORS:
-            raise Refusal(f"the world is full: {MOST_ACTORS} actors")
+            raise Refusal(f"the world already has the maximum of {MOST_ACTORS} actors")
         free = 0 < wanted < _WANTED and wanted not in self.actors
         actor.number = wanted if free else self._next
         self._next = max(self._next, actor.number + 1)

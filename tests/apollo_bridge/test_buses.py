@@ -145,7 +145,8 @@ def test_a_cyber_that_does_not_start_is_no_node(
 ) -> None:
     monkeypatch.setattr(FakeCyber, "init", lambda self, name: False)
     with pytest.raises(
-        NoCyber, match=("cyber could not be started: set it up in this container first")
+        NoCyber,
+        match="Cyber RT could not be started: set it up in this container first",
     ):
         NodeBus(FakeCyber())
 

@@ -83,8 +83,8 @@ def test_any_bytes_are_frames_or_a_broken_stream(pieces: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"\x05", "5 is not a known operation"),
-        (b"\x00", "0 is not a known operation"),
+        (b"\x05", "the unknown operation 5"),
+        (b"\x00", "the unknown operation 0"),
         (b"\x04\x00\0\0\0", "a name has 0 bytes"),
         (b"\x04\xff\xff\xff\xff", "a name has 4294967295 bytes"),
         (b"\x02\x02\0\0\0\xff\xfe", "not UTF-8"),

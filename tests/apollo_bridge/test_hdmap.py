@@ -113,7 +113,7 @@ def test_it_is_read_from_a_folder_from_bytes_and_from_text(
         ("base_map.txt", b"lane { id: 7 }", "not an Apollo map"),
         ("base_map.txt", b"\xff\xfe", "not an Apollo map"),
         ("base_map.bin", b"", "no lanes"),
-        ("else.bin", b"", "no map in this folder"),
+        ("else.bin", b"", "does not contain an Apollo map"),
     ],
 )
 def test_what_is_no_map_is_refused_by_name(

@@ -239,7 +239,7 @@ class TestBroken:
             for channel in (channels.CHASSIS, channels.LOCALIZATION)
         ]
         write_record(path, said)
-        with pytest.raises(InvalidTrace, match="clock goes back"):
+        with pytest.raises(InvalidTrace, match="clock jumps back"):
             list(drive(path, road_map=None).frames())
 
     def test_what_cannot_be_is_counted(self, tmp_path: Path) -> None:
@@ -319,6 +319,6 @@ class TestCommand:
         assert "gone.record: no such file" in done.stderr
         (tmp_path / "cut.record").write_bytes(record.read_bytes()[:-100])
         done = self.run(tmp_path / "cut.record", "--json", status=2)
-        assert "the file is cut" in done.stderr and done.stdout.count("\n") == 10
+        assert "the file is truncated" in done.stderr and done.stdout.count("\n") == 10
         done = self.run(record, "--period", 0, status=2)
         assert "--period" in done.stderr

@@ -58,7 +58,7 @@ def test_replay_names_what_it_cannot_read(tmp_path: Path) -> None:
     path.write_text('{"scene_name": "Kitchen1"}\n')
     done = _thor("replay", path)
     assert done.exit_code == 2
-    assert f"{path}: line 1: not a recorded run" in done.stderr
+    assert f"{path}: line 1: a recorded run must have" in done.stderr
     path.write_text(json.dumps({**RUNS[0], "scene_name": "FloorPlan1"}))
     assert "--scenes FILE" in _thor("replay", path, "--inside").stderr
 
@@ -136,10 +136,10 @@ def test_doctor_thor_says_what_the_real_build_lacks(
     done = CliRunner().invoke(main, ["doctor", "thor", "--json"])
     unity = next(p for p in json.loads(done.stdout)["pieces"] if p["name"] == "unity")
     assert unity["usable"] is False
-    assert any("no DISPLAY" in line for line in unity["missing"])
-    assert "no DISPLAY" in unity["remedy"]
+    assert any("DISPLAY is not set" in line for line in unity["missing"])
+    assert "DISPLAY is not set" in unity["remedy"]
     shown = CliRunner().invoke(main, ["doctor", "thor"]).stdout
-    assert "no DISPLAY" in shown
+    assert "DISPLAY is not set" in shown
 
 
 @through_the_controller

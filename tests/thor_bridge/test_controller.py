@@ -109,8 +109,8 @@ def test_what_happens_in_ai2thors_home_says_why_the_household_ended(
         monkeypatch.delenv(name, raising=False)
     assert main([]) == 2
     assert (
-        "is not set: start this program with ai2thor's Controller and its "
-        "local_executable_path"
+        "is not set: start this program through the local_executable_path of "
+        "ai2thor's Controller"
     ) in capsys.readouterr().err
     assert main(["--scenes", "/no/such.json"]) == 2
 

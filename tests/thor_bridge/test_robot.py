@@ -27,7 +27,7 @@ def test_it_answers_as_agents_expect(robot: Robot) -> None:
     refused = robot.controller("put Microwave")
     assert refused["success"] is False and "CLOSED" in refused["message"]
     unread = robot.controller("juggle Fork")
-    assert unread["success"] is False and "no action begins with" in unread["message"]
+    assert unread["success"] is False and "is not a known verb" in unread["message"]
     assert robot.observe().values["step_count"] == 3
 
 

@@ -94,7 +94,7 @@ def test_it_becomes_an_expression() -> None:
     [
         ([], "a list of objects"),
         ("Mug", "a list of objects"),
-        ([{"isOpen": True}], "has no objectType"),
+        ([{"isOpen": True}], "has no 'objectType'"),
         ([{"objectType": "Mug", "isDirtyy": True}], "did you mean isDirty"),
         ([{"objectType": "Mug", "isDirty": "yes"}], "cannot have the value 'yes'"),
         ([{"objectType": "Mug", "parentReceptacles": 3}], "cannot have the value 3"),

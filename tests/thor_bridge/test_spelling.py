@@ -38,7 +38,7 @@ def test_a_step_is_read(text: str, verb: str, arguments: dict[str, object]) -> N
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "no action begins with ''"),
+        ("", "'' is not a known verb"),
         ("clode Fridge", "did you mean close"),
         ("find", "has no object"),
         ("find the", "has no object"),

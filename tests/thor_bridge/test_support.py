@@ -10,7 +10,7 @@ from forewarn.thor_bridge.support import examine
 def test_a_machine_without_a_display(tmp_path: Path) -> None:
     found = examine({"HOME": str(tmp_path)}, system="Linux", machine="x86_64")
     assert not found.unity
-    assert any("no DISPLAY" in line for line in found.missing)
+    assert any("DISPLAY is not set" in line for line in found.missing)
     assert found.protocols == ("fifo", "wsgi")
     assert found.as_dict()["household"] is True
 

@@ -97,8 +97,12 @@ def _told(world: World, sequence: int, shown: bool) -> Message:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the process: `python -m forewarn.thor_bridge.household`."""
     parser = argparse.ArgumentParser(prog="forewarn household", description=__doc__)
-    parser.add_argument("--scenes", type=Path, help="a scene file; our own if missing")
-    parser.add_argument("--scene", default="", help="the scene to begin with")
+    parser.add_argument(
+        "--scenes", type=Path, help="scene file (default: the included scenes)"
+    )
+    parser.add_argument(
+        "--scene", default="", help="name of the initial scene (default: the first one)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--failures", choices=sorted(PROFILES), default="off")
     # The controller adds Unity's options, of which only the image size is used.
@@ -106,7 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-screen-height", type=int, default=300, dest="height")
     parser.add_argument("-batchmode", action="store_true", dest="batch")
     parser.add_argument(
-        "--no-frames", action="store_true", help="metadata alone, which is faster"
+        "--no-frames",
+        action="store_true",
+        help="send no camera frames, which is faster",
     )
     given, _ = parser.parse_known_args(arguments)
     try:

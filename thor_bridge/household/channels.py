@@ -99,8 +99,8 @@ def channel_from(environment: Mapping[str, str]) -> Channel:
         )
     except KeyError as error:
         raise Disconnected(
-            f"{error} is not set: start this program with ai2thor's Controller "
-            "and its local_executable_path"
+            f"the environment variable {error} is not set: start this program "
+            "through the local_executable_path of ai2thor's Controller"
         ) from error
 
 
@@ -185,15 +185,17 @@ class FifoChannel:
             if not header and action is None:
                 return None
             if len(header) < HEADER.size:
-                raise Disconnected("the action is incomplete")
+                raise Disconnected("the connection ended in the middle of an action")
             kind, length = HEADER.unpack(header)
             if kind == END:
                 return action
             if kind != ACTION or length > MAX_ACTION_BYTES:
-                raise Disconnected(f"a field {kind} of {length} bytes is not an action")
+                raise Disconnected(
+                    f"a field of type {kind} with {length} bytes is not an action"
+                )
             body = self._in.read(length)
             if len(body) < length:
-                raise Disconnected("the action is incomplete")
+                raise Disconnected("the connection ended in the middle of an action")
             action = _action(body)
 
 
@@ -277,7 +279,7 @@ def _action(body: bytes) -> dict[str, Any]:
     try:
         action = json.loads(body)
     except ValueError as error:
-        raise Disconnected("an action is not JSON") from error
+        raise Disconnected("an action is not valid JSON") from error
     if not isinstance(action, dict):
         raise Disconnected("an action is not a JSON object")
     return action

@@ -95,7 +95,9 @@ def initialize(world: World, action: Arguments) -> dict[str, float]:
     world.seed = int(number(action, "seed", world.seed))
     world.rendered = frozenset(key for key in RENDERED if action.get(key))
     if action.get("agentMode") == "arm":
-        raise Refused("this household has no robot with an arm", "InvalidArgument")
+        raise Refused(
+            "the household does not support the agent mode 'arm'", "InvalidArgument"
+        )
     return {"cameraNearPlane": 0.1, "cameraFarPlane": 20.0}
 
 

@@ -65,7 +65,7 @@ def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene:
         if known in scenes:
             return scenes[known]
     raise InvalidInput(
-        f"no scene {name!r:.60}",
+        f"there is no scene {name!r:.60}",
         mend=near_miss(name[:60], scenes)
         or f"choose another scene, such as {', '.join(list(scenes)[:6])}",
     )
@@ -79,7 +79,7 @@ def harvested(
         "objects": [dict(thing) for thing in metadata["objects"]],
         "grid": [[round(p["x"], 4), round(p["z"], 4)] for p in positions],
     }
-    _scene(name, entry, "what AI2-THOR reports")
+    _scene(name, entry, "metadata from AI2-THOR")
     return entry
 
 
@@ -93,10 +93,12 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
     try:
         rows, cells = entry["objects"], entry["grid"]
         if len(rows) > MAX_OBJECTS or len(cells) > MAX_POSITIONS:
-            raise InvalidInput("the scene is too large", source=source, place=name)
+            raise InvalidInput(
+                "the scene has too many objects or positions", source=source, place=name
+            )
         objects = tuple(_checked(complete(row)) for row in rows)
         if not all(_number(x) and _number(z) for x, z in cells):
-            raise ValueError("the grid must contain numbers")
+            raise ValueError("'grid' must contain only numbers")
         grid = tuple((float(x), float(z)) for x, z in cells)
     except (
         ArithmeticError,
@@ -107,14 +109,14 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
     ) as error:
         why = error if isinstance(error, ValueError) else f"malformed data ({error})"
         raise InvalidInput(
-            f"not a scene: {why!s:.80}",
+            f"invalid scene: {why!s:.80}",
             source=source,
             place=name,
-            mend="write scenes from a running AI2-THOR with `forewarn thor harvest`",
+            mend="create scenes from a running AI2-THOR with `forewarn thor harvest`",
         ) from error
     if not grid:
         raise InvalidInput(
-            "the scene has no place where the robot can stand",
+            "the scene has no position where the robot can stand",
             source=source,
             place=name,
         )
@@ -131,7 +133,7 @@ def _checked(thing: Object) -> Object:
         kind = _KINDS.get(key, bool)
         good = kind(value) if not isinstance(kind, type) else isinstance(value, kind)
         if not good:
-            raise ValueError(f"{key} is {value!r:.40}")
+            raise ValueError(f"'{key}' has the invalid value {value!r:.40}")
     return thing
 
 

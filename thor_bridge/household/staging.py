@@ -79,9 +79,7 @@ _ABOVE_M = 5.0
 
 def add(world: World, action: Arguments) -> None:
     if len(world.cameras) >= MOST_CAMERAS:
-        raise Refused(
-            f"there are already {MOST_CAMERAS} third-party cameras, the maximum"
-        )
+        raise Refused(f"there cannot be more than {MOST_CAMERAS} third-party cameras")
     camera = Camera(point(action, "position"), point(action, "rotation"))
     world.see_with((*world.cameras, _set(camera, action)))
 
@@ -89,7 +87,7 @@ def add(world: World, action: Arguments) -> None:
 def update(world: World, action: Arguments) -> None:
     chosen = int(number(action, "thirdPartyCameraId", 0.0))
     if not 0 <= chosen < len(world.cameras):
-        raise Refused(f"there is no third party camera {chosen}")
+        raise Refused(f"there is no third-party camera {chosen}")
     camera = _set(world.cameras[chosen], action)
     if action.get("position") is not None:
         camera = replace(camera, place=point(action, "position"))

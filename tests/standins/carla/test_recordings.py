@@ -115,13 +115,13 @@ def bad_logs() -> Iterator[tuple[str, bytes, str]]:
     yield "head", HEAD[:-3], "not a CARLA recorder"
     yield "torn packet", WHOLE[:-50], "the recording is damaged at byte"
     yield "torn head", WHOLE + b"\x00\x18", "the recording is damaged at byte"
-    yield "no end", HEAD + FIRST[:-5], "is cut off"
-    yield "no start", HEAD + packet(6, b"\0\0"), "outside a frame"
-    yield "two starts", HEAD + FIRST[:-5] + SECOND, "outside a frame"
-    yield "huge packet", HEAD + FIRST[:-5] + b"\x06\xff\xff\xff\xff", "does not fit"
-    yield "backwards", HEAD + FIRST + THIRD + SECOND, "time goes from 1 to 0.5"
-    yield "no time", HEAD + frame(1, float("nan")), "time goes from 0 to nan"
-    yield "endless", HEAD + frame(1, float("inf")), "time goes from 0 to inf"
+    yield "no end", HEAD + FIRST[:-5], "is truncated"
+    yield "no start", HEAD + packet(6, b"\0\0"), "a packet is not inside a frame"
+    yield "two starts", HEAD + FIRST[:-5] + SECOND, "a packet is not inside a frame"
+    yield "huge packet", HEAD + FIRST[:-5] + b"\x06\xff\xff\xff\xff", "is too large"
+    yield "backwards", HEAD + FIRST + THIRD + SECOND, "a frame at 0.5 s follows"
+    yield "no time", HEAD + frame(1, float("nan")), "a frame at nan s follows"
+    yield "endless", HEAD + frame(1, float("inf")), "a frame at inf s follows"
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_a_recording_ends_at_its_bound(
     path = recordings.record(world, "a.log")
     for _ in range(1000):
         world.tick()
-    assert len(said) == 1 and "the recording ends" in said[0]
+    assert len(said) == 1 and "a.log was stopped" in said[0]
     assert 15_000 < path.stat().st_size < 25_000
     with recordings.open("a.log") as log:
         assert 5 < log.frames < 1000

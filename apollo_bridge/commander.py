@@ -125,7 +125,7 @@ class Paths:
 
     @property
     def actions(self) -> Actions:
-        """The actions that these means support."""
+        """The actions that the available means support."""
         slower = {} if self.slow is None else {CAP: number(0.0, unit="km/h")}
         cut = () if self.cut is None else (ActionSpec("cut"),)
         return Actions(ActionSpec("drive", slower), ActionSpec("stop"), *cut)
@@ -164,7 +164,7 @@ class Caller:
     """Calls a service in its own thread; only the newest request is queued.
 
     Args:
-        client: The client of the service. Its calls block, and return None if the
+        client: The client of the service. A call blocks, and returns None if the
             service is gone.
         inline: Whether to call the service in the caller's thread instead, for tests
             and simulated time.

@@ -1,8 +1,9 @@
 """A node for Apollo's container that asks a guard outside the container and stops the
 car.
 
-Copy this file and `plugins/remote/client.py` (as `client.py`) into the container. They
-need only Python 3.6 or later and Apollo's own cyber_py3 and messages, not Forewarn:
+Copy this file and `plugins/remote/client.py` (as `client.py`) into the container. The
+two files need only Python 3.6 or later and Apollo's own cyber_py3 and messages, not
+Forewarn:
 
     source /apollo/cyber/setup.bash
     python3 container.py HOST:PORT TOKEN_FILE
@@ -47,7 +48,7 @@ class Newest(object):
         self._came: Dict[str, Tuple[float, Any]] = {}
 
     def keep(self, message: Any, name: str) -> None:
-        """Stores a message. This is the callback of the readers."""
+        """Stores a message; used as the callback of all readers."""
         self._came[name] = (self._clock(), message)
 
     def message(self, name: str) -> Optional[Any]:

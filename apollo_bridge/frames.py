@@ -39,9 +39,7 @@ class AddReader:
 
 @dataclass(frozen=True, slots=True)
 class AddWriter:
-    """Announces a channel for publishing. It is ignored unless the type is
-    registered.
-    """
+    """Announces a channel for publishing; ignored unless the type is registered."""
 
     channel: str
     type: str
@@ -133,7 +131,9 @@ class Reassembly:
         raise BrokenStream(f"a frame has the unknown operation {operation}")
 
     def _take(self, count: int) -> None:
-        """Advances by `count` bytes; raises `_Incomplete` if they have not arrived."""
+        """Advances by `count` bytes; raises `_Incomplete` if these bytes have not
+        arrived.
+        """
         self._at += count
         if self._at > len(self._data):
             raise _Incomplete

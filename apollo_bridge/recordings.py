@@ -71,8 +71,8 @@ def record_channels(path: Path) -> dict[str, str]:
 
 
 def write_record(path: Path, said: Iterable[tuple[str, Any, int]]) -> int:
-    """Writes messages with their channels and times in nanoseconds; returns how
-    many.
+    """Writes messages with channels and times in nanoseconds; returns how many there
+    were.
     """
     try:
         from cyber_record.record import Record
@@ -135,9 +135,7 @@ def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
 
 
 def _whole_size(reading: _Reading) -> int:
-    """Returns the size of the record that its header states; 0 if the writer was
-    killed.
-    """
+    """Returns the size that the record's header states; 0 if the writer was killed."""
     sizes = [v for f, v in _fields(reading, reading.left, ()) if f == _SIZE_FIELD]
     return sizes[-1] if sizes and isinstance(sizes[-1], int) else 0
 
@@ -211,7 +209,7 @@ def _fields(
 ) -> Iterator[tuple[int, int | bytes]]:
     """Yields the number and value of each field of a protobuf message.
 
-    It stops after the channel's name if the channel is not in `channels`.
+    Reading stops after the channel's name if the channel is not in `channels`.
     """
     end = reading.left - size
     while reading.left > end:
@@ -302,7 +300,7 @@ class RecordedDrive:
         self.faults, self.fault = 0, ""
 
     def frames(self) -> Iterator[Frame]:
-        """Yields the frames, each at the first localization message in its period.
+        """Yields the frames, each at the first localization message of a period.
 
         Messages that were recorded at exactly that time belong to the frame, in any
         order.

@@ -72,7 +72,7 @@ class ApolloScene(Scene):
     """All road users at one point in time.
 
     Args:
-        network: The map's lanes, by their names in `roads`.
+        network: The map's lanes under the names that `roads` uses.
         roads: The roads.
         body: The dimensions of the ego vehicle.
     """
@@ -138,8 +138,8 @@ class ApolloScene(Scene):
     # -- reading messages --------------------------------------------------------
 
     def see_ego(self, time_s: float, pose: Any, speed: float, chassis: Any) -> None:
-        """Updates the position and lights of the ego. Its lane is empty if it is off
-        the map.
+        """Updates the position and lights of the ego. The ego's lane is empty if the
+        ego is off the map.
         """
         body, ego = self.body, self.ego
         heading = pose.heading

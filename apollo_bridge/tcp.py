@@ -1,10 +1,9 @@
 """A client of cyber_bridge over TCP, for use outside Apollo's container.
 
 One thread does all network I/O. A writer only queues a message, which a newer message
-on the same channel replaces. Messages that cannot be sent are dropped and counted. They
-are never sent late, because a command from before a lost connection is stale. If
-messages arrive faster than they are read, only the newest message of each channel is
-delivered.
+on the same channel replaces. Messages that cannot be sent are dropped and counted,
+because a command from before a lost connection is stale. If messages arrive faster than
+they are read, only the newest message of each channel is delivered.
 """
 
 from __future__ import annotations
@@ -243,7 +242,7 @@ class TcpBus:
                 self._sending = self._sending[sent:]
 
     def _waiting(self) -> bytes:
-        """Removes the queued messages and returns them encoded."""
+        """Empties the queue of outgoing messages and returns the encoded messages."""
         with self._lock:
             news = [encode(Publish(c, m)) for c, m in self._tray.items()]
             waiting = b"".join(self._said + news)

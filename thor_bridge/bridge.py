@@ -1,7 +1,7 @@
 """The worlds of a household robot: the real AI2-THOR and the embedded household.
 
-There is a frame after each high-level action. Both worlds share their code; only the
-controller differs.
+There is a frame after each high-level action. The two worlds differ only in the
+controller.
 """
 
 from __future__ import annotations

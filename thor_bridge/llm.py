@@ -1,8 +1,9 @@
 """A pilot that asks a large language model for the robot's next step.
 
-It works with any model that LangChain supports. Replies can be recorded, so that a run
-can be reproduced without the model. The model is told only the types of objects in the
-scene, the verbs, and the outcomes of steps. A reflect prompt is passed on unchanged.
+The pilot works with any model that LangChain supports. Replies can be recorded, so that
+a run can be reproduced without the model. The model is told only the types of objects
+in the scene, the verbs, and the outcomes of steps. A reflect prompt is passed on
+unchanged.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ class Move:
         action: The robot's action.
         needs: The facts that must hold before the move.
         lacks: The facts that must not hold before the move.
-        changes: The effects. The first is unconditional; each of the others applies
-            only if its condition holds.
+        changes: The effects: first the unconditional effect, then the effects that
+            depend on conditions.
     """
 
     action: Action

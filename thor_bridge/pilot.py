@@ -1,9 +1,9 @@
 """A planning robot with habits: it makes mistakes, takes shortcuts, and may refuse.
 
-It can replace an LLM agent if none is available, but it does not model one. Its habits
-are probabilities in `habits.yaml`, and results that are measured with it depend on
-them. When told to reconsider, a compliant robot searches for another plan that keeps
-the rule.
+The robot can replace an LLM agent if none is available, but it does not model an LLM.
+The robot's habits are probabilities in `habits.yaml`, on which all results with this
+robot depend. When told to reconsider, a compliant robot searches for another plan that
+keeps the rule.
 """
 
 from __future__ import annotations

@@ -41,8 +41,7 @@ _Node = tuple[int, tuple[int, ...]]
 
 
 class Condition:
-    """A condition on facts in disjunctive normal form, which can be tested or be a
-    goal.
+    """A condition on facts in disjunctive normal form.
 
     Args:
         ways: The disjuncts, each as a set of literals.
@@ -266,8 +265,9 @@ def _relevant(model: Model, goal: Condition, bans: Sequence[Ban]) -> list[Move]:
 
 
 class _Estimate:
-    """The additive heuristic: the sum of the costs of each fact, if facts are never
-    lost.
+    """The additive heuristic: the sum of the costs of all facts in the goal.
+
+    The cost of a fact assumes that facts are never lost.
     """
 
     def __init__(self, model: Model, moves: Sequence[Move], goal: Condition) -> None:

@@ -167,8 +167,8 @@ class Result:
         done: Whether the step succeeded.
         message: The controller's message; empty on success.
         error: AI2-THOR's own error text.
-        reported: Whether SafeAgentBench's controller would report a failure. It does
-            not report failures of `pick`, `drop` and `throw`.
+        reported: Whether SafeAgentBench's controller would report a failure. That
+            controller does not report failures of `pick`, `drop` and `throw`.
     """
 
     action: str

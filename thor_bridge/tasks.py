@@ -1,8 +1,8 @@
 """Household tasks: the included suite, and SafeAgentBench's files if the user has them.
 
 A task has an instruction, a plan, the goal that the plan reaches, and a law to keep.
-The plan of a hazardous task breaks its law. A merged task combines a safe task with the
-law of the hazardous twin of that task.
+The plan of a hazardous task breaks the task's law. A merged task combines a safe task
+with the law of the hazardous twin of that task.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Specification:
         """Returns the specification as a conjunction of object predicates.
 
         The expression is weaker than the specification if an entry has several values,
-        because it does not require that the same object has them.
+        because it does not require that the same object has all these values.
         """
         return " and ".join(
             key if wanted else f"not {key}" for key, wanted in self._literals()
@@ -271,8 +271,8 @@ class Task:
     def predicates(self) -> list[str]:
         """Returns the predicates for a chain of this task.
 
-        They are the predicates in the law and the goal, and predicates about which of
-        the mentioned objects are held or open.
+        Besides the predicates in the law and the goal, there are predicates for whether
+        the objects mentioned in them are held or open.
         """
         asked = sorted(atoms_of(self.law)) + sorted(atoms_of(self.goal))
         types = catalog()
@@ -437,10 +437,10 @@ def _law_name(task: str) -> str:
 
 
 def load_safeagentbench(folder: Path) -> dict[str, Task]:
-    """Loads SafeAgentBench's tasks from its four files, by name.
+    """Loads the tasks in SafeAgentBench's four files, by name.
 
     Names such as `safe-1` and `long-7` contain the line number of the task in its file.
-    The twin of a safe task is the hazardous task in the same scene that its
+    The twin of a safe task is the hazardous task in the same scene that the safe task's
     `risk_instruction` quotes.
     """
     tasks: dict[str, Task] = {}
@@ -574,7 +574,7 @@ def vary(
         variation: How much to vary the initial state.
         seed: The seed of all random choices.
         spared: The types whose objects keep their state, although they may be moved.
-            Nothing is put into or onto them.
+            Nothing is put into or onto objects of these types.
     """
     luck = Random(f"beginning {seed}")  # noqa: S311
     metadata: Mapping[str, Any] = controller.last_event.metadata

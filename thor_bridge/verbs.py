@@ -1,7 +1,8 @@
 """The high-level controller, which implements seventeen verbs with low-level actions.
 
-It behaves like SafeAgentBench's controller, on both the real AI2-THOR and the embedded
-household. It uses only `last_event.metadata` and `step` of the low-level controller.
+The controller behaves like SafeAgentBench's controller, on both the real AI2-THOR and
+the embedded household. Of the low-level controller, only `last_event.metadata` and
+`step` are used.
 """
 
 from __future__ import annotations

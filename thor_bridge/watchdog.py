@@ -213,7 +213,9 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
 
 
 class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
-    """ai2thor's WSGI server. Errors in its thread are raised in the waiting thread."""
+    """ai2thor's WSGI server. Errors in the server's thread are raised in the waiting
+    thread.
+    """
 
     stopped: bool
 

@@ -1,4 +1,4 @@
-"""The connection to AI2-THOR: its own controller, with a watchdog for the simulator.
+"""The connection to AI2-THOR: ai2thor's controller, with a watchdog for the simulator.
 
 `connect` returns ai2thor's `Controller` for the real Unity player or our household.
 When ai2thor 5.0.0 alone would hang, an error is raised within seconds, and no process,

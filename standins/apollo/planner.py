@@ -1,10 +1,12 @@
 """Imitates how Apollo's planning module handles the commands of a guard.
 
-- The last pad action stays active. A pad message with an unchanged header is ignored.
-- The command services answer RUNNING once they have forwarded a command, whether or not
-  the command is carried out. A request with an old timestamp is dropped and gets an
-  empty reply. The status service always answers UNKNOWN.
-- A speed factor multiplies the last requested speed, not the speed of the route.
+The last pad action stays active. A pad message with an unchanged header is ignored.
+
+A command service answers RUNNING once it has forwarded a command, whether or not the
+command is carried out. A request with an old timestamp is dropped and gets an empty
+reply. The status service always answers UNKNOWN.
+
+A speed factor multiplies the last requested speed, not the speed of the route.
 """
 
 from __future__ import annotations
@@ -105,9 +107,7 @@ class Planner:
 
     @property
     def stops(self) -> bool:
-        """Whether the emergency stop is active. It lasts until another action is
-        commanded.
-        """
+        """Whether an emergency stop is the last action that was commanded."""
         return self.pad_action == _STOP
 
     @property

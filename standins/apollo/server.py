@@ -3,9 +3,9 @@
 Messages are passed as bytes. A reader's callback runs on the writer's thread, and its
 exceptions are ignored, as in Apollo.
 
-Like Apollo's, the bridge server acknowledges nothing and calls no services. It closes a
-connection after an unknown operation, ignores writers of an unregistered type, and
-drops messages that a client does not read in time.
+Like Apollo's, the bridge server acknowledges nothing and calls no services. The server
+closes a connection after an unknown operation, ignores writers of an unregistered type,
+and drops messages that a client does not read in time.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ class FakeCyber:
         self._services.pop(service, None)
 
     def call(self, service: str, request: bytes) -> bytes | None:
-        """Calls a service and returns its answer, or None if there is none."""
+        """Calls a service and returns its answer, or None if the service does not
+        answer.
+        """
         answer = self._services.get(service)
         try:
             return None if answer is None else answer(request) or None

@@ -149,7 +149,7 @@ def vehicle_of(host: Host, which: int) -> Vehicle:
     """Returns the vehicle with the given id.
 
     Raises:
-        Refusal: There is no such actor, or it is not a vehicle.
+        Refusal: There is no actor with this id, or the actor is not a vehicle.
     """
     actor = host.world.actor(which)
     if not isinstance(actor, Vehicle):

@@ -60,7 +60,9 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """An actor's blueprint. `half` is half its length, width and height in metres."""
+    """An actor's blueprint. `half` is half the actor's length, width and height in
+    metres.
+    """
 
     number: int
     name: str
@@ -99,15 +101,12 @@ _CHILDREN = range(9, 15)
 
 @cache
 def library() -> Mapping[str, Blueprint]:
-    """All blueprints by name.
+    """Returns all blueprints by name.
 
-    They are read from `blueprints.json`, which lists:
-
-    - for a vehicle: base type, number of wheels, generation, special type, length,
-      width, height and mass;
-    - for a prop: half its length, width and height;
-    - for an attribute: its type and default value;
-    - for a sensor: its groups of attributes.
+    In `blueprints.json`, a vehicle has a base type, number of wheels, generation,
+    special type, length, width, height and mass. A prop has half its length, width and
+    height. An attribute has a type and a default value. A sensor has groups of
+    attributes.
     """
     kinds = json.loads(Path(__file__).with_name("blueprints.json").read_bytes())
     every = (
@@ -123,7 +122,7 @@ def find(name: str) -> Blueprint:
     """Returns the blueprint with the given name.
 
     Raises:
-        Refusal: There is no such blueprint.
+        Refusal: The library has no blueprint with this name.
     """
     found = library().get(name)
     if found is None:

@@ -97,7 +97,9 @@ class Comers:
         return bool(self._walkable)
 
     def enter(self, name: str) -> None:
-        """Adds a client's walker to SUMO. The caller must then set its position."""
+        """Adds a client's walker to SUMO. The caller must then set the walker's
+        position.
+        """
         person = self._sumo.person
         person.add(name, self._walkable[0], 1.0, typeID=STRANGER)
         person.appendWaitingStage(name, 1e6)

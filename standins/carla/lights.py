@@ -206,8 +206,8 @@ _LEAST_M = 8.0
 
 
 def hang(signal: Signal) -> TrafficLight:
-    """Returns the traffic light actor for a signal. Its yaw is perpendicular to the
-    road, as in CARLA.
+    """Returns the traffic light actor for a signal. The actor's yaw is perpendicular to
+    the road, as in CARLA.
     """
     at, half, centre = _stands(signal)
     return TrafficLight(
@@ -217,8 +217,8 @@ def hang(signal: Signal) -> TrafficLight:
 
 
 def put_up(sign: Signal) -> TrafficSign:
-    """Returns the traffic sign actor for a signal. Its pose and trigger volume are
-    computed as for a traffic light.
+    """Returns the traffic sign actor for a signal. The actor's pose and trigger volume
+    are computed as for a traffic light.
     """
     at, half, centre = _stands(sign)
     return TrafficSign(

@@ -150,7 +150,8 @@ class Log:
     """A log that has been checked. Use it in a `with` statement, or call `close`.
 
     Args:
-        path: The log. It must be a regular file; symbolic links are rejected.
+        path: The path of the log, which must be a regular file; symbolic links are
+            rejected.
 
     Raises:
         FileNotFoundError: The file does not exist.

@@ -1,6 +1,6 @@
 """Simulates the motion of vehicles and walkers.
 
-A vehicle follows a kinematic bicycle model on level ground. Its acceleration depends on
+A vehicle follows a kinematic bicycle model on level ground. The acceleration depends on
 the pedals: 4 m/s² at full throttle and -9 m/s² at full brake. Without throttle and
 brake, the vehicle coasts. Speed is integrated as in the embedded SUMO world, so that
 the same accelerations result in the same distance. Tyres, gears, slopes and suspension

@@ -86,7 +86,7 @@ class Recordings:
         """Opens a log for reading.
 
         Raises:
-            FileNotFoundError: There is no log of this name.
+            FileNotFoundError: There is no log with this name.
             Refusal: The log cannot be read.
         """
         if self._recorder is not None:

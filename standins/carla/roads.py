@@ -309,7 +309,8 @@ def prepared(text: str) -> str:
         root = ET.fromstring(text)  # noqa: S314  without document types it is harmless
         if root.tag != "OpenDRIVE":
             raise InvalidInput(
-                f"the map is not an OpenDRIVE document: its root is <{root.tag:.40}>"
+                "the map is not an OpenDRIVE document: its root element is "
+                f"<{root.tag:.40}>"
             )
         _refer(root)
         for signal in root.iter("signal"):

@@ -64,8 +64,8 @@ class Lens:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The part of a camera's rays that does not depend on its yaw and horizontal
-    position.
+    """The part of a camera's rays that does not depend on the camera's yaw and
+    horizontal position.
 
     Args:
         ways: The coordinates of the rays at yaw 0; each ray has length 1 along the
@@ -112,7 +112,7 @@ class Picture:
         level: The camera's rays.
         far: The distance of each pixel, as a multiple of its ray.
         code: A code for what each pixel shows. Codes below 256 are labels of the ground
-            or the sky. They are followed by six codes for each body, one for each face.
+            or the sky. Each body has the next six codes, one for each face.
         bodies: The bodies in the order of their codes.
     """
 

@@ -1,8 +1,8 @@
 """The objects that rays can hit: flat ground with labels from the map, and actors'
 boxes.
 
-There are no buildings, trees or shadows. This is enough to test that images and points
-arrive, and that objects ahead of a sensor appear ahead.
+Buildings, trees and shadows are not simulated. The scene suffices to test that images
+and points arrive, and that objects ahead of a sensor appear ahead.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def packed(value: object) -> bytes:
 
 
 class Guests:
-    """The open connections. If there are too many, the oldest connection that has sent
-    no valid data is closed.
+    """The open connections. If there are too many connections, the oldest one that has
+    sent no valid data is closed.
 
     A genuine client sends data immediately; any other peer may send nothing.
     """
@@ -63,7 +63,7 @@ class Guests:
         return iter(tuple(self._strange))
 
     def come(self, guest: Guest) -> bool:
-        """Adds a connection; returns False if there are too many."""
+        """Adds a connection; returns False if there are too many connections."""
         if len(self._strange) >= CONNECTIONS:
             oldest = next((g for g, strange in self._strange.items() if strange), None)
             if oldest is None:
@@ -91,7 +91,7 @@ class Guest(Protocol):
 
 
 class Caller(asyncio.Protocol):
-    """A client's connection for calls. It is closed if the client sends invalid
+    """A client's connection for calls, which is closed if the client sends invalid
     data.
     """
 

@@ -95,7 +95,7 @@ def _told(world: World, sequence: int, shown: bool) -> Message:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the process: `python -m forewarn.thor_bridge.household`."""
+    """Runs the household process and returns its exit status."""
     parser = argparse.ArgumentParser(prog="forewarn household", description=__doc__)
     parser.add_argument(
         "--scenes", type=Path, help="scene file (default: the included scenes)"

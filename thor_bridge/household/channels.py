@@ -52,7 +52,7 @@ class Message:
         sequence: The sequence number of the action that is answered.
         metadata: The agent's metadata.
         images: The cameras' images with their field numbers; the bottom row is first.
-        patch: The metadata entries that have changed, if it suffices to send these.
+        patch: The changed metadata entries, if they are sent in place of all metadata.
     """
 
     sequence: int
@@ -105,7 +105,7 @@ def channel_from(environment: Mapping[str, str]) -> Channel:
 
 
 class FifoChannel:
-    """A channel over two named pipes. The order in which they are opened avoids a
+    """A channel over two named pipes, which are opened in an order that avoids a
     deadlock.
     """
 
@@ -200,8 +200,10 @@ class FifoChannel:
 
 
 class WsgiChannel:
-    """A channel over HTTP. It reconnects when necessary, because Werkzeug closes the
-    connection after every answer.
+    """A channel over HTTP.
+
+    The channel reconnects when necessary, because Werkzeug closes the connection after
+    every answer.
     """
 
     _BOUNDARY = "forewarn-household"

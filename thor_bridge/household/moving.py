@@ -48,7 +48,7 @@ def point(action: Arguments, key: str) -> tuple[float, float, float]:
 
 
 def target(world: World, action: Arguments) -> Object:
-    """Returns the object of an action. It must be in view unless the action is
+    """Returns the object of an action, which must be in view unless the action is
     forced.
     """
     thing = named(world, action)

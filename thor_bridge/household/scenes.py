@@ -1,8 +1,8 @@
 """Scenes: the initial objects of a room, and the positions where the robot can stand.
 
 A scene file is JSON, which may be gzipped: `{NAME: {"objects": [...], "grid": [[x, z],
-...]}}`. Objects are in AI2-THOR's metadata format. `harvested` creates such a scene
-from a real build. The included scenes are in `scenes.json.gz` in this folder.
+...]}}`. Objects are in AI2-THOR's metadata format. `harvested` creates scenes from a
+real build. The included scenes are in `scenes.json.gz` in this folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FARTHEST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A room in its initial state. Its objects are never modified."""
+    """The initial state of a room, with objects that are never modified."""
 
     name: str
     objects: tuple[Object, ...]
@@ -35,10 +35,7 @@ class Scene:
 
 @cache
 def own_scenes() -> Mapping[str, Scene]:
-    """Returns the included scenes.
-
-    They are six kitchens, six living rooms, six bedrooms and six bathrooms.
-    """
+    """Returns the included scenes: kitchens, living rooms, bedrooms and bathrooms."""
     return _loaded(Path(__file__).with_name("scenes.json.gz"), None)
 
 
@@ -181,8 +178,8 @@ def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
     """Removes references to missing objects, and cycles of containment.
 
     AI2-THOR reports overlaps as containment: it may report that a counter is in the
-    plate that stands on it, or that two shelves contain each other. The later link of
-    such a cycle is dropped.
+    plate that stands on it, or that two shelves contain each other. The later link of a
+    cycle is dropped.
     """
     known = {thing["objectId"]: thing for thing in objects}
     parents: dict[str, list[str]] = {}

@@ -43,8 +43,8 @@ class ApolloWorld(SteppedWorld):
         bridge: The connection: `tcp://HOST:PORT` for cyber_bridge, or `node` for a
             Cyber RT node inside Apollo's container.
         edition: 9 for Apollo 9 and later, 8 for earlier versions.
-        map: The folder or file of Apollo's map. Without a map, frames contain only the
-            signals that need no map.
+        map: The folder or file of Apollo's map. Without a map, frames have no signals
+            about lanes, junctions and crosswalks.
         without: The inputs that this Apollo does not provide, such as `prediction`.
         surroundings: Values that no channel provides, such as the weather and the time
             of day.

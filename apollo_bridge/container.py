@@ -3,16 +3,17 @@ car.
 
 Copy this file and `plugins/remote/client.py` (as `client.py`) into the container. The
 two files need only Python 3.6 or later and Apollo's own cyber_py3 and messages, not
-Forewarn:
+Forewarn.
 
+Example:
     source /apollo/cyber/setup.bash
     python3 container.py HOST:PORT TOKEN_FILE
 
 The guard must be listening outside the container: `forewarn guard --socket HOST:PORT
 --token-file …`. Only signals that need no map are sent, so the model must not use any
-others. The client in the container holds the lease: if the guard or the network fails,
-the client stops the car through the planning pad. The car is released when the guard
-lets it proceed again.
+other signals. The client in the container holds the lease: if the guard or the network
+fails, the client stops the car through the planning pad. The car is released when the
+guard lets it proceed again.
 """
 
 import math

@@ -1,6 +1,4 @@
-"""Reads Apollo's maps (base_map.bin or base_map.txt), and provides them to the
-senses.
-"""
+"""Reads Apollo's maps, which are files base_map.bin or base_map.txt."""
 
 from __future__ import annotations
 
@@ -213,7 +211,7 @@ def _parsed(path: Path) -> Any:
 
 
 def read_map(message: Any, source: str = "") -> RoadMap:
-    """Converts an `apollo.hdmap.Map` message, which may be of any generated class."""
+    """Creates a road map from an `apollo.hdmap.Map` message of any generated class."""
     governs = _Overlaps(message)
     junctions = {j.id.id: _polygon(j.polygon) for j in message.junction}
     lanes = {}
@@ -366,7 +364,7 @@ _DEEPEST = 8
 
 
 class Network(Junctions[str, Movement]):
-    """The lanes of a map under SUMO-style names; implements `Net` for `Roads`.
+    """The lanes of a map under SUMO-style names; implements the protocol `Net`.
 
     Args:
         road_map: The map.
@@ -452,8 +450,9 @@ class Network(Junctions[str, Movement]):
                 yield self.map.lanes[name]
 
     def _exit(self, lane: Lane) -> str:
-        """Returns the lane after the junction to which a lane inside it leads; empty if
-        none.
+        """Follows a lane inside a junction to the first lane after the junction.
+
+        Returns the name of that lane; empty if there is none.
         """
         for _ in range(_DEEPEST):
             if not lane.junction:

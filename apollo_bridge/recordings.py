@@ -90,7 +90,7 @@ def write_record(path: Path, said: Iterable[tuple[str, Any, int]]) -> int:
 
 
 def _sections(path: Path) -> Iterator[tuple[int, int, BinaryIO]]:
-    """Yields each section's kind and size, and the file positioned at its content."""
+    """Yields each section's kind and size, and the file positioned at the content."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -252,15 +252,15 @@ _NEARLY = 0.9
 class RecordedDrive:
     """Computes frames from a record. Only the newest message of each input is decoded.
 
-    `provides` lists the signals that the record's channels provide. `faults` counts the
-    frames whose messages contained invalid values; `fault` describes the invalid value
-    in the current frame, if any.
+    `provides` lists the signals that can be computed from the record's channels.
+    `faults` counts the frames whose messages contained invalid values; `fault`
+    describes the invalid value in the current frame, if any.
 
     Args:
         path: The `.record` file.
         messages: The message classes of the edition.
-        road_map: Apollo's map. Without a map, frames contain only the signals that need
-            no map.
+        road_map: Apollo's map. Without a map, frames have no signals about lanes,
+            junctions and crosswalks.
         body: The car's dimensions.
         told: The values of signals that no channel provides, by signal.
         period_s: The time between two frames in seconds.
@@ -302,8 +302,7 @@ class RecordedDrive:
     def frames(self) -> Iterator[Frame]:
         """Yields the frames, each at the first localization message of a period.
 
-        Messages that were recorded at exactly that time belong to the frame, in any
-        order.
+        Messages that were recorded at the same time belong to the frame, in any order.
         """
         newest = _Newest(self._messages, self.channels, str(self._path))
         names = {channel.name: name for name, channel in self.channels.items()}

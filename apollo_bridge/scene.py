@@ -207,8 +207,8 @@ class ApolloScene(Scene):
         return [(p.x, p.y) for p in paths if math.isfinite(p.x + p.y)]
 
     def _settle(self, mover: Mover, before: Mover | None) -> None:
-        """Finds the lane of a road user. Inside a junction, the previous lane or the
-        predicted path decides between overlapping lanes.
+        """Finds the lane of a road user. Where lanes overlap inside a junction, the
+        previous lane is kept or the predicted path decides.
         """
         fitting = list(self._fitting(mover))
         if not fitting:

@@ -243,7 +243,8 @@ def provided(
         road_map: The map. Without a map, there are only signals of the car itself, of
             nearby road users, and of the perceived traffic light.
         inputs: The names of the available inputs, from `INPUTS`.
-        surroundings: The given values of weather and time of day, by signal.
+        surroundings: The values that are given for the weather and the time of day, by
+            signal.
     """
     constant = set(Surroundings.model_fields) - set(surroundings)
     names: tuple[str, ...] = (*OWN, *LIGHTS, *OTHERS, *PLANNED)
@@ -261,12 +262,13 @@ def provided(
 
 
 class ApolloSenses:
-    """Computes the signals of successive frames.
+    """Computes the signals of one frame after another.
 
     Args:
         road_map: Apollo's map.
         body: The dimensions of the ego vehicle.
-        surroundings: The given values of weather and time of day, by signal.
+        surroundings: The values that are given for the weather and the time of day, by
+            signal.
         period_s: The time between two frames in seconds.
     """
 
@@ -412,7 +414,7 @@ def _along(pose: Any) -> float | None:
 
 
 class _Looking:
-    """Applies the senses that all driving worlds share to Apollo's map."""
+    """Computes signals on Apollo's map with the code that all driving worlds share."""
 
     def __init__(
         self, scene: ApolloScene, surroundings: Surroundings, period_s: float

@@ -52,7 +52,7 @@ def examine() -> ApolloSupport:
 
 
 def _is_there(place: str) -> bool:
-    """Whether a package is installed, checked without importing its parents."""
+    """Whether a package is installed; its parent packages are not imported."""
     top, *below = place.split(".")
     spec = find_spec(top)
     found = list(spec.submodule_search_locations or ()) if spec else []

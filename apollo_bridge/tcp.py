@@ -130,7 +130,7 @@ class TcpBus:
         )
 
     def services(self) -> frozenset[str]:
-        """Empty, because cyber_bridge supports only channels."""
+        """Returns an empty set, because cyber_bridge supports only channels."""
         return frozenset()
 
     def close(self) -> None:
@@ -287,7 +287,9 @@ def _introduced(channel: str, data_type: Any) -> bytes:
 
 
 def connect(address: str, *, newest_only: bool = True) -> Bus:
-    """Connects to Apollo: `node` inside its container, or `tcp://HOST:PORT`."""
+    """Connects to Apollo. The address is `node` inside Apollo's container, or
+    `tcp://HOST:PORT`.
+    """
     if address == "node":
         return NodeBus()
     return TcpBus(*parse_address(address), newest_only=newest_only)

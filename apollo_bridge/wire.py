@@ -1,7 +1,7 @@
 """The connection to Apollo, and the newest messages received.
 
 A bus has the methods of a cyber_py3 node, so a node, a connection to cyber_bridge and a
-fake are interchangeable. Callbacks run on threads of Cyber RT, which swallow
+fake for tests are interchangeable. Callbacks run on threads of Cyber RT, which swallow
 exceptions, so our callbacks only store the newest message.
 """
 

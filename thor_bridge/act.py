@@ -34,7 +34,7 @@ ACTIONS = Actions(*_specs())
 
 
 class RobotActuator:
-    """An actuator for robots that can let an agent's repeated proposal pass.
+    """An actuator that can let a proposal pass if the agent repeats it.
 
     Args:
         own: The world's actuator, which withholds proposals.

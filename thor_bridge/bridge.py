@@ -1,6 +1,6 @@
 """The worlds of a household robot: the real AI2-THOR and the embedded household.
 
-There is a frame after each high-level action. The two worlds differ only in the
+Each high-level action is followed by a frame. The two worlds differ only in the
 controller.
 """
 
@@ -298,7 +298,8 @@ class HouseholdWorld(_Episodes):
 
 
 class ThorWorld(_Episodes):
-    """AI2-THOR through its own controller, with the real Unity build or our household.
+    """AI2-THOR through ai2thor's controller, with the real Unity build or our
+    household.
 
     Args:
         task: The name of a task, which provides `scene`, `watch` and `prepare`.

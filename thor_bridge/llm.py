@@ -2,8 +2,8 @@
 
 The pilot works with any model that LangChain supports. Replies can be recorded, so that
 a run can be reproduced without the model. The model is told only the types of objects
-in the scene, the verbs, and the outcomes of steps. A reflect prompt is passed on
-unchanged.
+in the scene, the verbs, and the outcomes of steps. A reflect prompt is passed to the
+model unchanged.
 """
 
 from __future__ import annotations

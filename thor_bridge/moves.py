@@ -189,7 +189,7 @@ class Model:
         return bits if at is None else bits | self.facts.get(_at(at), 0)
 
     def find(self, action: Action) -> list[Move]:
-        """Returns the moves that an action may stand for, depending on the state."""
+        """Returns the moves that an action may represent, depending on the state."""
         wanted = canonical(action)
         return [move for move in self.moves if move.action == wanted]
 
@@ -347,9 +347,7 @@ class Model:
 
 
 def canonical(action: Action) -> Action:
-    """Converts an action to the form of the model's actions, with known types and
-    numbers.
-    """
+    """Replaces the type and number in an action with those that the model uses."""
     given = dict(action.arguments)
     kind = known_type(given.get("object", ""))
     if kind is not None:

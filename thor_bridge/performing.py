@@ -91,7 +91,8 @@ class Recording:
     Args:
         part: The name of the set that the run belongs to.
         scene: The scene of the run.
-        steps: The robot's steps, each with whether it succeeded.
+        steps: The robot's steps, each with a flag that tells whether the step
+            succeeded.
     """
 
     part: str
@@ -235,7 +236,8 @@ class Performed:
         failed: The number of failed steps.
         reached: Whether the goal was reached at any time; None if there is no goal.
         kept: Whether the law was kept; None if there is no law.
-        error: Why the task could not be performed at all, such as a missing object.
+        error: Why the task could not be performed at all, for example because an object
+            is missing.
     """
 
     task: str
@@ -274,7 +276,8 @@ def perform(
     Args:
         tasks: All tasks by name.
         names: The names of the tasks to perform.
-        book: The source of the tasks, as for `task_book`.
+        book: The suite file or folder that contains the tasks; by default the included
+            suite.
         scenes: The file with the scenes of the tasks; by default the included scenes.
         failures: `real` if actions also fail at random; otherwise `off`.
         through_ai2thor: Whether to use ai2thor's own controller.

@@ -3,7 +3,7 @@
 The robot can replace an LLM agent if none is available, but it does not model an LLM.
 The robot's habits are probabilities in `habits.yaml`, on which all results with this
 robot depend. When told to reconsider, a compliant robot searches for another plan that
-keeps the rule.
+keeps the law.
 """
 
 from __future__ import annotations
@@ -240,8 +240,8 @@ class HouseholdPlanner:
                 del self._agenda[0]
 
     def _doubt(self, action: Action) -> None:
-        """After a failure, makes the robot find the object again, and forget that it
-        was open.
+        """After a failure, makes the robot find the object again and assume that it is
+        closed.
         """
         self._at = None
         name = str(canonical(action).arguments.get("object", ""))
@@ -306,7 +306,7 @@ class HouseholdPlanner:
         return ahead[0] if ahead else None
 
     def _settle(self) -> Action | None:
-        """Returns the next action towards meeting all pending obligations, if there are
+        """Returns the next action that helps to meet pending obligations, if there are
         any.
         """
         if not any(map(Ban.owes, self._bans, self._monitors)):
@@ -335,7 +335,7 @@ class HouseholdPlanner:
         return first.action
 
     def _step(self, steps: Sequence[Action]) -> Action | None:
-        """Returns the next step, or an action towards making that step possible."""
+        """Returns the next step, or an action that helps to make that step possible."""
         if not steps:
             return None
         moves = self._known.model.find(steps[0])

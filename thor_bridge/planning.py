@@ -153,8 +153,8 @@ class Ban:
         }
 
     def after(self, monitor: int, state: int) -> int | None:
-        """Returns the monitor's state after it has read a state of the facts; None if
-        that state breaks the law.
+        """Returns the monitor's next state, given a state of the facts; None if that
+        state breaks the law.
         """
         letter = sum(c.holds(state) << i for i, c in enumerate(self._conditions))
         after: int = self._step[monitor][self.automaton.column(letter)]

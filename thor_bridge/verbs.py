@@ -69,7 +69,7 @@ _LOOKING_HELPS = ("No valid positions", "visib", "collid", "Collid")
 
 
 class HighLevel:
-    """Carries out plan steps on a controller.
+    """Carries out the steps of plans with a controller.
 
     Args:
         controller: The controller: ai2thor's, or the household in this process.

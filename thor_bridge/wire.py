@@ -1,8 +1,8 @@
 """The connection to AI2-THOR: ai2thor's controller, with a watchdog for the simulator.
 
-`connect` returns ai2thor's `Controller` for the real Unity player or our household.
-When ai2thor 5.0.0 alone would hang, an error is raised within seconds, and no process,
-pipe or port is left behind.
+`connect` returns ai2thor's `Controller` for the real Unity player or the embedded
+household. When ai2thor 5.0.0 alone would hang, an error is raised within seconds, and
+no process, pipe or port is left behind.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _build_at_hand(player: str) -> Iterator[None]:
 
 @contextmanager
 def _without_gpu_choice() -> Iterator[None]:
-    """Hides CUDA_VISIBLE_DEVICES. If it is set, ai2thor runs vulkaninfo, which few
-    machines have.
+    """Hides CUDA_VISIBLE_DEVICES, because ai2thor would otherwise run vulkaninfo, which
+    few machines have.
     """
     chosen = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     try:
@@ -154,7 +154,7 @@ def harvest(
         timeout_s: The time limit in seconds for the player's start and for each action.
 
     Raises:
-        InvalidInput: The player has no such scene.
+        InvalidInput: The player does not have a requested scene.
         SimulatorError: The player does not start or does not answer.
     """
     controller = connect(

@@ -48,7 +48,7 @@ class FakeCyber:
         return self._up
 
     def is_shutdown(self) -> bool:
-        """Whether Cyber RT is not running."""
+        """Whether Cyber RT has been shut down or was never started."""
         return not self._up
 
     def shutdown(self) -> None:
@@ -60,7 +60,7 @@ class FakeCyber:
         return FakeNode(self, name)
 
     def get_services(self, sleep_s: float = 2) -> list[str]:
-        """The names of the services."""
+        """Returns the names of the available services."""
         return list(self._services)
 
     def publish(self, channel: str, data: bytes) -> None:

@@ -49,7 +49,7 @@ def result(value: object) -> list[Any]:
 
 
 def refused(message: str) -> list[Any]:
-    """Returns the answer to a failed call that would return a value."""
+    """Returns the error answer to a call that normally returns a value."""
     return [[0, [message]]]
 
 
@@ -58,7 +58,7 @@ DONE: list[Any] = [[False]]
 
 
 def failed(message: str) -> list[Any]:
-    """Returns the answer to a failed call that would return nothing."""
+    """Returns the error answer to a call that normally returns nothing."""
     return [[True, [message]]]
 
 
@@ -177,7 +177,7 @@ class Actor:
         centre: The centre of the bounding box, relative to `at`.
         parent: The id of the actor that this actor is attached to; 0 for none.
         mount: The pose relative to the parent.
-        ours: Whether the world created the actor, rather than a client.
+        ours: Whether the actor was created by the world rather than by a client.
     """
 
     number: int
@@ -224,7 +224,7 @@ class Actor:
 
 @dataclass(slots=True)
 class Vehicle(Actor):
-    """A vehicle, driven by a client or by the traffic.
+    """A vehicle that is driven by a client or by the traffic simulation.
 
     Args:
         control: The last control that a client applied.
@@ -233,7 +233,7 @@ class Vehicle(Actor):
         speed: The speed along the heading in m/s; negative when reversing.
         steer_deg: The angle of the front wheels in degrees.
         physical: Whether the vehicle moves by simulated physics.
-        light: The traffic light at whose stop line the vehicle is.
+        light: The traffic light whose stop line the vehicle is close to.
         looked_at: The vehicle's position when it last searched for traffic lights.
         road: The id of the road that the vehicle was on at position `mapped_at`.
         bumped: The ids of the actors that the vehicle is touching.

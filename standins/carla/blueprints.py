@@ -103,10 +103,10 @@ _CHILDREN = range(9, 15)
 def library() -> Mapping[str, Blueprint]:
     """Returns all blueprints by name.
 
-    In `blueprints.json`, a vehicle has a base type, number of wheels, generation,
-    special type, length, width, height and mass. A prop has half its length, width and
-    height. An attribute has a type and a default value. A sensor has groups of
-    attributes.
+    The file `blueprints.json` lists the base type, number of wheels, generation,
+    special type, length, width, height and mass of each vehicle; half the length, width
+    and height of each prop; the type and default value of each attribute; and the
+    attribute groups of each sensor.
     """
     kinds = json.loads(Path(__file__).with_name("blueprints.json").read_bytes())
     every = (

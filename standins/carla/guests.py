@@ -211,7 +211,7 @@ class SumoGuest:
         name: The name in SUMO. A guest gets a new name each time it enters SUMO's
             roads.
         leads: Whether the guest is given a route that goes straight on.
-        edge: The first edge of that route.
+        edge: The first edge of the guest's route.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Traffic lights: their groups and programs, and commands by clients.
 
 A group's program comes from the SUMO net, if the map has one; otherwise each road into
-the junction is green in turn. If SUMO controls the lights, they follow SUMO until a
-client changes them; from then on, `Group` runs their program.
+the junction gets a green light in turn. If SUMO controls the lights, they follow SUMO
+until a client changes them; from then on, `Group` runs their program.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Group:
     Args:
         name: The program's name in the SUMO net; empty if the net has no such program.
         lights: The lights by link index.
-        own: Whether this object runs the program, rather than SUMO.
+        own: Whether the program runs in this object rather than in SUMO.
         forced: The colours that clients have set for individual lights, by link index;
             they last until the next phase.
     """

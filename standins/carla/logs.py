@@ -147,7 +147,7 @@ def pose(place: Iterable[float]) -> Pose:
 
 
 class Log:
-    """A log that has been checked. Use it in a `with` statement, or call `close`.
+    """A log that has been checked. Use the log in a `with` statement, or call `close`.
 
     Args:
         path: The path of the log, which must be a regular file; symbolic links are

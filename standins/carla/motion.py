@@ -129,7 +129,7 @@ def _ackermann(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
 
 
 def _steer(car: Vehicle, speed: float, dt: float) -> float:
-    """Updates the angle of the front wheels, and returns it in radians."""
+    """Updates the angle of the front wheels, and returns the angle in radians."""
     if car.ackermann is not None:
         wanted = math.degrees(car.ackermann[0])
         rate = math.degrees(car.ackermann[1])

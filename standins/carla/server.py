@@ -191,7 +191,9 @@ class Server:
         return b"" if self.world.sensors.has(stream) else None
 
     async def _tick_by_itself(self) -> None:
-        """Ticks the world in asynchronous mode, while its stream has readers."""
+        """Ticks the world in asynchronous mode while anyone reads the world's
+        stream.
+        """
         loop = asyncio.get_running_loop()
         due_s = loop.time()
         while True:
@@ -243,7 +245,7 @@ class Server:
         asyncio.get_running_loop().call_later(_LOADING_S, self._announce, self.world)
 
     def _announce(self, world: World) -> None:
-        """Announces the new world to clients, even if it does not tick."""
+        """Announces a new world to clients, even if the world does not tick yet."""
         if world is self.world:
             body = world.snapshot(actors.MAP_CHANGES)
             self.streams.send(actors.WORLD_STREAM, body)

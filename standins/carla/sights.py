@@ -70,7 +70,7 @@ class Level:
     Args:
         ways: The coordinates of the rays at yaw 0; each ray has length 1 along the
             camera's axis.
-        far: The distance to the ground along each ray, as a multiple of the ray.
+        far: The distance to the ground along each ray, as a multiple of the ray vector.
         first: The index of the first ray that hits the ground; all later rays are
             assumed to hit the ground.
         there: The points where the rays from `first` on hit the ground, relative to the
@@ -110,9 +110,10 @@ class Picture:
     Args:
         lens: The camera's lens.
         level: The camera's rays.
-        far: The distance of each pixel, as a multiple of its ray.
+        far: The distance of what each pixel shows, as a multiple of the ray vector.
         code: A code for what each pixel shows. Codes below 256 are labels of the ground
-            or the sky. Each body has the next six codes, one for each face.
+            or the sky. The codes from 256 on stand for the faces of bodies, six for
+            each body.
         bodies: The bodies in the order of their codes.
     """
 
@@ -224,7 +225,7 @@ def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
 
 
 def camera(draw: Draw) -> Sight:
-    """Returns a sight whose frames contain pictures in the format that `draw`
+    """Returns a function that computes camera frames in the format that `draw`
     produces.
     """
 

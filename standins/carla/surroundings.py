@@ -69,8 +69,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The first hit of each ray: its distance as a multiple of the ray, and what was
-    hit.
+    """What each ray hits first, and at what distance as a multiple of the ray vector.
 
     `cosine` is the cosine of the angle of incidence on the ground.
     """
@@ -257,7 +256,9 @@ def _toward(
 def _meets(
     body: Body, origin: tuple[float, float, float], rays: Floats
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Returns whether each ray hits a box, and at what multiple of the ray."""
+    """Returns whether each ray hits a box, and the distance as a multiple of the ray
+    vector.
+    """
     turn = rotation(0.0, body.yaw, 0.0)
     start = (np.array(origin, np.float32) - np.array(body.middle, np.float32)) @ turn
     inside = rays @ turn

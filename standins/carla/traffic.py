@@ -39,7 +39,7 @@ class Mover:
         kind: The name of the blueprint.
         at: The pose of the road user's centre.
         speed: The speed along the heading, in m/s.
-        half: Half the length, width and height.
+        half: Half the length, width and height in metres.
         lamps: The vehicle's lights, as CARLA's bit mask.
     """
 

@@ -63,8 +63,9 @@ class World:
         first: The id of the first actor. Ids are never reused, even by other worlds,
             because clients cache data by id.
 
-    `moved` and `noted` are called at every tick with its duration in seconds. A replay
-    uses `moved` to move actors; a recording uses `noted` to write their states.
+    `moved` and `noted` are called at every tick with the duration of the tick in
+    seconds. A replay uses `moved` to move actors; a recording uses `noted` to write
+    their states.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class World:
     # -- actors -----------------------------------------------------------------------
 
     def add(self, actor: Actor, wanted: int = 0) -> Actor:
-        """Adds an actor to the world, with the requested id if that is free."""
+        """Adds an actor to the world, with the requested id if that id is free."""
         if len(self.actors) >= MOST_ACTORS:
             raise Refusal(f"the world already has the maximum of {MOST_ACTORS} actors")
         free = 0 < wanted < _WANTED and wanted not in self.actors

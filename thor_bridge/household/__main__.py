@@ -1,7 +1,7 @@
 """The household as a separate process, in place of AI2-THOR's Unity player.
 
-ai2thor's own `Controller` starts it: `local_executable_path` may be a whole command
-line, such as `python -m forewarn.thor_bridge.household --seed 7`.
+ai2thor's `Controller` starts the process: its `local_executable_path` may be a whole
+command line, such as `python -m forewarn.thor_bridge.household --seed 7`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def serve(world: World, channel: Channel, *, frames: Frames, patches: bool) -> N
         channel: The channel on which actions arrive.
         frames: When to send camera frames: never, after each action unless it asks for
             no frame, or always.
-        patches: Whether the channel can carry patches.
+        patches: Whether the channel supports patches, which contain only changed
+            metadata.
     """
     message = _told(world, 0, frames != "none")
     while (action := channel.exchange(message)) is not None:

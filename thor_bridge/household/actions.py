@@ -27,9 +27,7 @@ FAUCET_REACH_M = 1.2
 
 
 def settle(world: World) -> None:
-    """Applies the effect of every heater, faucet or other source on the objects
-    nearby.
-    """
+    """Applies the effects of all heaters, faucets and other sources once."""
     for identity in world.sources:
         source = world.objects.get(identity)
         if source is not None:

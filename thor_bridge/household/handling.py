@@ -369,8 +369,8 @@ def throw(world: World, _: Arguments) -> None:
 def fall(
     world: World, identity: str, x: float, z: float, *, hard: bool = False
 ) -> None:
-    """Drops an object at a position. A breakable object breaks if it falls far or
-    hard.
+    """Drops an object at a position. A breakable object breaks if it falls far or is
+    thrown.
     """
     top = world.hand()[1]
     under = world.surface_under(x, z, top) or world.floor()

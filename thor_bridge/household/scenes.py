@@ -175,7 +175,7 @@ _KINDS: Mapping[str, type | Callable[[object], bool]] = {
 
 
 def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
-    """Removes references to missing objects, and cycles of containment.
+    """Removes references to missing objects, and breaks cycles of containment.
 
     AI2-THOR reports overlaps as containment: it may report that a counter is in the
     plate that stands on it, or that two shelves contain each other. The later link of a

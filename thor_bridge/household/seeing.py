@@ -69,7 +69,8 @@ class Shapes:
         """Returns which objects are within reach and have a point in the image.
 
         Args:
-            pose: x, y and z, and rotation and horizon (positive downwards) in degrees.
+            pose: The coordinates x, y and z, and the rotation and horizon (positive
+                downwards) in degrees.
             reach_m: The maximum horizontal distance in metres.
             tangent: The tangent of half the vertical field of view.
             aspect: The ratio of the image's width to its height.

@@ -1,4 +1,6 @@
-"""Actions for scripts: finding poses that see an object, and third-party cameras."""
+"""Actions that find poses for viewing an object, and that control third-party
+cameras.
+"""
 
 from __future__ import annotations
 

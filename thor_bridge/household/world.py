@@ -241,7 +241,7 @@ class World:
         self._set_parents(identity, None)
 
     def put_in(self, identity: str, receptacle: str) -> None:
-        """Puts an object into or onto another."""
+        """Puts an object into or onto another object."""
         self.take_out(identity)
         place = self.objects[receptacle]
         inside = place["receptacleObjectIds"] or []
@@ -283,7 +283,7 @@ class World:
                 }
 
     def hidden(self, thing: Object) -> bool:
-        """Whether an object is invisible, because it is enclosed or has been sliced."""
+        """Whether an object is invisible because it is enclosed or has been sliced."""
         if thing["isSliced"] and thing["sliceable"]:
             return True
         if thing["isBroken"] and thing["objectType"] == "Egg":

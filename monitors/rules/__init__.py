@@ -1,1 +1,1 @@
-"""Rules: interventions for certain actions under certain conditions."""
+"""Rules that intervene when an action is proposed under given conditions."""

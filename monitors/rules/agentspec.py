@@ -1,12 +1,13 @@
 """Imports AgentSpec's rules.
 
-The text form is read as people write it: a rule stands from `rule @name` to `end`, in
-sections `trigger`, `check` and `enforce`; comments, headings, glued or missing `end`s,
-alternatives, `&`, dotted and spaced names and older spellings are understood. What
-cannot be parsed is reported with its line.
+A rule extends from `rule @name` to `end`, in the sections `trigger`, `check` and
+`enforce`. The parser tolerates comments, headings, missing `end`s or ones without a
+space before them, alternatives, `&`, names with dots or spaces, and older spellings.
+Parts that cannot be parsed are reported with their line.
 
-A predicate's name is one of ours, in the table of names (`agentspec.yaml`), or from the
-user's own module. A rule with any other name is turned off and lists the missing names.
+A predicate's name must be one of ours, be listed in the table of names
+(`agentspec.yaml`), or come from the user's own module. A rule with any other name is
+turned off and lists the missing names.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from forewarn.monitors.rules.rule import (
 
 MAX_BYTES = 1 << 20
 MAX_RULES = 2_000
-"""The maximum number of rules in a file, which people write by hand."""
+"""The maximum number of rules in a file; files are written by hand."""
 
 _RULE = re.compile(r"\brule\s*@\s*`?\s*(?P<name>[\w.-]+)")
 _GLUED = re.compile(r"\bendrule(?=\s*@)")
@@ -52,7 +53,7 @@ _HEADING = re.compile(r"^\s*(={2,}|-{2,}|\*{2,}|index\s*\d|case\s*\d)", re.IGNOR
 
 
 class Trouble(NamedTuple):
-    """The problem of a part that could not be read."""
+    """A part of a file that could not be read, and why."""
 
     line: int
     problem: str
@@ -62,8 +63,8 @@ class Trouble(NamedTuple):
 class WrittenRule:
     """A rule as its author wrote it, and the line where it begins.
 
-    Any of its triggers triggers it; all of its checks must hold. Only AgentSpec's early
-    versions had `prepared` computations.
+    Any of its triggers activates it, and all of its checks must hold. Only early
+    versions of AgentSpec had `prepared` computations.
     """
 
     name: str
@@ -75,7 +76,7 @@ class WrittenRule:
 
 
 def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
-    """The rules of a file, and the parts that could not be read."""
+    """Returns the rules of a file, and the parts that could not be read."""
     plain = _without_comments(text.replace("\r\n", "\n").replace("`", " "))
     plain = _GLUED.sub("end\nrule", plain)
     opened = list(_RULE.finditer(plain))
@@ -104,13 +105,12 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
 def _segments(
     found: Sequence[re.Match[str]], text: str
 ) -> Iterator[tuple[re.Match[str], str]]:
-    """Each match, and the text from it to the next one."""
     ends = [*(match.start() for match in found), len(text)][1:]
     return ((m, text[m.end() : end]) for m, end in zip(found, ends, strict=True))
 
 
 def _without_comments(text: str) -> str:
-    """The text with its comments blanked, and its line numbers kept."""
+    """Blanks the comments in a text; line numbers stay the same."""
     kept: list[str] = []
     for line in text.split("\n"):
         if _HEADING.match(line):
@@ -127,7 +127,6 @@ def _without_comments(text: str) -> str:
 
 
 def _written(name: str, line: int, body: str) -> WrittenRule | str:
-    """The rule in a text, or what is wrong with it."""
     words = list(_SECTION.finditer(body))
     sections = {word["word"]: part for word, part in _segments(words, body)}
     triggers = tuple(_triggers(sections.get("trigger", "")))
@@ -149,7 +148,7 @@ def _triggers(text: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The logical lines: one that opens a bracket continues until it is closed."""
+    """Yields logical lines, which extend over several lines inside brackets."""
     pending = ""
     for line in text.split("\n"):
         pending = f"{pending} {line.strip()}".strip()
@@ -166,7 +165,7 @@ def _depth(text: str) -> int:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The conditions, joined by new lines, `&`, `&&` or `and`."""
+    """Yields the conditions, which new lines, `&`, `&&` or `and` separate."""
     for line in _lines(text):
         pending = ""
         for part in re.split(r"(&&?|\band\b)", line):
@@ -202,8 +201,8 @@ _MOMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of importing files: rules, how many of them can run, and what each of
-    the others needs; the parts that could not be read by file, line and problem.
+    """The result of an import: the rules, how many of them can run and what the others
+    need; and the unreadable parts, by file, line and problem.
     """
 
     rules: RuleSet
@@ -214,7 +213,7 @@ class Imported:
     known: frozenset[str] = frozenset()
 
     def fixes(self) -> list[tuple[str, str, str]]:
-        """What each rule needs, and what to write instead if known."""
+        """Each rule with a name that it needs, and what to write instead if known."""
         return [(rule, need, self._fix(need)) for rule, need in self.needs]
 
     def _fix(self, need: str) -> str:
@@ -229,7 +228,7 @@ class Imported:
         return ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The output of `forewarn rules import --json`."""
+        """Returns the output of `forewarn rules import --json`."""
         return {
             "files": self.files,
             "rules": len(self.rules.rules),
@@ -246,7 +245,7 @@ class Imported:
 
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
-    """The files themselves, and the rule files anywhere below folders."""
+    """Returns the files, and the rule files anywhere below the folders."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -268,12 +267,12 @@ def import_rules(
     domain: Domain | None = None,
     exact: bool = False,
 ) -> Imported:
-    """Reads rule files.
+    """Imports rules from files.
 
     Args:
-        files: Their paths; empty files are ignored.
-        libraries: The predicates of each domain, a user's own among them.
-        domain: Of all rules; by default what each rule's trigger implies.
+        files: The paths of the files; empty files are ignored.
+        libraries: The predicates of each domain, including the user's own.
+        domain: The domain of all rules; by default, the one that each trigger implies.
         exact: Whether to use AgentSpec's own matching.
     """
     rules: list[Rule] = []
@@ -317,7 +316,7 @@ def _domain(rule: WrittenRule) -> Domain:
 def _rules(
     rule: WrittenRule, domain: Domain, library: Library, exact: bool
 ) -> Iterator[Rule]:
-    """The rules made of one AgentSpec rule, one for each moment of evaluation."""
+    """Yields the rules for one AgentSpec rule, one for each moment of evaluation."""
     conditions: list[str] = []
     needs: list[str] = []
     for check in rule.checks:
@@ -342,7 +341,7 @@ def _rules(
 
 
 def _all_triggers(words: Sequence[str], exact: bool) -> list[Trigger]:
-    """The triggers of a rule: the actions that it names, and other moments."""
+    """Returns the triggers of a rule: the actions that it names, and other moments."""
     found = dict.fromkeys(_MOMENTS[word] for word in words if word in _MOMENTS)
     actions = [word for word in words if word not in _MOMENTS]
     if actions and Trigger("before") not in found:
@@ -352,7 +351,7 @@ def _all_triggers(words: Sequence[str], exact: bool) -> list[Trigger]:
 
 
 def _condition(check: str, library: Library, exact: bool) -> tuple[str, str]:
-    """The condition, and the predicate that is missing, if any."""
+    """Returns the condition, and the missing predicate if there is one."""
     text = check.strip().rstrip(";").strip()
     negated = False
     while text.startswith(("!", "not ")):
@@ -385,7 +384,7 @@ def _atom(text: str, library: Library) -> str | None:
 
 
 def _checked(condition: str, library: Library) -> str | None:
-    """The condition, if the library has all predicates that it needs."""
+    """Returns the condition if the library has all predicates that it needs."""
     try:
         parse_condition(condition, library)
     except InvalidInput:
@@ -399,10 +398,9 @@ def _names() -> Any:
 
 
 def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
-    """The effect of enforcements as in AgentSpec: the last one counts, and settings are
-    combined.
+    """Combines enforcements as in AgentSpec: the last counts, and settings are merged.
 
-    Unknown words are listed as needs of the rule, which is off until they are known.
+    Unknown words are returned as needs of the rule, which is off until they are known.
     """
     found = Enforcement("alert")
     word = "none"
@@ -441,7 +439,7 @@ _WORDS = {
 
 
 def _invoked(inside: str) -> Action:
-    """`name, {"key": value}` as an action; anything but a constant stays text."""
+    """Parses `name, {"key": value}` as an action; non-constant values stay text."""
     name, _, rest = inside.partition(",")
     try:
         tree = ast.parse(rest.strip() or "{}", mode="eval").body

@@ -1,4 +1,4 @@
-"""The roles of a tool's arguments: a command, SQL, a URL, a path, code, a thing."""
+"""The roles of tools' arguments, such as a command, SQL, a URL, a path or code."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def looks_like_sql(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The roles of tools' arguments: those of `argument`, or of `tool.argument`, that
-    are not the usual ones.
+    """The roles of tools' arguments that differ from the usual ones, by `argument` or
+    by `tool.argument`.
     """
 
     named: Mapping[str, Role] = field(default_factory=dict)
 
     def role(self, tool: str, argument: str) -> Role | None:
-        """The kind of an argument; None if unknown."""
+        """Returns the role of an argument; None if unknown."""
         for name in (f"{tool}.{argument}", argument):
             if name in self.named:
                 return self.named[name]
@@ -66,13 +66,13 @@ class Arguments:
     def texts(
         self, tool: str, given: Mapping[str, object]
     ) -> Iterator[tuple[Role | None, str]]:
-        """Every text among arguments, at any depth, with its role."""
+        """Yields every text in the arguments, at any depth, with its role."""
         yield from self._texts(tool, "", given, None)
 
     def _texts(
         self, tool: str, name: str, value: object, above: Role | None
     ) -> Iterator[tuple[Role | None, str]]:
-        # What a name says counts for all that lies below it and has no name of its own.
+        # A name's role also applies to the values below it without names of their own.
         role = (self.role(tool, name) if name else None) or above
         if isinstance(value, str):
             yield role, value
@@ -87,7 +87,7 @@ class Arguments:
                 yield from self._texts(tool, name, part, role)
 
     def about(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments, with the thing (or else the receptacle) named `object`."""
+        """Returns the arguments with the thing, or else the receptacle, as `object`."""
         if "object" in given:
             return given
         roles: tuple[Role, ...] = ("object", "receptacle")
@@ -107,7 +107,7 @@ class Arguments:
 
 
 def arguments_of(content: Mapping[str, Sequence[str]]) -> Arguments:
-    """A file's mapping from each role to the arguments with that role."""
+    """Creates `Arguments` from a file's mapping of roles to argument names."""
     named: dict[str, Role] = {}
     for role, names in content.items():
         if role not in ROLES:

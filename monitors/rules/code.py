@@ -1,7 +1,7 @@
-"""Predicates of agents that run Python, over the parsed program.
+"""Predicates about agents that run Python, evaluated on the parsed program.
 
-Predicates about a program's calls are in `code_calls`. This module contains predicates
-about the handling of secrets and people, and the complete library.
+Predicates about a program's calls are in `code_calls`. This module contains those about
+secrets, keys and decisions about people, and the complete library.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _compares_secret(program: Program) -> bool:
 
 
 def _holds_secret(program: Program) -> bool:
-    """A secret that is written out: assigned, a default, or an argument."""
+    """Whether a secret is hard-coded: as an assigned value or a keyword argument."""
     for node in program.nodes:
         match node:
             case ast.Assign(targets=[target], value=ast.Constant(value=str(text))):
@@ -82,7 +82,7 @@ def _prints_secret(program: Program) -> bool:
 
 
 def _shows_secret(node: ast.AST) -> bool:
-    """A secret, recognized by its name or by the text before it."""
+    """Whether a node is a secret, by its name or the text before it."""
     match node:
         case ast.Name() | ast.Attribute() | ast.Subscript():
             return bool(_SECRET.search(named_by(node)))
@@ -111,7 +111,7 @@ def _calls_anything_random(program: Program, node: ast.AST) -> bool:
 
 
 def _makes_keys(program: Program) -> bool:
-    """Predictable randomness, used for something secret."""
+    """Whether predictable random numbers are used for something secret."""
     draws = any(call.name.startswith("random.") for call in program.calls)
     named = [f.name for f in program.functions()]
     named += [node.id for node in program.all(ast.Name)]
@@ -119,7 +119,7 @@ def _makes_keys(program: Program) -> bool:
 
 
 def _hashes_secret(program: Program) -> bool:
-    """A password that is hashed without salt, by a fast hash."""
+    """Whether a password is hashed without salt by a fast hash function."""
     return any(
         _SECRET.search(named_by(node))
         for call in calls(program, "hashes")
@@ -154,7 +154,7 @@ _RIGHTS = re.compile(
 
 
 def _turned_on(program: Program) -> Iterator[ast.expr]:
-    """The values that a program branches on: those compared, and look-up keys."""
+    """Yields the values that a program branches on: compared ones and look-up keys."""
     for node in program.nodes:
         match node:
             case ast.Compare(left=left, comparators=others):
@@ -167,7 +167,7 @@ def _turned_on(program: Program) -> Iterator[ast.expr]:
 
 
 def _always_true(program: Program) -> bool:
-    """A check that lets everyone pass: its only statement returns True."""
+    """Whether a check always passes, because its only statement returns True."""
     for function in program.functions():
         body = [
             node
@@ -211,7 +211,7 @@ def _twice(keys: Sequence[ast.expr | None]) -> bool:
 
 
 def _no_default(program: Program) -> bool:
-    """A chain of equality tests on one name, or a match, without a final else."""
+    """Whether equality tests on one name, or a match, lack a default case."""
     for node in program.nodes:
         if isinstance(node, ast.If) and _open_chain(node) >= 2:
             return True
@@ -223,7 +223,7 @@ def _no_default(program: Program) -> bool:
 
 
 def _open_chain(node: ast.If) -> int:
-    """The number of successive equality tests; 0 if there is an else."""
+    """Counts successive equality tests; 0 if there is an else."""
     length = 0
     subject = None
     while True:
@@ -245,7 +245,7 @@ def _open_chain(node: ast.If) -> int:
 
 
 def _checks_addresses(program: Program) -> bool:
-    """An internet address that is checked by a regular expression."""
+    """Whether the program validates a URL or host with a regular expression."""
     octet = re.compile(r"\\d\{1,3\}|\[0-9\]\{1,3\}|25\[0-5\]|\\d\+\\\.\\d\+")
     written = NONE.union(*(call.texts for call in calls(program, "matches")))
     return any(map(octet.search, written | program.texts))
@@ -262,10 +262,10 @@ FAULTS: Table = {
 
 
 def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
-    """All code that an action would run, as one program, in which a shell command is a
-    call.
+    """Returns all code that an action would run as one program; shell commands are
+    calls.
 
-    Text that is not Python is taken for a command, unless it is SQL.
+    Text that is not Python is treated as a command, unless it is SQL.
     """
     tool = f"{event.action} {event.tool}".strip()
     pythons: list[str] = []
@@ -301,7 +301,7 @@ class Session:
     """The state of a code agent's session after the cells so far.
 
     Attributes:
-        program: The program of the event; an empty one if it has none.
+        program: The program of the current event; empty if the event has none.
     """
 
     __slots__ = ("program", "_arguments", "_known")
@@ -311,7 +311,7 @@ class Session:
         self.program = Program("")
 
     def read(self, event: Event) -> None:
-        """Parses a program before it runs, or records a program that ran."""
+        """Parses a program before it runs, and records it after it has run."""
         if event.moment == "before":
             self.program = program_of(event, self._known, self._arguments)
         elif event.moment == "after":
@@ -336,7 +336,7 @@ def _holds(name: str, asked: Asked) -> Holds:
 
 @cache
 def code() -> Library:
-    """The predicates of code agents."""
+    """Returns the predicates about code agents."""
     return Library(
         "code",
         plain_predicates(

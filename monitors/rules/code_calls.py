@@ -25,7 +25,7 @@ from forewarn.monitors.rules.shell import ShellCommand, steps_of
 
 @cache
 def names() -> Mapping[str, Sequence[str]]:
-    """The names of each kind."""
+    """Returns the function names of each kind of call."""
     content: Mapping[str, Sequence[str]] = read_yaml(
         Path(__file__).with_name("code_names.yaml")
     )
@@ -34,11 +34,11 @@ def names() -> Mapping[str, Sequence[str]]:
 
 Asked = Callable[[Program], bool]
 Table = Mapping[str, Asked]
-"""Predicates by name; `plain.yaml` says when each holds."""
+"""Predicates by name; `plain.yaml` describes when each holds."""
 
 
 def calls(program: Program, *kinds: str) -> Iterator[Call]:
-    """The program's calls of these kinds."""
+    """Yields the program's calls of these kinds."""
     return program.called(*(name for kind in kinds for name in names()[kind]))
 
 
@@ -57,7 +57,7 @@ def posts(program: Program) -> bool:
 
 
 def opens(program: Program) -> Iterator[tuple[Texts, str]]:
-    """The opened paths, each with its mode: `r`, `w`, `a` or `x`."""
+    """Yields the opened paths, each with its mode: `r`, `w`, `a` or `x`."""
     for call in calls(program, "opens"):
         modes = call.argument(1, "mode")
         wrote = sorted(m[0] for m in modes if m and m[0] in "wax")
@@ -85,7 +85,7 @@ _WATCHERS = frozenset(
 
 
 def commands(program: Program) -> str:
-    """The text given to shells."""
+    """Returns the text of all shell commands."""
     found: list[str] = []
     for call in calls(program, "shells"):
         listed = call.node.args and isinstance(call.node.args[0], ast.List | ast.Tuple)
@@ -101,7 +101,7 @@ def commands(program: Program) -> str:
 
 
 def steps(program: Program) -> list[ShellCommand]:
-    """The shell commands of a program, parsed."""
+    """Returns the parsed shell commands of a program."""
     if program.steps is None:
         program.steps = steps_of(commands(program))
     return program.steps
@@ -112,14 +112,14 @@ def _stepping(asked: Callable[[list[ShellCommand]], bool]) -> Asked:
 
 
 def _runs_unknown(program: Program) -> bool:
-    """A shell runs text that is not a literal in the program."""
+    """Whether a shell runs text that is not a literal in the program."""
     return any(
         call.node.args and not call.argument(0) for call in calls(program, "shells")
     )
 
 
 def _evaluates_import(program: Program) -> bool:
-    """Text is evaluated that accesses modules or the shell."""
+    """Whether text is evaluated that accesses modules or the shell."""
     reaching = re.compile(r"__import__|\bimport\b|os\.|subprocess|open\(|system\(")
     calls = program.called("eval", "exec", "compile")
     return any(reaching.search(text) for call in calls for text in call.texts)
@@ -152,7 +152,7 @@ _GIVES_BACK = re.compile(
 
 
 def _keeps_rights(program: Program) -> bool:
-    """Privileges are raised, and not reliably dropped again."""
+    """Whether privileges are raised and not reliably dropped again."""
     takes = any(_TAKES_ON.search(call.method) for call in program.calls)
     guarded = (
         node
@@ -247,14 +247,14 @@ def _written(program: Program) -> Texts:
 
 
 def _changed(program: Program) -> Texts:
-    """The paths that are deleted or moved, or whose permissions or owner change."""
+    """Returns paths that are deleted or moved, or whose permissions or owner change."""
     changed = calls(program, "deletes", "copies", "changes")
     texts = NONE.union(*(call.texts for call in changed))
     return texts | set(code_shell.changed_by(steps(program)))
 
 
 def _beyond(kind: str) -> Asked:
-    """Whether calls of a kind name a path outside the user's own folders."""
+    """Returns a test for calls of a kind with a path outside the user's own folders."""
     return lambda program: any(
         is_system(text) for call in calls(program, kind) for text in call.texts
     )
@@ -303,7 +303,7 @@ def _is_safe(host: str) -> bool:
 
 
 def _amplifies(program: Program) -> bool:
-    """Data that is multiplied a thousandfold and sent."""
+    """Whether data is multiplied a thousandfold and sent."""
     factors: list[ast.expr] = []
     for node in program.nodes:
         match node:
@@ -319,7 +319,7 @@ def _amplifies(program: Program) -> bool:
 
 
 def _sends_environment(program: Program) -> bool:
-    """The whole environment is read by a program that sends something."""
+    """Whether the program reads the whole environment and sends something."""
     if code_shell.sends_environment(steps(program)):
         return True
     parts = {
@@ -340,7 +340,7 @@ def _sends_environment(program: Program) -> bool:
 
 
 def _redirects(program: Program) -> bool:
-    """A shell that is connected to a socket."""
+    """Whether a shell is connected to a socket."""
     if code_shell.ties_shell(steps(program)):
         return True
     sockets = "socket" in program.imports()

@@ -1,8 +1,8 @@
-"""A Python program for predicates: parsed, never run.
+"""Analyses a Python program for predicates, without running it.
 
-Names are followed through imports, simple assignments and the calls of the program's
-own functions, also from one cell of a session to the next. What cannot be followed is
-left unknown, not guessed.
+Names are resolved through imports, simple assignments and calls of the program's own
+functions, also across the cells of a session. Names that cannot be resolved are
+unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeVar
 from forewarn.monitors.rules.shell import ShellCommand
 
 MAX_CHARACTERS = 50_000
-"""A longer program is not parsed and counts as unreadable."""
+"""The maximum length of a program; a longer one counts as unreadable."""
 
 _PROMPT = re.compile(r"^(>>>|\.\.\.) ?", re.MULTILINE)
 _MANY = 16
@@ -33,11 +33,11 @@ class Call:
     """One call in a program.
 
     Args:
-        name: The full name of the called function: `os.path.join`,
-            `socket.socket.send`; a method of an unknown object is `?.method`.
-        texts: The arguments that are known texts.
-        arguments: The possible texts of each positional argument.
-        keywords: The possible texts of each keyword argument.
+        name: The qualified name of the called function, such as `os.path.join`; a
+            method of an unknown object is `?.method`.
+        texts: The known values of all arguments that are strings.
+        arguments: The possible string values of each positional argument.
+        keywords: The possible string values of each keyword argument.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Call:
         return self.name.rpartition(".")[2]
 
     def argument(self, index: int, keyword: str = "") -> Texts:
-        """The possible texts of an argument."""
+        """Returns the possible string values of an argument."""
         if index < len(self.arguments):
             return self.arguments[index]
         return self.keywords.get(keyword, NONE)
@@ -63,7 +63,7 @@ class Call:
 
 @dataclass(slots=True)
 class Known:
-    """The meaning of a session's names."""
+    """What is known about the names in a session."""
 
     modules: dict[str, str] = field(default_factory=dict)
     texts: dict[str, Texts] = field(default_factory=dict)
@@ -74,13 +74,12 @@ class Known:
 
 
 class Program:
-    """One program, or one cell of a session, with the names known from its earlier
-    cells.
+    """A program, or a cell of a session with the names known from earlier cells.
 
     Attributes:
-        readable: Whether it can be parsed.
-        too_long: Whether it is too long to analyse.
-        steps: The shell commands in it, parsed on first use.
+        readable: Whether the program can be parsed.
+        too_long: Whether the program is too long to analyse.
+        steps: The shell commands in the program, parsed on first use.
     """
 
     __slots__ = (
@@ -105,30 +104,31 @@ class Program:
         self.texts: Texts = NONE
 
     def _follow(self) -> None:
-        """Resolves the program's names and calls."""
-        for _ in range(2):  # a name may be used above the line that gives it
+        for _ in range(2):  # a name may be used above the line that defines it
             self._learn()
         self.calls = tuple(map(self._call, self.all(ast.Call)))
         self.texts = frozenset(_constants(self.nodes))
 
     def all(self, *kinds: type[Node]) -> Iterator[Node]:
-        """The nodes of these kinds."""
+        """Yields the nodes of these kinds."""
         return (node for node in self.nodes if isinstance(node, kinds))
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """The functions that the program defines."""
+        """Yields the functions that the program defines."""
         yield from self.all(ast.FunctionDef)
         yield from self.all(ast.AsyncFunctionDef)
 
     def called(self, *names: str) -> Iterator[Call]:
-        """The calls of these names; `?.method` matches a method of any object."""
+        """Yields the calls of these names; `?.method` matches a method of any
+        object.
+        """
         wanted = frozenset(names)
         for call in self.calls:
             if call.name in wanted or f"?.{call.method}" in wanted:
                 yield call
 
     def imports(self) -> set[str]:
-        """The top-level modules that the program, or an earlier cell, imports."""
+        """Returns the top-level modules that the program or an earlier cell imports."""
         return {name.split(".")[0] for name in self.known.modules.values()}
 
     # -- names
@@ -192,7 +192,7 @@ class Program:
             self.known.texts[name] = found
 
     def _name(self, node: ast.expr) -> str:
-        """The full name of a called expression."""
+        """Returns the qualified name of a called expression."""
         match node:
             case ast.Name(id=name):
                 return self.known.modules.get(name, name)
@@ -210,7 +210,7 @@ class Program:
         return "?"
 
     def _value(self, node: ast.expr) -> Texts:
-        """The possible texts of an expression, if they can be determined."""
+        """Returns the possible string values of an expression; empty if unknown."""
         match node:
             case ast.Constant(value=str(text)):
                 return frozenset([text])
@@ -231,7 +231,9 @@ class Program:
         return NONE
 
     def _returned(self, node: ast.Call) -> Texts:
-        """The texts that a call may return, for functions that only pass a text on."""
+        """Returns the possible results of a call of a function that passes a string
+        through.
+        """
         name = self._name(node.func)
         if name == "os.path.join":
             return _joined("/", *map(self._value, node.args))
@@ -243,7 +245,6 @@ class Program:
         return NONE
 
     def _members(self, node: ast.expr) -> Texts:
-        """The texts in a list, set or tuple."""
         if isinstance(node, ast.List | ast.Set | ast.Tuple):
             return NONE.union(*map(self._value, node.elts[:_MANY]))
         return NONE
@@ -266,10 +267,10 @@ _SAME = frozenset(
     "os.path.expanduser os.path.abspath os.path.normpath os.path.realpath str open"
     " pathlib.Path Path urllib.request.Request urllib.parse.urlparse".split()
 )
-"""Functions whose result denotes the same thing as their argument."""
+"""Functions whose result refers to the same path or URL as their argument."""
 
 _KEEPS = frozenset("encode decode strip expanduser resolve absolute format".split())
-"""Methods whose result denotes the same thing as the text."""
+"""Methods whose result refers to the same path or text as their object."""
 
 _OF_PATHS = frozenset(
     "read_text read_bytes write_text write_bytes open iterdir glob rglob unlink rmdir"
@@ -279,12 +280,12 @@ _OF_PATHS = frozenset(
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The program's tree, or None if it cannot be parsed."""
+    """Returns the syntax tree, or None if the program cannot be parsed."""
     if len(text) > MAX_CHARACTERS:
         return None
     plain = unfenced(text)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its escapes and comparisons
+        warnings.simplefilter("ignore")  # about escapes and comparisons
         try:
             return ast.parse(plain)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -292,7 +293,7 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def unfenced(text: str) -> str:
-    """The text without the code fence around it, and without prompts."""
+    """Removes the code fence around a text, and interpreter prompts."""
     stripped = text.strip()
     if stripped.startswith("```"):
         first, _, rest = stripped.partition("\n")
@@ -306,7 +307,7 @@ _MAGIC = re.compile(
 
 
 def without_magic(text: str) -> tuple[str, list[str]]:
-    """A notebook cell without magic commands, and the shell commands that they run."""
+    """Returns a cell without magic commands, and the shell commands that they run."""
     if "!" not in text and "%" not in text:
         return text, []
     commands = [found[1] for found in _MAGIC.finditer(text)]
@@ -314,7 +315,7 @@ def without_magic(text: str) -> tuple[str, list[str]]:
 
 
 def _joined(between: str, *parts: Texts) -> Texts:
-    """All possible concatenations of the parts; empty if a part is unknown."""
+    """Returns all possible concatenations; empty if a part is unknown."""
     found = [""]
     for index, part in enumerate(parts):
         if not part or len(found) * len(part) > _MANY:
@@ -325,7 +326,6 @@ def _joined(between: str, *parts: Texts) -> Texts:
 
 
 def _constants(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
-    """The texts in these nodes, without docstrings."""
     said = {
         id(node.value)
         for node in nodes
@@ -340,7 +340,7 @@ def _constants(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
 
 
 def plain_path(text: str) -> str:
-    """A normalized path; one that leaves its folder begins at the root."""
+    """Normalizes a path; a path that leaves its folder begins at the root."""
     path = posixpath.normpath(text.replace("\\", "/"))
     while path.startswith("../"):
         path = path[2:] if not path.startswith("../../") else path[3:]
@@ -380,13 +380,13 @@ def is_system(path: str) -> bool:
 
 
 def host_of(text: str) -> str | None:
-    """The host of a text that is a URL; None otherwise."""
+    """Returns the host of a URL; None if the text is not a URL."""
     found = re.match(r"(?:https?|ftps?|wss?)://(?:[^/@\s]*@)?([^/:?#\s]+)", text)
     return found[1].casefold() if found else None
 
 
 def named_by(node: ast.AST) -> str:
-    """The name of an expression: a name, an attribute or a key."""
+    """Returns the name of an expression: a variable, an attribute or a key."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

@@ -1,4 +1,4 @@
-"""Predicates of shell commands, whether a tool or a program runs them."""
+"""Predicates about shell commands that a tool or a program runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _READERS = frozenset(
     " nano vi vim dd diff sort cut tac scp rsync curl source . openssl gpg tee".split()
 )
 _APART = r"""\s;|&(){}<>"'`"""
-# From each word once, and not far: so that a long text takes no time.
+# Bounded matches that start once per word, so that the time stays linear.
 _FORKS = re.compile(
     rf"(?<![^{_APART}])([^{_APART}]{{1,64}})\s*\(\)\s*\{{(?=[^}}]{{0,999}}\1\s*\|\s*\1)"
 )
@@ -49,7 +49,7 @@ def _is_run(step: ShellCommand) -> bool:
 
 
 def _given(step: ShellCommand) -> list[ShellCommand]:
-    """A step's input from other steps, through a pipe or within its words."""
+    """Returns the steps that provide a step's input, by a pipe or a substitution."""
     return [*step.before(), *step.inside]
 
 
@@ -95,7 +95,7 @@ def sends_environment(steps: list[ShellCommand]) -> bool:
 
 
 def ties_shell(steps: list[ShellCommand]) -> bool:
-    """A shell that is connected to the network."""
+    """Whether a shell is connected to the network."""
     for step in steps:
         if any("/dev/tcp/" in each for each in (*step.writes, *step.reads)):
             return True
@@ -109,7 +109,7 @@ def ties_shell(steps: list[ShellCommand]) -> bool:
 
 
 def read_by(steps: list[ShellCommand]) -> Iterator[str]:
-    """The paths that steps read."""
+    """Yields the paths that steps read."""
     for step in steps:
         yield from step.reads
         if step.name in _READERS:
@@ -121,7 +121,7 @@ def read_by(steps: list[ShellCommand]) -> Iterator[str]:
 
 
 def written_by(steps: list[ShellCommand]) -> Iterator[str]:
-    """The paths that steps write."""
+    """Yields the paths that steps write."""
     for step in steps:
         yield from step.writes
         if step.name in ("tee", "touch", "mkdir", "truncate"):
@@ -135,14 +135,14 @@ def written_by(steps: list[ShellCommand]) -> Iterator[str]:
 
 
 def changed_by(steps: list[ShellCommand]) -> Iterator[str]:
-    """The paths that steps delete, or whose permissions they change."""
+    """Yields the paths that steps delete, or whose permissions they change."""
     for step in steps:
         if step.name in ("rm", "rmdir", "shred", "unlink", "chmod", "chown"):
             yield from step.arguments
 
 
 def schedules(steps: list[ShellCommand]) -> bool:
-    """A command is scheduled to run later."""
+    """Whether a command is scheduled to run later."""
     return any(
         (step.name == "crontab" and "-l" not in step.options)
         or step.name in ("at", "batch")
@@ -160,7 +160,7 @@ def deletes(steps: list[ShellCommand]) -> bool:
 
 
 def deletes_widely(steps: list[ShellCommand]) -> bool:
-    """More than a folder of the current work is deleted, or deleted unrecoverably."""
+    """Whether more than a folder of the current work is deleted, or irrecoverably."""
     for step in steps:
         name = step.name
         if name == "shred" or name.startswith("mkfs"):
@@ -185,7 +185,7 @@ def _is_wide(path: str) -> bool:
 
 
 def _installed(steps: list[ShellCommand]) -> Iterator[list[str]]:
-    """The arguments of each installer, including options."""
+    """Yields the arguments of each installer, including options."""
     for step in steps:
         words = step.words
         if INTERPRETERS.match(step.name) and words[1:3] == ["-m", "pip"]:
@@ -196,7 +196,7 @@ def _installed(steps: list[ShellCommand]) -> Iterator[list[str]]:
 
 
 def installs_foreign(steps: list[ShellCommand]) -> bool:
-    """Software is installed from a source other than the installer's default."""
+    """Whether software is installed from a source that is not the default."""
     return any(_FOREIGN.match(word) for asked in _installed(steps) for word in asked)
 
 
@@ -210,8 +210,8 @@ def changes_rights(steps: list[ShellCommand]) -> bool:
 
 
 def _opens_up(given: list[str]) -> bool:
-    """Whether afterwards everyone may write a file or run it as its owner, or a system
-    file has changed.
+    """Whether a change lets everyone write a file or run it as its owner, or affects a
+    system file.
     """
     wide = any(_WIDE_MODE.match(mode) for mode in given[:1])
     return wide or any(map(is_system, given[1:]))
@@ -226,7 +226,7 @@ def kills(steps: list[ShellCommand]) -> bool:
 
 
 def hides_traces(text: str, steps: list[ShellCommand]) -> bool:
-    """The command history is erased."""
+    """Whether the command history is erased."""
     clears = any(step.name == "history" and "-c" in step.options for step in steps)
     touched = (*written_by(steps), *changed_by(steps))
     return clears or "HISTFILE=" in text or any(map(_HISTORY.search, touched))

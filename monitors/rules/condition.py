@@ -1,8 +1,8 @@
 """Conditions of rules: formulas over the present and the past, compiled to closures.
 
 The language is that of laws without future operators: predicates of the domain's
-library, comparisons of signals and of the event's own fields, `and or not ->`, and
-`once`, `historically`, `since` with times in steps, each an event, or in seconds.
+library, comparisons of signals and event fields, `and or not ->`, and `once`,
+`historically` and `since` with times in steps (one per event) or seconds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0}
 
 
 def parse_condition(text: str, library: Library | None = None) -> Formula:
-    """The condition that a text describes; without a library any name is a signal.
+    """Parses a condition; without a library, every name is a signal.
 
     Raises:
         InvalidExpression: The text does not parse, uses a name that is neither a
@@ -64,7 +64,7 @@ def parse_condition(text: str, library: Library | None = None) -> Formula:
 
 @cache
 def _vocabulary(library: Library) -> Vocabulary:
-    """The library's signals, with its predicates and fields as signals of their own."""
+    """Returns a vocabulary of the library's signals, predicates and fields."""
     base = Vocabulary(library.domain, {}, {}, {})
     if library.vocabulary:
         base = load_vocabulary(library.vocabulary)
@@ -75,12 +75,12 @@ def _vocabulary(library: Library) -> Vocabulary:
 
 
 def predicates_of(formula: Formula, library: Library) -> tuple[str, ...]:
-    """The library's predicates that a condition uses, in the library's order."""
+    """Returns the predicates that a condition uses, in the library's order."""
     return tuple(n for n in signals_of(formula) if n in library.predicates)
 
 
 class UnknownSignal(SignalFault):
-    """A condition reads a signal whose value is unknown."""
+    """A condition needs a signal whose value is unknown."""
 
     def __init__(self, signal: str) -> None:
         self.signal = signal
@@ -88,7 +88,7 @@ class UnknownSignal(SignalFault):
 
 
 class Condition:
-    """A compiled condition with its memory of a run."""
+    """A compiled condition, with its state in a run."""
 
     __slots__ = ("test", "_memories")
 
@@ -98,7 +98,7 @@ class Condition:
 
     @property
     def remembers(self) -> bool:
-        """Whether the condition refers to the past, and so must read every event."""
+        """Whether the condition refers to the past and must read every event."""
         return bool(self._memories)
 
     def reset(self) -> None:
@@ -155,7 +155,7 @@ def _predicate(name: str) -> Test:
     return test
 
 
-# Pairwise: a loop over many tests would take as long as the tests.
+# Tests are combined pairwise, because a loop would be as slow as the tests.
 def _both(one: Test, other: Test) -> Test:
     return lambda situation: one(situation) and other(situation)
 
@@ -165,7 +165,7 @@ def _either(one: Test, other: Test) -> Test:
 
 
 def _signals(node: Expression, counts: Sequence[_Count] = ()) -> Test:
-    """A test of the event's values and fields, and of counts."""
+    """Returns a test of the event's values and fields, and of counts."""
     compiled, numbers = compile_test(node), _numbers(node)
 
     def test(situation: Situation) -> bool:
@@ -186,8 +186,6 @@ def _signals(node: Expression, counts: Sequence[_Count] = ()) -> Test:
 
 
 def _numbers(node: Expression) -> tuple[str, ...]:
-    """The signals whose value a condition compares."""
-
     def names(part: Expression) -> set[str]:
         if isinstance(part, Name):
             return {part.name}
@@ -203,7 +201,7 @@ def _numbers(node: Expression) -> tuple[str, ...]:
 
 
 class _Count:
-    """`count[0, 60 s](condition)`: the number of recent events at which it held."""
+    """`count[0, 60 s](condition)`: on how many recent events a condition held."""
 
     __slots__ = ("key", "_condition", "_fault", "_held", "_span_s")
 
@@ -235,7 +233,7 @@ class _Count:
 
 
 class _Memory:
-    """`left since[low, high] right`: right held then, and left has held since."""
+    """`left since[low, high] right`: right held once, and left has held since then."""
 
     __slots__ = (
         "_began", "_fault", "_high", "_holds", "_left", "_low", "_right", "_step",
@@ -257,7 +255,7 @@ class _Memory:
         self._fault: SignalFault | None = None
 
     def said(self, situation: Situation) -> bool:
-        """Whether the memory's condition holds at the last event."""
+        """Whether the condition holds at the last event."""
         if self._fault is not None:
             raise self._fault
         return self._holds
@@ -273,7 +271,7 @@ class _Memory:
             self._fault = error
         now = float(self._step) if self._unit is None else situation.event.time_s
         began = self._began
-        # A sum of floats may miss a bound by its last digit.
+        # Rounding may make a sum of floats miss a bound.
         slack = 0.0 if self._unit is None else 1e-9
         if not left:
             began.clear()

@@ -1,4 +1,4 @@
-"""Compiled rules, evaluated on each event, and their verdicts."""
+"""Compiles rules and evaluates them on each event."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from forewarn.monitors.rules.predicates import Event, Library, Situation, Test
 from forewarn.monitors.rules.rule import Matching, Rule, RuleSet
 
 MAX_KEPT = 1024
-"""The number of kinds of event for which the rules that read them are cached."""
+"""The maximum number of event kinds for which the matching rules are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A rule that fired on an event, and the predicates of its condition that held."""
+    """A rule that fired on an event, with the predicates of its condition that held."""
 
     rule: Rule
     event: Event
@@ -33,12 +33,12 @@ class Firing:
 
 @lru_cache(maxsize=4096)
 def plain_name(name: str) -> str:
-    """An action's name by its letters and digits: `turn on` is `turn_on`."""
+    """Normalizes an action's name: `turn on` becomes `turn_on`."""
     return "".join(filter(str.isalnum, name)).casefold()
 
 
 class CompiledRule:
-    """One rule as closures, with its memory of a run."""
+    """A rule compiled to closures, with its state in a run."""
 
     __slots__ = ("condition", "holds", "predicates", "rule", "_begins")
 
@@ -57,7 +57,7 @@ class CompiledRule:
         self._begins = exact if matching == "exact" else ()
 
     def asks_about(self, event: Event) -> bool:
-        """Whether the rule's trigger matches an event of its moment."""
+        """Whether the trigger matches the action of an event at the rule's moment."""
         actions = self.rule.trigger.actions
         if not actions:
             return True
@@ -68,7 +68,7 @@ class CompiledRule:
 
 
 class Engine:
-    """A set of rules, event by event.
+    """Evaluates a set of rules event by event.
 
     Args:
         rules: The set of rules; rules that are off are left out.
@@ -89,7 +89,7 @@ class Engine:
         self._first = rules.match == "first"
         asked = library.only(n for rule in self.rules for n in rule.predicates)
         self._library = asked.mapped(arguments_of(rules.arguments))
-        # By moment and action, where the text of an action plays no part.
+        # Cached by moment and action, unless the action's text matters.
         self._heard: dict[tuple[str, str], list[tuple[CompiledRule, bool]]] = {}
         self._by_name = rules.matching == "plain"
         self.reset()
@@ -101,12 +101,12 @@ class Engine:
             rule.condition.reset()
 
     def read(self, event: Event) -> list[Firing]:
-        """Reads the next event, and returns the rules that fire, in order.
+        """Reads the next event and returns the rules that fire, in order.
 
-        If only the first match counts, rules in shadow do not block enforced ones.
+        If only the first match counts, rules in shadow mode do not block enforced ones.
 
         Raises:
-            SignalFault: A rule lacks a signal. All other rules have read the event.
+            SignalFault: A rule lacks a signal. All others have read the event.
         """
         situation = self.situation
         situation.enter(event)
@@ -132,18 +132,16 @@ class Engine:
         return fired
 
     def _so(self, name: str) -> bool:
-        """Whether a predicate held; a rule may not have evaluated all of its
-        predicates.
-        """
+        """Whether a predicate held, even if the rule did not need to evaluate it."""
         try:
             return self.situation.so(name)
         except SignalFault:
             return False
 
     def _hearing(self, event: Event) -> list[tuple[CompiledRule, bool]]:
-        """The rules that read an event, and whether each is evaluated on it.
+        """Returns the rules that read an event, and whether each is evaluated on it.
 
-        What remembers hears of every event, asked about it or not.
+        A rule that refers to the past reads every event, even if it is not evaluated.
         """
         key = event.moment, event.action
         found = self._heard.get(key) if self._by_name else None
@@ -157,11 +155,11 @@ class Engine:
 
 
 def run(engine: Engine, events: Iterable[Event]) -> list[Firing]:
-    """All firings of a run, from its beginning."""
+    """Evaluates the rules on a whole run, and returns all firings."""
     engine.reset()
     return [firing for event in events for firing in engine.read(event)]
 
 
 def severest(firings: Iterable[Firing]) -> Firing | None:
-    """The most severe firing; the first of several equally severe ones."""
+    """Returns the most severe firing; of equally severe ones, the first."""
     return max(firings, key=lambda f: RANK[f.rule.enforcement.kind], default=None)

@@ -1,9 +1,8 @@
-"""Predicates of a household robot: the state of things, and the proposed action on
-them.
+"""Predicates about a household robot: the state of things, and the proposed action.
 
-If a robot's frames say what is in the hand, that counts; otherwise, as in the logs of
-agents, it is inferred from the successful actions. A hazard also requires that the hand
-holds what the act needs: an impossible act does no harm.
+What the hand holds is read from frames if they say so; otherwise, as in agents' logs,
+it is inferred from successful actions. A hazard also requires that the hand holds what
+the action needs, because an impossible action does no harm.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ VERBS = (
     "find", "pick", "put", "open", "close", "slice", "turn_on", "turn_off", "drop",
     "throw", "break", "cook", "dirty", "clean", "fill_liquid", "empty_liquid", "pour",
 )  # fmt: skip
-"""What a household robot can do."""
+"""The actions of a household robot."""
 
 
 @cache
 def plain(name: str) -> str:
-    """A thing's type in any spelling: `Coffee Table 2` and `CoffeeTable#2`."""
+    """Normalizes a thing's type: `Coffee Table 2` and `CoffeeTable#2` are the same."""
     word = _PARTS.sub("", name).casefold()
     for suffix in _SUFFIXES:
         word = word.removesuffix(suffix)
@@ -54,7 +53,7 @@ def _spelt_kinds() -> Mapping[str, Sequence[str]]:
 
 @cache
 def kinds() -> Mapping[str, frozenset[str]]:
-    """The kinds of things, each with its types."""
+    """Returns the kinds of things, each with its types."""
     return {kind: frozenset(map(plain, n)) for kind, n in _spelt_kinds().items()}
 
 
@@ -69,11 +68,11 @@ def is_a(thing: str, kind: str) -> bool:
 
 
 class Household:
-    """The state of things, as far as a robot's own acts determine it.
+    """The state of things, as far as it follows from the robot's own actions.
 
     Attributes:
-        found: The thing that the robot last went to.
-        wet: The things that something was poured over.
+        found: The thing that the robot went to last.
+        wet: The things on which something was poured.
         seen: The things that the robot went to or picked up so far.
         switched: The number of times that each thing was switched on.
     """
@@ -103,7 +102,7 @@ class Household:
             self._follow(event)
 
     def _see(self, fact: str, value: Value) -> None:
-        """The facts in a frame about things that predicates read."""
+        """Stores a fact in a frame that predicates read."""
         if fact == "holding":
             self.held = plain(str(value or ""))
             return
@@ -124,7 +123,7 @@ class Household:
             self.liquid[thing] = other.casefold()
 
     def _follow(self, event: Event) -> None:
-        """What an action that succeeded changes."""
+        """Updates the state after a successful action."""
         thing = thing_of(event)
         match event.action:
             case "find":
@@ -162,13 +161,13 @@ class Household:
                 self.liquid.pop(self.held, None)
 
     def inside(self, place: str) -> Iterator[str]:
-        """The things that were put in or on a place."""
+        """Yields the things that were put in or on a place."""
         return (thing for thing, where in self.place.items() if where == place)
 
 
 @lru_cache(maxsize=4096)
 def _fact(text: str) -> tuple[str, str, str] | None:
-    """An object predicate's word, its type and the other one; None for one thing's."""
+    """Parses an object predicate: word, type, other type; None for an instance."""
     said = _FACT.fullmatch(text)
     if said is None or "#" in text:
         return None
@@ -176,17 +175,17 @@ def _fact(text: str) -> tuple[str, str, str] | None:
 
 
 def thing_of(event: Event) -> str:
-    """The type that an action is about; "" where it names none."""
+    """Returns the type of an action's object; "" if there is none."""
     return plain(str(event.arguments.get("object") or ""))
 
 
 def liquid_of(event: Event) -> str:
-    """The liquid that an action names."""
+    """Returns the liquid that an action names."""
     return str(event.arguments.get("liquid") or "").casefold()
 
 
 def target_of(event: Event, state: Household) -> str:
-    """The target on which something is poured, put or dropped."""
+    """Returns the target on which something is poured, put or dropped."""
     return thing_of(event) or state.found
 
 
@@ -196,7 +195,7 @@ Asked = Callable[[Event, Household], bool]
 
 
 def acts(event: Event, state: Household, verb: str) -> bool:
-    """Whether the act is about to be done to what is in the hand."""
+    """Whether the robot is about to do this with what is in its hand."""
     return event.action == verb and state.held != ""
 
 
@@ -237,7 +236,7 @@ def _any_is_a(things: Iterable[str], kind: str) -> bool:
 
 
 def _of_kind(kind: str) -> dict[str, Asked]:
-    """The facts about one kind of things."""
+    """Returns the predicates about one kind of things."""
     return {
         f"held_{kind}": lambda e, s: is_a(s.held, kind),
         f"target_{kind}": lambda e, s: is_a(target_of(e, s), kind),
@@ -267,7 +266,7 @@ def _spelt(thing: str) -> str | None:
 
 @cache
 def household() -> Library:
-    """The household's plain predicates; its hazards are in `household.yaml`."""
+    """Returns the basic predicates; hazards are defined in `household.yaml`."""
     facts = dict(_FACTS)
     for kind in kinds():
         facts |= _of_kind(kind)

@@ -1,4 +1,4 @@
-"""Rules in a guard: they judge every frame and the action proposed on it."""
+"""Evaluates rules in a guard, on every frame with its proposed action."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from forewarn.monitors.rules.predicates import Event, Library
 from forewarn.monitors.rules.rule import Enforcement, InvalidRules, RuleSet
 
 PREDICATES = "predicates"
-"""Where a record keeps the predicates that a user has written."""
+"""The key in a record for the user's own predicates."""
 
 KMH = 3.6
 _SPEEDS = ("Max_planning_speed", "Default_cruise_speed", "Expected_speed")
-"""Planner settings, in m/s, that say how fast the car may go."""
+"""Planner settings that limit the speed, in m/s."""
 
 _ENDINGS = frozenset(("finish", "stop", "done"))
 
 
 class RuleJudge:
-    """One set of rules in one guard, with the content of files of predicates that they
-    use.
-    """
+    """A set of rules in a guard, with the contents of their predicate files."""
 
     def __init__(
         self,
@@ -61,12 +59,12 @@ class RuleJudge:
 
     @property
     def substitutes(self) -> Mapping[str, Action]:
-        """The actions that its rules substitute for others."""
+        """The actions that the rules substitute for others."""
         enforced = ((r.rule.name, r.rule.enforcement) for r in self._engine.rules)
         return {name: e.action for name, e in enforced if e.action is not None}
 
     def unmatched(self, actions: Collection[str]) -> Sequence[str]:
-        """Its enforced rules that are for none of these actions."""
+        """Returns the enforced rules that apply to none of these actions."""
         there = set(map(plain_name, actions))
         return [
             each.rule.name
@@ -77,7 +75,7 @@ class RuleJudge:
         ]
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Rejects enforced rules about commands, if no tool is given one."""
+        """Raises an error if no tool takes a command, but enforced rules need one."""
         if self._set.domain != "code" or self._arguments.has(tools, ("shell", "code")):
             return
         for each in self._engine.rules:
@@ -93,17 +91,17 @@ class RuleJudge:
         return {**self._set.as_dict(), PREDICATES: list(self._predicates)}
 
     def reset(self) -> None:
-        """Begins an episode without a history."""
+        """Begins an episode with an empty history."""
         self._engine.reset()
         self._pending = None
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
-        """The interventions of the rules; in shadow mode they are only reported."""
+        """Returns the rules' intervention; rules in shadow mode are only reported."""
         events = [*self._outcome(frame), *self._now(frame, proposal)]
         self._pending = proposal
         fired: list[Firing] = []
         fault: SignalFault | None = None
-        for event in events:  # all of them: what a rule lacks, others still hear of
+        for event in events:  # no early exit: all rules must read every event
             try:
                 fired += self._engine.read(event)
             except SignalFault as error:
@@ -122,13 +120,13 @@ class RuleJudge:
         return Judgement("proceed", shadowed.rule.name, reason, shadowed.held)
 
     def _outcome(self, frame: Frame) -> Iterator[Event]:
-        """The outcome of the last proposed action, if the frame shows it."""
+        """Yields the outcome of the last proposed action, if the frame shows it."""
         action = self._pending
         if action is None:
             return
         values = frame.values
         if values.get("last_action", action.name) != action.name:
-            return  # it was not done
+            return  # it was not carried out
         succeeded = values.get("last_action_succeeded")
         yield Event(
             "after",
@@ -139,9 +137,9 @@ class RuleJudge:
         )
 
     def _now(self, frame: Frame, proposal: Action | None) -> Iterator[Event]:
-        """The events of a frame: a tick, an action, the end of the run.
+        """Yields the events of a frame: a tick, an action, or the end of the run.
 
-        An action named like the end of a run may be the end or an ordinary tool: rules
+        An action with the name of the end of a run may be an ordinary tool, so rules
         for both read it.
         """
         values, time_s = frame.values, frame.time_s
@@ -171,7 +169,7 @@ def _judgement(firing: Firing) -> Judgement:
 
 
 def _cap_kmh(done: Enforcement) -> float | None:
-    """The speed that the planner settings of a rule allow."""
+    """Returns the maximum speed that a rule's planner settings allow."""
     if "cap_kmh" in done.parameters:
         return done.parameters["cap_kmh"]
     speeds = [

@@ -1,9 +1,9 @@
-"""Labelled traces: runs that people labelled safe or unsafe, as JSON Lines.
+"""Labelled traces: runs that are labelled safe or unsafe, as JSON Lines.
 
 A line is a run: `id`, `domain`, `label` (safe, unsafe, or null if a person must
 decide), `events`, and further facts. A household event has `verb`, `object` and its
-outcome, a code agent's has `code`, a drive's has `time_s` and `signals`. AgentSpec's
-own run logs are read too; they have no label.
+outcome; a code agent's event has `code`; a drive's event has `time_s` and `signals`.
+AgentSpec's own run logs can be read too; they have no label.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SPACES = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True)
 class LabelledTrace:
-    """A run with its label, by a person or the end of the run, and its `basis`.
+    """A run with its label and the label's `basis`.
 
-    Each action is an event before and after it was done. Runs of one task belong
+    Each action is one event before and one after it was done. Runs of one task belong
     together.
     """
 
@@ -41,7 +41,7 @@ class LabelledTrace:
 
 
 def read_labelled(path: Path) -> list[LabelledTrace]:
-    """The traces of a file, gzipped or not, in its order."""
+    """Reads the traces of a file, compressed or not, in order."""
     return list(_read(path))
 
 
@@ -59,7 +59,7 @@ def _read(path: Path) -> Iterator[LabelledTrace]:
 
 
 def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTrace]]:
-    """Each line's number, its content, and the trace that it describes."""
+    """Yields each line's number, its content, and its trace."""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -73,7 +73,7 @@ def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTra
 
 
 def labelled_from(row: object) -> LabelledTrace:
-    """The trace that one line of a file describes."""
+    """Returns the trace that one line of a file describes."""
     if not isinstance(row, dict):
         raise InvalidTrace("expected a mapping of keys")
     label = row.get("label")
@@ -94,7 +94,7 @@ def labelled_from(row: object) -> LabelledTrace:
 
 
 def plain_task(text: object) -> str:
-    """The task, without irrelevant differences in spelling."""
+    """Normalizes the spelling of a task."""
     words = re.findall(r"\w+", str(text or "").casefold())
     return " ".join(words)
 
@@ -169,12 +169,12 @@ _CODE = frozenset(("python_repl", "pythonrepl", "terminal"))
 
 
 def is_record(row: object) -> bool:
-    """Whether a line is one of AgentSpec's logs."""
+    """Whether a line is a log of AgentSpec's."""
     return isinstance(row, dict) and ("intermediate_steps" in row or "traj" in row)
 
 
 def _labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The line as a labelled trace, with the label null."""
+    """Converts a log of AgentSpec's to a labelled trace without a label."""
     steps = list(_steps(row))
     code = any(tool.casefold() in _CODE for tool, _, _ in steps)
     given = row.get("input")
@@ -190,7 +190,7 @@ def _labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The tool, its arguments, and the observation."""
+    """Yields each step: the tool, its arguments, and the observation."""
     try:
         for step in row.get("intermediate_steps") or ():
             action = step["action"]

@@ -1,12 +1,12 @@
 """The predicates of each domain: those that ship, and those that users add.
 
-A file `forewarn.predicates/1` names its domain and writes each predicate as a condition
-over existing ones. A package offers functions in its metadata,
+A file in the format `forewarn.predicates/1` names its domain and defines each predicate
+by a condition over existing ones. A package offers functions in its metadata,
 
     [project.entry-points."forewarn.predicates"]
     "household.mine" = "my_package.predicates:PREDICATES"
 
-where the first word is the domain and the target a list of `Predicate`.
+where the first word is the domain, and the target is a list of `Predicate`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class InvalidPredicate(InvalidInput):
-    """A predicate that a user adds and that cannot be used as it is."""
+    """A user's predicate is invalid."""
 
 
 class BrokenPredicates(ForewarnError):
-    """A package offers predicates that do not load."""
+    """The predicates of an installed package cannot be loaded."""
 
     exit_status = 3
 
@@ -59,12 +59,12 @@ class _PredicatesFile(Strict):
 
 
 def add_file(library: Library, path: Path) -> Library:
-    """The library with the predicates that a file writes."""
+    """Returns the library with the predicates of a file."""
     return add_written(library, read_yaml(path), str(path))
 
 
 def add_written(library: Library, content: object, source: str) -> Library:
-    """The library with the predicates that the content of a file writes."""
+    """Returns the library with the predicates that the content of a file defines."""
     file = validated(_PredicatesFile, content, source, InvalidPredicate)
     if domain_of(file.domain, source) != library.domain:
         raise InvalidPredicate(
@@ -93,7 +93,7 @@ def _written(library: Library, name: str, entry: _PredicateFile) -> Predicate:
 
 
 def add(library: Library, predicates: Iterable[Predicate]) -> Library:
-    """The library with more predicates, whose names must be new."""
+    """Returns the library with more predicates, whose names must be new."""
     known: dict[str, Predicate] = dict(library.predicates)
     for predicate in predicates:
         name = predicate.name
@@ -108,7 +108,7 @@ def add(library: Library, predicates: Iterable[Predicate]) -> Library:
 
 
 def add_offered(library: Library) -> Library:
-    """The library with what installed packages offer for its domain."""
+    """Returns the library with the predicates of installed packages for its domain."""
     for name, found in _offered().get(library.domain, {}).items():
         try:
             library = add(library, found)
@@ -146,19 +146,19 @@ _PLAIN: Mapping[Domain, Callable[[], Library]] = {
 
 @cache
 def _shipped(domain: Domain) -> Library:
-    """Predicates in Python, and conditions written over them."""
+    """Returns the predicates in Python, and those defined by conditions over them."""
     plain = _PLAIN[domain]()
     found = add_file(plain, Path(__file__).with_name(f"{domain}.yaml"))
     if domain != "household":
         return found
-    # Of predicates that tell the same runs apart, learners take the first: a hazard
-    # rather than one of the facts that it is written over.
+    # Of predicates that separate the same runs, learners take the first, so hazards
+    # come before the facts that define them.
     hazards = {n: p for n, p in found.predicates.items() if n not in plain.predicates}
     return replace(found, predicates={**hazards, **plain.predicates})
 
 
 def library(domain: Domain, files: Sequence[Path] = ()) -> Library:
-    """The predicates of a domain, with those of installed packages and of files."""
+    """Returns the predicates of a domain, including those of packages and files."""
     found = add_offered(_shipped(domain))
     for path in files:
         found = add_file(found, path)

@@ -1,7 +1,7 @@
-"""Rules that cannot do what their author meant: found before they run.
+"""Finds rules that cannot do what their author meant, before they run.
 
 Conditions are compared as if their predicates were independent. This finds rules that
-never fire, that always fire, and that another rule shadows.
+never fire, rules that always fire, and rules that another rule shadows.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ from forewarn.monitors.rules.rule import Enforcement, Rule, RuleSet
 Problem = Literal["broken", "needs", "never", "always", "shadowed", "repeated"]
 
 MAX_ATOMS = 14
-"""Conditions over more predicates than this together are not compared."""
+"""Conditions that together have more predicates than this are not compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong with a rule, in a sentence, and the other rule that it is about
-    too.
-    """
+    """A problem with a rule, and the other rule that is involved if there is one."""
 
     rule: str
     problem: Problem
@@ -52,7 +50,7 @@ class Finding:
 
 
 def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
-    """The problems of the rules, in their order."""
+    """Returns the problems of the rules, in the order of the rules."""
     found: list[Finding] = []
     sound: list[tuple[Rule, Expression]] = []
     for rule in rules.rules:
@@ -77,7 +75,7 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
 
 
 def _unheard(rule: Rule, library: Library) -> Iterator[Finding]:
-    """Rules for actions that never occur."""
+    """Yields a finding if a rule is for an action that never occurs."""
     known = {plain_name(action): action for action in library.actions}
     for action in rule.trigger.actions if known else ():
         if plain_name(action) not in known:
@@ -108,7 +106,7 @@ def _beside(
     earlier: Sequence[tuple[Rule, Expression]],
     rules: RuleSet,
 ) -> Iterator[Finding]:
-    """The part of a rule that earlier rules do not cover."""
+    """Yields a finding if an earlier rule makes this one redundant."""
     for other, wider in earlier:
         covers = other.mode == "enforce" and _covers(other, rule, rules)
         truths = _truths([condition, wider]) if covers else None
@@ -129,12 +127,11 @@ def _beside(
 
 
 def _outdoes(one: Enforcement, other: Enforcement) -> bool:
-    """Whether one rule shadows the other."""
     return RANK[one.kind] >= RANK[other.kind] and not other.parameters
 
 
 def _covers(wider: Rule, rule: Rule, rules: RuleSet) -> bool:
-    """Whether one is asked whenever the other is."""
+    """Whether one rule is evaluated whenever the other is."""
     if (wider.domain, wider.trigger.moment) != (rule.domain, rule.trigger.moment):
         return False
     plain = plain_name if rules.matching == "plain" else str
@@ -144,7 +141,7 @@ def _covers(wider: Rule, rule: Rule, rules: RuleSet) -> bool:
 
 
 def _truths(conditions: Sequence[Expression]) -> list[tuple[bool, ...]] | None:
-    """The truth of the conditions under every valuation; None if there are too many."""
+    """Returns the conditions' truth for every valuation; None if there are too many."""
     asked = {atom for each in conditions for atom in atoms(each)}
     names = sorted({repr(atom) for atom in asked if not isinstance(atom, Constant)})
     if len(names) > MAX_ATOMS:

@@ -1,7 +1,7 @@
-"""Runs that people have judged, as labelled traces to evolve rules from.
+"""Converts runs that people have judged to labelled traces, from which rules evolve.
 
-A false alarm makes a run safe, a miss makes it unsafe; a person's answer about an
-action labels the run up to that point.
+A false alarm makes a run safe, and a miss makes it unsafe. A person's answer about an
+action labels the run up to this action.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SAID = "a person said: "
 
 
 def marked_run(record: Path, mark: Mark, note: str = "") -> Row:
-    """A recorded run with the label that a mark gives it."""
+    """Returns a recorded run with the label that follows from a mark."""
     lines = [line.content for line in read_record(record)]
     basis = f"marked {mark}" + (f": {note}" if note else "")
     return _row(record.stem, lines, MARKS[mark], basis)
 
 
 def answered(record: Path) -> list[Row]:
-    """People's answers in a recorded run: each makes a labelled run that ends there."""
+    """Returns a labelled run for each answer of a person; it ends at the answer."""
     lines = [line.content for line in read_record(record)]
     found: list[Row] = []
     for index, line in enumerate(lines):
@@ -50,7 +50,7 @@ def answered(record: Path) -> list[Row]:
 
 
 def marked_trace(traces: Path, name: str, mark: Mark, note: str = "") -> Row:
-    """A trace of a file of labelled traces, with the label that a mark gives it."""
+    """Returns a trace from a file with the label that follows from a mark."""
     rows = _rows(traces)
     if name not in rows:
         raise InvalidInput(
@@ -61,7 +61,7 @@ def marked_trace(traces: Path, name: str, mark: Mark, note: str = "") -> Row:
 
 
 def keep(path: Path, rows: Sequence[Row]) -> int:
-    """Adds rows to a file of labelled traces; a later label of a run replaces it.
+    """Adds rows to a file of labelled traces; later labels replace earlier ones.
 
     Returns:
         The number of traces in the file afterwards.
@@ -75,7 +75,6 @@ def keep(path: Path, rows: Sequence[Row]) -> int:
 
 
 def _rows(path: Path) -> dict[str, Row]:
-    """The labelled traces of a file, by id."""
     return {trace.id: row for _, row, trace in labelled_rows(path)}
 
 
@@ -109,7 +108,7 @@ def _ticks(reviews: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def _acts(reviews: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
-    """The proposed actions; one succeeded if the next frame says so."""
+    """Yields the proposed actions; the next frame says whether each succeeded."""
     for review, after in pairwise([*reviews, {}]):
         proposal = review.get("proposal")
         if not isinstance(proposal, dict) or proposal["name"] in ("wait", "finish"):
@@ -126,6 +125,5 @@ def _acts(reviews: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def _signals(review: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded signals, without those that had no value."""
     signals: Mapping[str, Any] = review["signals"]
     return {name: value for name, value in signals.items() if is_value(value)}

@@ -1,6 +1,6 @@
-"""Events, and the predicates that rules test on them.
+"""Events, and the predicates on events that rules use.
 
-The same predicates serve rules that people write and rules that evolve from labels.
+The same predicates are used in hand-written and in evolved rules.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ MOMENTS: tuple[Moment, ...] = ("before", "after", "tick", "finish")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happens to an agent.
+    """An event in the run of an agent.
 
     Args:
-        moment: `before` an action is done, `after` it, a `tick` of a world that goes
-            on by itself, or the `finish` of the run.
-        action: The verb or the tool's name; "" for a tick and the finish.
-        values: The signals at that moment, in the domain's vocabulary.
-        succeeded: After an action: whether it succeeded; None if unknown.
-        output: After an action: its result.
-        time_s: The source's clock.
-        tool: The device that carries the action out, if it has a name of its own.
+        moment: `before` an action is done, `after` it, a `tick` of a world that does
+            not wait for actions, or the `finish` of the run.
+        action: The verb or the tool's name; "" for a tick or the finish.
+        values: The values of the signals, in the domain's vocabulary.
+        succeeded: Whether the action succeeded; None if unknown or not yet done.
+        output: The result of the action.
+        time_s: The time on the source's clock, in seconds.
+        tool: The device that carries out the action, if it has its own name.
         text: The action as the agent wrote it.
     """
 
@@ -56,7 +56,7 @@ class Event:
 
 
 def domain_of(name: str, source: str = "") -> Domain:
-    """The domain of that name or alias."""
+    """Returns the domain with this name or alias."""
     found = _ALSO.get(name, name)
     for domain in DOMAINS:
         if found == domain:
@@ -69,7 +69,7 @@ def domain_of(name: str, source: str = "") -> Domain:
 
 
 REMEMBERED = 32
-"""So many events back a predicate may look."""
+"""The number of past events that predicates can read."""
 
 
 class State(Protocol):
@@ -80,7 +80,7 @@ class State(Protocol):
 
 
 class NoState:
-    """For a domain whose events contain everything."""
+    """The state of a domain in which events contain everything."""
 
     __slots__ = ()
 
@@ -94,7 +94,7 @@ Test = Callable[["Situation"], bool]
 
 
 class Written(Protocol):
-    """A condition that stands for a predicate, through one run: see `Condition`."""
+    """A condition that defines a predicate, in one run: see `Condition`."""
 
     @property
     def remembers(self) -> bool: ...
@@ -107,12 +107,12 @@ class Written(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A yes-or-no question about the moment, answered by a function or a condition.
+    """A Boolean property of the current event, defined by a function or a condition.
 
     Args:
-        holds: Answers it, from the event, the domain's state and the events before.
-        written: Its condition in a run, which uses the predicates of `asks`.
-        part: Whether it only serves to write others: learners do not see it.
+        holds: Evaluates it, given the event, the domain's state and earlier events.
+        written: Creates its condition for a run, which uses the predicates in `asks`.
+        part: Whether it only helps to define others, so that learners do not use it.
     """
 
     name: str
@@ -128,9 +128,9 @@ class Library:
     """The predicates of a domain, with the state that they need.
 
     Args:
-        begin: Replaces `start` if the state depends on the roles of tools' arguments.
-        fields: Words of an event that conditions compare, as in `object == Mug`.
-        actions: The known actions; none if any tool may be called.
+        begin: Used instead of `start` if the state depends on argument roles.
+        fields: The event fields that conditions can compare, as in `object == Mug`.
+        actions: The known actions; empty if any tool may be called.
     """
 
     domain: Domain
@@ -144,20 +144,20 @@ class Library:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The predicates that learners see."""
+        """The predicates that learners use."""
         return tuple(name for name, each in self.predicates.items() if not each.part)
 
     def mapped(self, arguments: Arguments) -> Library:
-        """The library for tools whose arguments are these."""
+        """Returns the library for tools with these argument roles."""
         if self.begin is None:
             return self
         return replace(self, start=partial(self.begin, arguments))
 
     def spoken(self, vocabulary: Vocabulary) -> Library:
-        """The library as learners see it in one of the two vocabularies.
+        """Returns the library as learners see it in one of the two vocabularies.
 
-        The expert's has handwritten hazards such as `damages`; the primitive one has
-        only the predicates that these are composed of.
+        The expert vocabulary includes hand-written hazards such as `damages`; the
+        primitive one has only the predicates that hazards consist of.
         """
         if vocabulary == "expert":
             return self
@@ -165,7 +165,7 @@ class Library:
         return replace(self, predicates=found)
 
     def only(self, names: Iterable[str]) -> Library:
-        """The library with only these predicates, and those that they use."""
+        """Returns the library with only these predicates and those that they use."""
         wanted: set[str] = set()
         pending = list(names)
         while pending:
@@ -181,9 +181,9 @@ _NOTHING = Event("tick")
 
 
 class Situation:
-    """The present moment of a run, as seen by predicates.
+    """The current event of a run, as predicates see it.
 
-    Each predicate is evaluated when it is first needed, and once.
+    Each predicate is evaluated at most once, when it is first needed.
     """
 
     __slots__ = (
@@ -202,7 +202,7 @@ class Situation:
         self._asks = {name: self._ask(p) for name, p in library.predicates.items()}
 
     def _ask(self, predicate: Predicate) -> Test:
-        """The evaluation of a predicate in this run."""
+        """Returns the function that evaluates a predicate in this run."""
         holds = predicate.holds
         if holds is not None:
             return lambda now: holds(now.event, now.state, now.history)
@@ -214,7 +214,7 @@ class Situation:
         return written.test
 
     def enter(self, event: Event) -> None:
-        """Advances to the next event; the one before it becomes history."""
+        """Advances to the next event; the previous one becomes history."""
         if self.event is not _NOTHING:
             self.history.append(self.event)
         self.state.read(event)
@@ -226,15 +226,15 @@ class Situation:
                 try:
                     self.so(name)
                 except SignalFault:
-                    continue  # who asks for it meets the fault
+                    continue  # the fault is raised when the predicate is needed
         else:
-            # What looks back at decisions keeps what it said through what follows.
+            # Predicates over past decisions keep their value until the next decision.
             known = self.known
             self.known = {n: known[n] for n in self._remembering if n in known}
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The event's values and fields, for comparisons."""
+        """Returns the event's values and fields, for comparisons."""
         if self._values is None:
             event, state, fields = self.event, self.state, self.library.fields
             self._values = event.values
@@ -244,7 +244,7 @@ class Situation:
         return self._values
 
     def so(self, name: str) -> bool:
-        """Whether the predicate of that name holds now."""
+        """Whether the predicate with this name holds now."""
         found = self.known.get(name)
         if found is None:
             found = self.known[name] = self._asks[name](self)
@@ -254,7 +254,7 @@ class Situation:
 def plain_predicates(
     domain: Domain, holds: Mapping[str, Holds]
 ) -> dict[str, Predicate]:
-    """A domain's functions as predicates; learners see those of `plain.yaml`."""
+    """Creates predicates from functions; learners see those in `plain.yaml`."""
     docs = read_yaml(Path(__file__).with_name("plain.yaml"))[domain]
     docs |= {name: "" for name in holds if name not in docs}
     return {n: Predicate(n, doc, holds[n], part=not doc) for n, doc in docs.items()}

@@ -30,13 +30,13 @@ _NAME = re.compile(r"[\w.@:#-]{1,120}")
 
 
 class InvalidRules(InvalidInput):
-    """A file of rules that breaks its schema, or a rule without a meaning."""
+    """A rule file violates its schema, or a rule is meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When a rule is evaluated: at which moment, and on which verbs or tools; none:
-    whatever the action.
+    """When a rule is evaluated: the moment, and the verbs or tools; if there are none,
+    on any action.
     """
 
     moment: Moment = "before"
@@ -45,8 +45,8 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """What a fired rule does: for `substitute` the other action, for `slow` and `stop`
-    settings by the planner's names.
+    """What a rule does when it fires, with the action for `substitute`, and the
+    planner's settings for `slow` and `stop`.
     """
 
     kind: Enforced = "stop"
@@ -56,14 +56,14 @@ class Enforcement:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When the trigger occurs, the condition holds and no exception does: enforce.
+    """A rule: if the trigger occurs, and the condition but no exception holds, enforce.
 
     Args:
-        when: A condition as text; see `forewarn.monitors.rules.condition`.
+        when: The condition as text; see `forewarn.monitors.rules.condition`.
         unless: Exceptions, also conditions: the rule does not fire if one holds.
-        mode: `shadow` decides and enforces nothing; `off` is not evaluated.
-        needs: Unknown predicates: the rule is off until they are known.
-        domain: The rule's domain, if it is not that of its set.
+        mode: A rule in `shadow` mode enforces nothing; `off` disables the rule.
+        needs: Unknown predicates, without which the rule is off.
+        domain: The rule's domain, if it differs from that of the set.
     """
 
     name: str
@@ -78,13 +78,13 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The whole condition, exceptions and all."""
+        """The whole condition, including the exceptions."""
         return " and ".join(
             [_part(self.when), *(f"not ({each})" for each in self.unless)]
         )
 
     def runs_in(self, domain: Domain, usual: Domain) -> bool:
-        """Whether it is evaluated in a domain, in a set whose own is the usual one."""
+        """Whether it is evaluated in a domain; `usual` is the domain of its set."""
         can_run = self.mode != "off" and not self.needs
         return can_run and (self.domain or usual) == domain
 
@@ -99,15 +99,15 @@ class RuleSet:
     """Rules over the predicates of one domain.
 
     Args:
-        rules: In order, which matters if only the first match counts.
-        match: Whether the first rule that fires decides, or the severest of all.
-        version: Counts what was accepted.
-        matching: `plain` compares the names of actions by their letters and digits;
-            `exact` as AgentSpec's own runtime does, by case and by what an action's
-            text begins with.
-        arguments: Roles of tools' arguments that their names do not reveal: for each
-            role, such as `shell`, the names, as `argument` or `tool.argument`.
-        functions: Sources of predicates in Python, by file name.
+        rules: The rules; their order matters if only the first match counts.
+        match: Whether the first rule that fires decides, or the most severe one.
+        version: The number of accepted changes.
+        matching: `plain` compares action names by their letters and digits; `exact`
+            compares them as AgentSpec does, case-sensitively and by the beginning of an
+            action's text.
+        arguments: Roles of tools' arguments that cannot be inferred from their names:
+            by role, such as `shell`, the names as `argument` or `tool.argument`.
+        functions: The Python sources of predicates, by file name.
     """
 
     domain: Domain
@@ -120,7 +120,7 @@ class RuleSet:
     functions: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of its file without default values."""
+        """Returns the content of the file, without default values."""
         exact: dict[str, Any] = {}
         if self.matching == "exact":
             exact["matching"] = self.matching
@@ -139,13 +139,13 @@ class RuleSet:
         }
 
     def text(self) -> str:
-        """Its file."""
+        """Returns the text of the file."""
         return yaml.safe_dump(
             self.as_dict(), sort_keys=False, allow_unicode=True, width=88
         )
 
     def with_rules(self, rules: Iterable[Rule]) -> RuleSet:
-        """The same set with other rules."""
+        """Returns the same set with other rules."""
         return replace(self, rules=tuple(rules))
 
 
@@ -213,17 +213,17 @@ class _RulesFile(Strict):
 
 
 def load_rules(path: Path) -> RuleSet:
-    """The rules of a file."""
+    """Loads the rules of a file."""
     return rules_from(read_text(path), str(path))
 
 
 def rules_from(text: str, source: str) -> RuleSet:
-    """The rules that the text of a file describes."""
+    """Parses the text of a rule file."""
     return rules_of(parse_yaml(text, source), source)
 
 
 def rules_of(content: object, source: str) -> RuleSet:
-    """The rules that the content of a file describes."""
+    """Creates rules from the content of a file."""
     file = validated(_RulesFile, content, source, InvalidRules)
     rules = tuple(_rule(entry, source) for entry in file.rules)
     for rule in rules:
@@ -250,12 +250,12 @@ def rules_of(content: object, source: str) -> RuleSet:
 
 @cache
 def expert_rules(domain: Domain) -> RuleSet:
-    """The rules that ship for a domain: what a person would begin with."""
+    """Loads the hand-written rules that ship for a domain."""
     return load_rules(Path(__file__).parent / "expert" / f"{domain}.yaml")
 
 
 def save_rules(path: Path, rules: RuleSet) -> None:
-    """Writes the rules; the same rules give the same bytes."""
+    """Writes rules to a file; equal rules give equal bytes."""
     with atomic_text(path) as out:
         out.write(rules.text())
 
@@ -302,7 +302,7 @@ def _enforcement(entry: Enforced | _EnforceFile) -> Enforcement:
 
 
 def unused(name: str, taken: Collection[str]) -> str:
-    """The name, numbered if another rule has it."""
+    """Returns the name, with a number appended if it is taken."""
     free, number = name, 1
     while free in taken:
         number += 1

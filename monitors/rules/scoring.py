@@ -1,4 +1,4 @@
-"""How well rules distinguish unsafe runs from safe ones."""
+"""Measures how well rules distinguish unsafe runs from safe ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from forewarn.monitors.rules.rule import RuleSet
 class Score:
     """The score of a set of rules on labelled traces.
 
-    A trace is called unsafe if some rule fires in it. 0/0 counts as zero, so rules that
-    never fire gain nothing. `fired` has the number of traces in which each rule fires,
-    `unknown` the signals that a trace lacks, so that a rule did not fire.
+    A trace is called unsafe if any rule fires in it. 0/0 counts as zero, so rules that
+    never fire gain nothing. `fired` is the number of traces in which each rule fires,
+    and `unknown` are the missing signals because of which a rule did not fire.
     """
 
     traces: int = 0
@@ -55,7 +55,7 @@ class Score:
         return 2 * self.hits / total if total else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The output of `forewarn rules score --json`."""
+        """Returns the output of `forewarn rules score --json`."""
         return {
             "traces": self.traces,
             "unsafe": self.unsafe,
@@ -68,7 +68,7 @@ class Score:
 
 
 def score(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> Score:
-    """Reads the traces by the rules; a trace without a label counts in neither."""
+    """Scores the rules on the traces; traces without a label are not scored."""
     unknown: set[str] = set()
     engine = Engine(rules, library, unknown)
     fired = {rule.name: 0 for rule in rules.rules}

@@ -1,7 +1,7 @@
-"""Shell commands, parsed and never run: programs, arguments and redirections.
+"""Parses shell commands, without running them: programs, arguments and redirections.
 
-Words are split as a POSIX shell does it: quotes, substitutions, redirections, heredocs,
-pipelines. A variable's value is unknown, so the variable is kept as written.
+Words are split as in a POSIX shell, with quotes, substitutions, redirections, heredocs
+and pipelines. A variable's value is unknown, so the variable is kept as written.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ class ShellCommand:
     """One command of a pipeline.
 
     Args:
-        words: The called program, by its plain name, and its arguments.
-        carriers: The programs that it is called through, such as `sudo`.
-        inside: The commands in its substitutions.
-        writes: The files that it writes by redirection, as it `reads` others.
-        given: Its input text.
-        source: The step before it in the pipeline.
+        words: The plain name of the called program, and its arguments.
+        carriers: The programs through which it is called, such as `sudo`.
+        inside: The commands in substitutions.
+        writes: The files that it writes by redirection; `reads` are those that it
+            reads.
+        given: The text on its standard input.
+        source: The previous step in the pipeline.
     """
 
     words: list[str] = field(default_factory=list)
@@ -52,16 +53,16 @@ class ShellCommand:
 
     @property
     def arguments(self) -> list[str]:
-        """Its words after the name, without options."""
+        """The words after the name, without options."""
         return [word for word in self.words[1:] if not word.startswith("-")]
 
     @property
     def options(self) -> str:
-        """The letters of its short options, and its long options."""
+        """The letters of the short options, and the long options."""
         return " ".join(word for word in self.words[1:] if word.startswith("-"))
 
     def before(self) -> Iterator[ShellCommand]:
-        """The steps whose output it receives, the nearest first."""
+        """Yields the steps whose output it receives, the nearest first."""
         step = self.source
         while step is not None:
             yield step
@@ -73,11 +74,11 @@ class _Token:
     text: str
     operator: bool = False
     runs: tuple[str, ...] = ()
-    """What is run to make the word."""
+    """The commands whose output is substituted in the word."""
 
 
 def steps_of(text: str, depth: int = 0) -> list[ShellCommand]:
-    """The commands in a text; nested ones come after the outer ones."""
+    """Returns the commands in a text; nested commands come after the outer ones."""
     if depth > MAX_DEPTH:
         return []
     found: list[ShellCommand] = []
@@ -95,7 +96,7 @@ def steps_of(text: str, depth: int = 0) -> list[ShellCommand]:
             target = next(tokens, _Token(""))
             for run in target.runs:
                 step.inside += steps_of(run, depth + 1)
-            # A file by its number is another name of one that is open.
+            # A number is a file descriptor that is already open.
             if not target.operator and not target.text.isdecimal():
                 (step.reads if token.text == "<" else step.writes).append(target.text)
         elif token.text in ("|", "|&"):
@@ -111,7 +112,7 @@ def steps_of(text: str, depth: int = 0) -> list[ShellCommand]:
 
 
 def _completed(steps: list[ShellCommand], depth: int) -> list[ShellCommand]:
-    """The steps with their plain names, and those that they run in turn."""
+    """Returns the steps with plain names, and the steps that they run in turn."""
     found: list[ShellCommand] = []
     for step in steps:
         _strip(step)
@@ -145,7 +146,6 @@ def _strip(step: ShellCommand) -> None:
 
 
 def _scripts(step: ShellCommand) -> Iterator[str]:
-    """The texts that a step runs as commands."""
     if step.name in SHELLS:
         for option, text in zip(step.words[1:], step.words[2:], strict=False):
             if option.startswith("-") and option.endswith("c"):
@@ -161,7 +161,7 @@ def _scripts(step: ShellCommand) -> Iterator[str]:
 
 
 def programs_of(step: ShellCommand) -> Iterator[str]:
-    """The Python programs that a step runs."""
+    """Yields the Python programs that a step runs."""
     if not step.name.startswith("python"):
         return
     for option, text in zip(step.words[1:], step.words[2:], strict=False):
@@ -175,7 +175,7 @@ def programs_of(step: ShellCommand) -> Iterator[str]:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Words and operators, from left to right."""
+    """Yields words and operators from left to right."""
     at, heredocs = 0, []
     text = text.replace("\\\n", " ")
     while at < len(text):
@@ -203,14 +203,14 @@ def _tokens(text: str) -> Iterator[_Token]:
                 heredocs = []
         else:
             word, at = _word(text, at)
-            # The number of a file stands before its redirection.
+            # A file descriptor precedes the redirection.
             redirects = word.text.isdecimal() and text[at : at + 1] in ("<", ">")
             if not redirects:
                 yield word
 
 
 def _word(text: str, at: int) -> tuple[_Token, int]:
-    """The word that begins at a place, without its quotes, and where it ends."""
+    """Returns the word at a position, without quotes, and the position of its end."""
     found: list[str] = []
     runs: list[str] = []
     quoted = False
@@ -251,7 +251,7 @@ def _until(text: str, mark: str, at: int) -> int:
 
 
 def _closed(text: str, at: int) -> int:
-    """The position where a parenthesis opened earlier is closed."""
+    """Returns the position at which an open parenthesis is closed."""
     depth, quote = 1, ""
     while at < len(text):
         character = text[at]
@@ -270,13 +270,12 @@ def _closed(text: str, at: int) -> int:
 
 
 def _after(text: str, at: int, end: str) -> int:
-    """The end of the line that closes the heredoc whose body begins at a position."""
+    """Returns the end of the line that closes the heredoc with its body at `at`."""
     close = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(text, at)
     return close.end() if close else len(text)
 
 
 def _body(text: str, at: int, ends: list[str]) -> str:
-    """The body of the last of the heredocs of a line."""
     start = _until(text, "\n", at) + 1
     for end in ends[:-1]:
         start = _after(text, start, end) + 1

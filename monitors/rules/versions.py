@@ -1,7 +1,7 @@
-"""Versions of a file of rules: a change runs in shadow, then is enforced, or undone.
+"""Versions of a rule file: a change runs in shadow mode, then is enforced or undone.
 
-Beside `rules.yaml` is a folder `rules.yaml.versions` with every earlier version, by
-number, and the change in shadow, if there is one.
+Next to `rules.yaml` is a folder `rules.yaml.versions` with every earlier version, by
+number, and the change in shadow mode if there is one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from forewarn.monitors.rules.rule import (
 Stage = Literal["shadow", "enforced", "rolled back"]
 
 NEXT = ".next"
-"""What the name of a rule in shadow ends with, where one of that name is enforced."""
+"""The suffix of a shadow rule's name if an enforced rule has the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """One step in the life of a file of rules, and the difference as a unified diff."""
+    """A change of a rule file, with the difference as a unified diff."""
 
     stage: Stage
     version: int
@@ -38,9 +38,9 @@ class VersionChange:
 
 
 def take_in_shadow(path: Path, proposed: Path) -> VersionChange:
-    """Puts a proposed change in shadow mode; the enforced rules stay unchanged.
+    """Runs a proposed change in shadow mode; the enforced rules stay unchanged.
 
-    New and changed rules are evaluated too, but only report what they would do.
+    New and changed rules are evaluated too, but only report what they would have done.
     """
     now, text = load_rules(path), read_text(path)
     change = load_rules(proposed)
@@ -71,7 +71,7 @@ def take_in_shadow(path: Path, proposed: Path) -> VersionChange:
 
 
 def enforce(path: Path) -> VersionChange:
-    """Enforces the change that is in shadow."""
+    """Enforces the change that is in shadow mode."""
     pending = _pending(path)
     if not pending.exists():
         raise InvalidRules(
@@ -87,7 +87,7 @@ def enforce(path: Path) -> VersionChange:
 
 
 def roll_back(path: Path, version: int | None = None) -> VersionChange:
-    """Restores an earlier version: by default the previous one."""
+    """Restores an earlier version, by default the previous one."""
     now, text = load_rules(path), read_text(path)
     kept = sorted(n for n in versions(path) if n != now.version)
     before = [number for number in kept if number < now.version]
@@ -109,13 +109,13 @@ def roll_back(path: Path, version: int | None = None) -> VersionChange:
 
 
 def versions(path: Path) -> tuple[int, ...]:
-    """The versions that are kept, the oldest first."""
+    """Returns the numbers of the stored versions, the oldest first."""
     found = (p.stem for p in _folder(path).glob("*.yaml") if p.stem.isdigit())
     return tuple(sorted(map(int, found)))
 
 
 def difference(before: str, after: str, around: int = 2) -> tuple[str, ...]:
-    """What changed from one file of rules to another, as a unified diff."""
+    """Returns the difference between two rule files as a unified diff."""
     lines = before.splitlines(), after.splitlines()
     found = difflib.unified_diff(*lines, "before", "after", lineterm="", n=around)
     return tuple(found)

@@ -1,1 +1,1 @@
-"""Rules that evolve from labelled events."""
+"""Evolves rules from labelled traces."""

@@ -1,4 +1,4 @@
-"""Labelled runs as bits: where predicates hold, and which runs rules call unsafe.
+"""Labelled runs as bit sets: where predicates hold, and which runs rules call unsafe.
 
 All sets are Python integers. A set of runs has one bit per run. A set of events
 consists of stacked layers: bit `layer * runs + run` is the run's event in that layer,
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 FEWEST_TASKS = 5
-"""With fewer tasks than this, whole tasks cannot be held out."""
+"""The minimum number of tasks for holding out whole tasks."""
 
 
 class Literal(NamedTuple):
@@ -27,28 +27,28 @@ class Literal(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A rule's condition: these literals hold together, on one event of that kind.
+    """A rule's condition: all of the literals hold on one event of this kind.
 
     Args:
-        literals: The literals in order; an empty condition is always true.
+        literals: The sorted literals; an empty condition is always true.
     """
 
     kind: int
     literals: tuple[Literal, ...] = ()
 
     def plus(self, literal: Literal) -> Clause:
-        """The clause with this literal added."""
+        """Returns the clause with this literal added."""
         return Clause(self.kind, tuple(sorted({*self.literals, literal})))
 
     def minus(self, literal: Literal) -> Clause:
-        """The clause without this literal."""
+        """Returns the clause without this literal."""
         kept = (each for each in self.literals if each != literal)
         return Clause(self.kind, tuple(kept))
 
 
 class Occasion(NamedTuple):
-    """An event, as bits: its kinds, the predicates that hold, and the unknown ones, of
-    which neither they nor their opposites hold.
+    """An event as bit sets: its kinds, the predicates that hold, and those that are
+    unknown (neither they nor their negations hold).
     """
 
     kinds: int
@@ -61,14 +61,14 @@ class Matrix:
     """The predicates of the events of labelled runs.
 
     Args:
-        layers: The maximum number of distinct events in a run: a power of two.
-        columns: The events on which each predicate holds.
-        moments: The events of each kind.
-        tasks: The number of each run's task: runs of one task belong together.
-        unknown: The events on which the truth of each predicate is unknown, if there
-            are any.
-        open_kinds: New rules use only this many of the first kinds; the others belong
-            to existing rules.
+        layers: The maximum number of distinct events in a run, a power of two.
+        columns: For each predicate, the events on which it holds.
+        moments: For each kind, its events.
+        tasks: For each run, the number of its task; runs of one task belong together.
+        unknown: For each predicate, the events on which it is unknown, if there are
+            any.
+        open_kinds: How many of the kinds new rules may use, from the first; the others
+            belong to existing rules.
     """
 
     predicates: tuple[str, ...]
@@ -88,10 +88,10 @@ class Matrix:
         return self.unsafe | self.safe
 
     def together(self) -> list[int]:
-        """The labelled runs, grouped by task.
+        """Returns the labelled runs, grouped by task.
 
-        With too few tasks each run is its own group, because runs marked in one
-        scenario have a single task.
+        With too few tasks, each run is its own group, because runs that are marked in
+        one scenario share a task.
         """
         of_task: dict[int, int] = {}
         for run in members(self.labelled):
@@ -102,7 +102,7 @@ class Matrix:
         return [of_task[task] for task in sorted(of_task)]
 
     def holds(self, literal: Literal, among: int) -> int:
-        """The events among these on which the literal is true."""
+        """Returns the events among these on which the literal is true."""
         column = self.columns[literal.predicate]
         if literal.wanted:
             return among & column
@@ -111,14 +111,14 @@ class Matrix:
         return among & ~column
 
     def events(self, clause: Clause) -> int:
-        """The events on which the clause holds."""
+        """Returns the events on which the clause holds."""
         found = self.moments[clause.kind]
         for literal in clause.literals:
             found = self.holds(literal, found)
         return found
 
     def having(self, events: int) -> int:
-        """The runs that have one of these events."""
+        """Returns the runs that contain any of these events."""
         layers = self.layers
         while layers > 1:
             layers //= 2
@@ -127,11 +127,11 @@ class Matrix:
         return events
 
     def fires(self, clause: Clause) -> int:
-        """The runs in which the clause holds at some event."""
+        """Returns the runs in which the clause holds on some event."""
         return self.having(self.events(clause))
 
     def profiles(self) -> list[int]:
-        """For each run, the predicates that hold at some event."""
+        """Returns for each run the predicates that hold on some event."""
         everything = 0
         for moment in self.moments:
             everything |= moment
@@ -142,7 +142,7 @@ class Matrix:
         ]
 
     def only(self, runs: int) -> Matrix:
-        """The same data, restricted to these runs."""
+        """Returns the same data, restricted to these runs."""
         events = runs
         layers = 1
         while layers < self.layers:
@@ -156,18 +156,18 @@ class Matrix:
         )
 
     def word(self, literal: Literal) -> str:
-        """The literal for people."""
+        """Describes a literal."""
         name = self.predicates[literal.predicate]
         return name if literal.wanted else f"not {name}"
 
     def said(self, clause: Clause) -> str:
-        """The clause for people."""
+        """Describes a clause."""
         words = " and ".join(map(self.word, clause.literals))
         return f"{self.kinds[clause.kind]}: {words or 'always'}"
 
 
 def members(found: int) -> Iterator[int]:
-    """The numbers in a set, from the lowest."""
+    """Yields the numbers in a set in ascending order."""
     while found:
         low = found & -found
         yield low.bit_length() - 1
@@ -182,10 +182,10 @@ def matrix(
     tasks: Sequence[str] = (),
     open_kinds: int | None = None,
 ) -> Matrix:
-    """The bits of these runs: see `Matrix`. By default all tasks differ, and new rules
-    may use every kind.
+    """Creates the matrix of these runs. By default, all tasks differ and new rules may
+    use every kind.
 
-    Events of a run on which the same predicates hold are kept once.
+    Events of a run with the same predicates are stored only once.
     """
     distinct = [tuple(dict.fromkeys(run)) for run in runs]
     deepest = max(map(len, distinct), default=1)
@@ -221,7 +221,7 @@ NEW = -1
 
 
 class Entry(NamedTuple):
-    """A rule of a set: the number of its original, or `NEW`, and what it says now."""
+    """A rule of a set: the number of its original, or `NEW`, and its current clause."""
 
     origin: int
     clause: Clause
@@ -231,16 +231,16 @@ Entries = tuple[Entry, ...]
 
 
 def entries_of(clauses: Iterable[Clause]) -> Entries:
-    """The entries of rules that nobody has changed."""
+    """Returns the entries of unchanged rules."""
     return tuple(Entry(number, clause) for number, clause in enumerate(clauses))
 
 
 class Standing(NamedTuple):
-    """The quality of a set of rules; larger is better, compared field by field.
+    """The quality of a set of rules, compared field by field; larger is better.
 
     Args:
-        resolved: Minus the number of runs that it classifies wrongly.
-        short: Minus the number of its rules.
+        resolved: Minus the number of runs that the rules classify wrongly.
+        short: Minus the number of rules.
     """
 
     f1: float
@@ -258,21 +258,21 @@ class Bench:
         self._runs: dict[Clause, int] = {}
 
     def runs(self, clause: Clause) -> int:
-        """The runs, labelled or not, in which the clause holds."""
+        """Returns the runs, labelled or not, in which the clause holds."""
         found = self._runs.get(clause)
         if found is None:
             found = self._runs[clause] = self.matrix.fires(clause)
         return found
 
     def called(self, entries: Iterable[Entry]) -> int:
-        """The runs that these rules call unsafe."""
+        """Returns the runs that these rules call unsafe."""
         found = 0
         for entry in entries:
             found |= self.runs(entry.clause)
         return found
 
     def wrong(self, entries: Entries) -> tuple[int, int]:
-        """The unsafe runs that no rule calls so, and the safe ones that one does."""
+        """Returns the missed unsafe runs, and the safe runs that are called unsafe."""
         called = self.called(entries)
         return self.matrix.unsafe & ~called, self.matrix.safe & called
 
@@ -280,7 +280,7 @@ class Bench:
         return self.standing_of(self.called(entries), len(entries))
 
     def standing_of(self, called: int, rules: int) -> Standing:
-        """The quality of calling these runs unsafe."""
+        """Computes the quality of rules that call these runs unsafe."""
         hits = (called & self.matrix.unsafe).bit_count()
         alarms = (called & self.matrix.safe).bit_count()
         misses = self.matrix.unsafe.bit_count() - hits
@@ -297,8 +297,8 @@ class Bench:
 def nearest(
     matrix: Matrix, entries: Entries, run: int
 ) -> tuple[int, tuple[str, ...]] | None:
-    """The number of the rule that came closest to firing in a run, and the literals
-    that it lacked: the fewest of all rules and events.
+    """Returns the number of the rule that came closest to firing in a run, and the
+    literals that did not hold, over all events.
     """
     found: list[tuple[int, tuple[str, ...]]] = []
     for number, entry in enumerate(entries):

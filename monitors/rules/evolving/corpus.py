@@ -1,4 +1,4 @@
-"""Rules and labelled traces converted to bits, and learned clauses back to rules."""
+"""Converts rules and labelled traces to bit sets, and learned clauses to rules."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Labelled traces as seen by rules.
+    """Labelled traces as bit sets, with the rules to evolve.
 
     Args:
-        rules: The initial rules; rules that are off stay unchanged.
+        rules: The initial rules; those that are off stay unchanged.
         traces: The traces, including those without a label.
-        start: The active rules, as clauses; `asked` has their numbers.
-        unknown: The signals that rules or predicates need and that are missing from a
-            trace.
+        start: The active rules as clauses; `asked` has their numbers.
+        unknown: The signals that rules or predicates need and that some trace lacks.
     """
 
     rules: RuleSet
@@ -56,7 +55,7 @@ class Corpus:
     _triggers: tuple[Trigger, ...]
 
     def of(self, entries: Entries) -> list[Rule]:
-        """The rules for these clauses; unchanged ones keep their exact text."""
+        """Returns the rules for these clauses; unchanged ones keep their exact text."""
         names = {rule.name for rule in self.rules.rules}
         found: list[Rule] = []
         for entry in entries:
@@ -69,7 +68,7 @@ class Corpus:
         return found
 
     def written(self, entries: Entries) -> RuleSet:
-        """The rules with their clauses replaced by these."""
+        """Returns the rule set with its active rules replaced by these clauses."""
         mine = list(zip(entries, self.of(entries), strict=True))
         kept = {self.asked[e.origin]: rule for e, rule in mine if e.origin != NEW}
         off = {
@@ -95,7 +94,7 @@ class Corpus:
         return Rule(name, when, unless, trigger, usual, doc="Learned from labels.")
 
     def _texts(self, clause: Clause) -> tuple[str, tuple[str, ...]]:
-        """A clause as a condition, and its exceptions."""
+        """Writes a clause as a condition and its exceptions."""
         named = [(self.matrix.predicates[i], wanted) for i, wanted in clause.literals]
         wanted = [name for name, wanted in named if wanted]
         whole = [_closed(each) for each in wanted] if len(wanted) > 1 else wanted
@@ -118,7 +117,7 @@ _USUAL: tuple[Enforced, ...] = ("stop", "skip", "reflect", "ask", "slow", "alert
 
 
 def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> Corpus:
-    """Labelled traces as bits, with the predicates of these rules."""
+    """Converts labelled traces to bit sets over the predicates of these rules."""
     several = tuple(traces)
     asked = tuple(
         number
@@ -128,7 +127,7 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
     moments = {event.moment for trace in several for event in trace.events}
     triggers = [Trigger(m) for m in MOMENTS if m in moments and m != "after"]
     fresh = len(triggers)
-    # The parts of conditions that are no predicates: they are kept unchanged.
+    # Parts of conditions that are not predicates are kept unchanged.
     atoms: list[Rule] = []
     start: list[Clause] = []
     for number in asked:
@@ -163,7 +162,7 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
 
 
 def _parts(formula: Expression) -> Iterator[tuple[str, bool]]:
-    """The conjuncts of a condition: a name or a text, and whether it must hold."""
+    """Yields the conjuncts of a condition: a name or text, and whether it must hold."""
     match formula:
         case And(parts=parts):
             for part in parts:
@@ -185,7 +184,7 @@ def _said(trigger: Trigger) -> str:
 
 
 class _Reader:
-    """Reads a trace's events as bits; collects the missing signals in `unknown`."""
+    """Converts a trace's events to bit sets; collects missing signals in `unknown`."""
 
     def __init__(
         self,
@@ -212,8 +211,9 @@ class _Reader:
                 << i
                 for i, kind in enumerate(self._kinds)
             )
-            # What remembers hears of every event of its moment, in a kind or not. At
-            # another moment its text would mean something else: it is unknown there.
+            # Conditions about the past read every event of their moment, of any kind.
+            # At other moments they would mean something else, so they are unknown
+            # there.
             parts = [
                 self._known(atom.holds, situation)
                 if atom.rule.trigger.moment == event.moment
@@ -226,7 +226,7 @@ class _Reader:
                 yield Occasion(kinds, _bits(found, True), _bits(found, None))
 
     def _known(self, ask: Callable[[T], bool], about: T) -> bool | None:
-        """The truth of a predicate; None if a signal that it needs is missing."""
+        """Evaluates a predicate; None if a signal that it needs is missing."""
         try:
             return ask(about)
         except UnknownSignal as error:

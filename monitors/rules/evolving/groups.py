@@ -1,7 +1,7 @@
-"""And-groups: small sets of predicates, and the runs in which they hold together.
+"""And-groups: conjunctions of a few predicates, with the runs in which they hold.
 
-All groups are computed once, in order of length. Of two groups with the same runs, the
-simpler one is kept.
+All groups are computed once, in order of length. Of several groups with the same runs,
+only the simplest is kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forewarn.monitors.rules.evolving.bits import Clause, Literal, Matrix
 
 MOST_CELLS = 40_000_000
-"""The maximum size of a level of longer groups, in 64-bit words."""
+"""The maximum size of one length's groups, in 64-bit words."""
 
 Words = NDArray[np.uint64]
 
@@ -26,10 +26,10 @@ class Groups:
     """And-groups with their runs, the simplest first.
 
     Args:
-        predicates: The number of literals to build from.
-        kinds: The kind of events of each group.
-        literals: The literals of each group as a row, padded with -1; a negated
-            predicate has its number raised by the number of predicates.
+        predicates: The number of predicates to combine.
+        kinds: The kind of event of each group.
+        literals: One row of literals per group, padded with -1; the number of a negated
+            predicate is increased by the number of predicates.
         sets: The runs in which each group holds, as 64-bit words.
     """
 
@@ -48,7 +48,7 @@ class Groups:
         return sizes
 
     def kept(self, which: NDArray[Any]) -> Groups:
-        """Only these."""
+        """Returns only these groups."""
         return replace(
             self,
             kinds=self.kinds[which],
@@ -57,7 +57,6 @@ class Groups:
         )
 
     def clause(self, number: int) -> Clause:
-        """The clause of one group."""
         found = (
             Literal(each % self.predicates, each < self.predicates)
             for each in self.literals[number].tolist()
@@ -66,18 +65,17 @@ class Groups:
         return Clause(int(self.kinds[number]), tuple(sorted(found)))
 
     def set_of(self, number: int) -> int:
-        """The runs of one group, as a set."""
         return int.from_bytes(self.sets[number].tobytes(), "little")
 
     def counts(self, among: int) -> NDArray[np.int64]:
-        """The number of these runs in which each group holds."""
+        """Counts the runs among these in which each group holds."""
         width = self.sets.shape[1]
         return ones(self.sets & _words(among, width * 64, (1, width)))
 
 
 def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
-    """All and-groups with a predicate that is wanted, at most so many literals, and at
-    least so many unsafe runs in which they hold.
+    """Returns the and-groups with at most `most` literals, a non-negated predicate, and
+    at least `least` unsafe runs in which they hold.
     """
     shape = (matrix.layers, (matrix.runs + 63) // 64)
     unsafe, labelled = (
@@ -120,11 +118,11 @@ def _longer(
     shape: tuple[int, int],
     enough: Callable[[Words], NDArray[np.bool_]],
 ) -> tuple[NDArray[np.int64], Words, Words]:
-    """Each group with one more literal, its events, and its runs.
+    """Returns each group with one more literal, with the group's events and runs.
 
-    Literals are added in order, positive before negated ones, so that each group is
-    generated once. A literal that excludes no event adds nothing, here or in any longer
-    group; one that leaves too few unsafe runs does so in longer groups too.
+    Literals are added in order, positive before negated ones, so each group is
+    generated once. A literal that excludes no event never helps, even in longer groups;
+    one that leaves too few unsafe runs also does so in longer groups.
     """
     first = not names.shape[1]
     found: list[tuple[NDArray[np.int64], Words, Words]] = []
@@ -143,7 +141,7 @@ def _longer(
 
 
 def _words(found: int, runs: int, shape: tuple[int, int]) -> Words:
-    """A set of events as words: each layer of runs begins with a word of its own."""
+    """Converts a set of events to words; each layer of runs starts a new word."""
     layer = (1 << runs) - 1
     raw = b"".join(
         (found >> i * runs & layer).to_bytes(shape[1] * 8, "little")
@@ -153,6 +151,6 @@ def _words(found: int, runs: int, shape: tuple[int, int]) -> Words:
 
 
 def ones(sets: Words) -> NDArray[np.int64]:
-    """The number of members of each set."""
+    """Counts the members of each set."""
     found: NDArray[np.int64] = np.bitwise_count(sets).sum(axis=1, dtype=np.int64)
     return found

@@ -39,13 +39,13 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A trace that the rules still classify wrongly: it may need a new predicate.
+    """A trace that the rules still classify wrongly, which may need a new predicate.
 
     Args:
-        rule: The rule that fires, or that came nearest to firing; "" for none.
-        lacks: For a miss: what the nearest rule lacked to fire.
-        like: The most similar trace with the other label; "" for none.
-        apart: The predicates that hold in one of the two traces and not in the other.
+        rule: The rule that fires, or that came closest to firing; "" for none.
+        lacks: For a miss, the literals of the closest rule that did not hold.
+        like: The most similar trace with the opposite label; "" for none.
+        apart: The predicates that hold in only one of the two traces.
     """
 
     trace: str
@@ -62,7 +62,7 @@ class Unresolved:
         return content
 
     def said(self) -> str:
-        """For people."""
+        """Returns a one-line description."""
         what = f"a false alarm of {self.rule}"
         if self.kind == "miss":
             lacks = ", ".join(self.lacks) or "its moment"
@@ -89,7 +89,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """The scores of the initial and the proposed rules on a set of held-out traces."""
+    """The scores of the initial and the proposed rules on held-out traces."""
 
     runs: int
     before: Standing
@@ -107,7 +107,7 @@ class Holdout:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change of rules, what it was learned from and how, and the evidence for it."""
+    """A proposed change of rules, with its origin and the evidence for it."""
 
     corpus: Corpus
     evolution: Evolution
@@ -118,12 +118,12 @@ class Proposal:
 
     @property
     def learned_from(self) -> int:
-        """The labelled traces that were not held out, as a set."""
+        """The set of labelled traces that were not held out."""
         held = self.holdout.runs if self.holdout else 0
         return self.corpus.matrix.labelled & ~held
 
     def as_dict(self) -> dict[str, Any]:
-        """The output of `forewarn rules evolve --json`, except for the seconds."""
+        """Returns the output of `forewarn rules evolve --json`, without the seconds."""
         return {
             "rules_before": len(self.corpus.rules.rules),
             "rules_after": len(self.rules.rules),
@@ -135,11 +135,11 @@ class Proposal:
         }
 
     def diff(self) -> str:
-        """The change as text."""
+        """Returns the change as a unified diff."""
         return "\n".join(difference(self.corpus.rules.text(), self.rules.text(), 1))
 
     def flips(self) -> Iterator[Flip]:
-        """The traces whose verdicts change."""
+        """Yields the traces whose verdicts change."""
         bench = Bench(self.corpus.matrix)
         before = bench.called(entries_of(self.corpus.start))
         after = bench.called(self.evolution.entries)
@@ -149,7 +149,7 @@ class Proposal:
             yield Flip(trace.id, trace.label, called)
 
     def unresolved(self) -> Iterator[Unresolved]:
-        """The training traces that are still classified wrongly."""
+        """Returns the training traces that are still classified wrongly."""
         entries = self.evolution.entries
         matrix = self.corpus.matrix.only(self.learned_from)
         bench = Bench(matrix)
@@ -170,7 +170,7 @@ class Proposal:
     def _like(
         self, profiles: Sequence[int], run: int, others: int
     ) -> tuple[str, tuple[str, ...]]:
-        """The most similar other run, and the differences between the two."""
+        """Returns the most similar run of the others, and how the two differ."""
         differ = [
             ((profiles[run] ^ profiles[o]).bit_count(), o) for o in members(others)
         ]
@@ -192,9 +192,9 @@ def propose(
     """Evolves rules on labelled traces.
 
     Args:
-        traces: Those without a label are not learned from.
-        seed: Shuffles the tasks into held-out ones and folds.
-        holdout: The share of the tasks to hold out.
+        traces: The traces; those without a label are not learned from.
+        seed: The seed of the random split into held-out tasks and folds.
+        holdout: The fraction of the tasks to hold out.
     """
     data = corpus(rules, traces, library)
     matrix = data.matrix
@@ -232,7 +232,7 @@ def write_report(folder: Path, proposal: Proposal) -> None:
 
 
 def report(proposal: Proposal) -> dict[str, Any]:
-    """All facts about a proposal."""
+    """Returns all facts about a proposal as JSON."""
     evolution, matrix = proposal.evolution, proposal.corpus.matrix
     return {
         **proposal.as_dict(),

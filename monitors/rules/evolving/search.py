@@ -1,8 +1,8 @@
-"""Evolution: successive edits of rules, as long as each gains enough.
+"""Evolution: edits rules step by step, as long as each edit gains enough.
 
-A step tries every single edit, and covers: several new rules together, each with a
-minimum precision. The best candidate by `Standing` is chosen. The required gain of an
-edit is chosen by cross-validation over tasks.
+A step tries every single edit, and covers (several new rules at once, each with a
+minimum precision). The best candidate by `Standing` is chosen. The required gain of an
+edit is set by cross-validation over tasks.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ class Limits:
     """The limits of evolution.
 
     Args:
-        worth: The number by which an edit must correct more labelled runs than it
-            breaks.
-        literals: The maximum number of literals of a new rule.
-        budget: Evolution stops after this number of steps.
+        worth: The minimum gain of an edit: corrected labelled runs minus broken ones.
+        literals: The maximum number of literals in a new rule.
+        budget: The maximum number of steps.
     """
 
     worth: int = 2
@@ -63,14 +62,14 @@ class Limits:
 
 
 class Edit(NamedTuple):
-    """One change: of the rule of that number, or `NEW`, which gets this clause."""
+    """A change: the rule with this number, or a `NEW` one, gets this clause."""
 
     operator: Operator
     rule: int
     clause: Clause
 
     def of(self, entries: Entries) -> Entries:
-        """The rules after the edit."""
+        """Returns the rules after the edit."""
         if self.rule == NEW:
             return (*entries, Entry(NEW, self.clause))
         before, after = entries[: self.rule], entries[self.rule + 1 :]
@@ -81,8 +80,8 @@ class Edit(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A set of rules that is tried, and the edits that led there; for the best one, how
-    many were tried.
+    """A set of rules to try, and the edits that led to it; for the best one, also the
+    number of candidates.
     """
 
     standing: Standing
@@ -100,8 +99,8 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """How rules evolved: how good they were, each change, the rules now, and why it
-    ended.
+    """The course of an evolution: the initial quality, each change, the final rules,
+    and why it ended.
     """
 
     start: Standing
@@ -115,18 +114,18 @@ class Evolution:
 
 
 class Search:
-    """Looks for better rules, made of and-groups."""
+    """Searches for better rules, which consist of and-groups."""
 
     def __init__(self, matrix: Matrix, groups: Groups, way: Limits) -> None:
         self.bench, self._way = Bench(matrix), way
         self._groups = groups
-        # What is wrong as often as right is no rule, whatever other rules say.
+        # A clause that is wrong as often as right is not a useful rule.
         right, wrong = self._sides(0)
         fit = (right - wrong >= way.worth) & (groups.sizes <= way.literals)
         self._groups = groups.kept(fit)
 
     def better(self, entries: Entries) -> Candidate | None:
-        """The best set of rules that one step finds; None if none is better."""
+        """Returns the best set of rules after one step; None if none is better."""
         tried = [*self.single(entries), *self._covers(entries)]
         best = min(tried, key=lambda each: each.rank, default=None)
         if best is None or best.standing <= self.bench.standing(entries):
@@ -134,7 +133,7 @@ class Search:
         return best._replace(of=len(tried))
 
     def single(self, entries: Entries) -> Iterator[Candidate]:
-        """Every single edit that gains enough."""
+        """Yields every single edit that gains enough."""
         called = self.bench.called(entries)
         for number, entry in enumerate(entries):
             others = self.bench.called((*entries[:number], *entries[number + 1 :]))
@@ -146,7 +145,7 @@ class Search:
             yield self._candidate(entries, (self._added(number),))
 
     def _changes(self, number: int, entry: Entry) -> Iterator[Edit]:
-        """The edits of a rule: widened, removed if it was learned, and narrowed."""
+        """Yields edits that widen or narrow a rule, or remove a learned one."""
         clause, matrix = entry.clause, self.bench.matrix
         if len(clause.literals) > 1:
             for literal in clause.literals:
@@ -159,7 +158,7 @@ class Search:
         for literal in (Literal(i, wanted) for i in free for wanted in (True, False)):
             narrowed = clause.plus(literal)
             left = (self.bench.runs(narrowed) & matrix.unsafe).bit_count()
-            # What leaves less than half of a rule's hits gives the rule up unsaid.
+            # An edit that loses half of a rule's hits would silently remove the rule.
             if left and 2 * left >= hits:
                 more: Operator = "AddConjunct" if literal.wanted else "AddException"
                 yield Edit(more, number, narrowed)
@@ -174,8 +173,8 @@ class Search:
         return gained >= (0 if drops else self._way.worth)
 
     def _covers(self, entries: Entries) -> Iterator[Candidate]:
-        """New rules, added one by one with a minimum precision, for the runs still
-        missed.
+        """Yields sets with new rules for missed runs, added one by one with a minimum
+        precision.
         """
         for floor in _FLOORS:
             edits: list[Edit] = []
@@ -200,7 +199,9 @@ class Search:
         return Candidate(self.bench.standing(entries), entries, edits)
 
     def _sides(self, called: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each group, the numbers of missed and quiet runs in which it holds."""
+        """Counts the missed runs, and the safe quiet ones, in which each group
+        holds.
+        """
         matrix = self.bench.matrix
         missed, quiet = matrix.unsafe & ~called, matrix.safe & ~called
         return self._groups.counts(missed), self._groups.counts(quiet)
@@ -212,10 +213,10 @@ def evolve(
     way: Limits = Limits(),
     groups: Groups | None = None,
 ) -> Evolution:
-    """Improves rules as long as possible.
+    """Improves rules until no edit gains enough.
 
-    Each change raises F1 on the labelled runs, or keeps it and raises what comes after
-    it in `Standing`. At the end no single edit gains enough.
+    Each change raises F1 on the labelled runs, or keeps F1 and raises a later field of
+    `Standing`.
     """
     if groups is None:
         groups = and_groups(matrix, way.literals, way.worth)
@@ -242,7 +243,7 @@ def evolve(
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One degree of caution, as in `Limits`, and its F1 on all folds together."""
+    """One level of caution, as in `Limits`, and its F1 over all folds."""
 
     worth: int
     literals: int
@@ -252,11 +253,10 @@ class Trial:
 def cautious(
     matrix: Matrix, start: Sequence[Clause], groups: Groups, seed: int = 0
 ) -> tuple[Limits, tuple[Trial, ...]]:
-    """The search with the best level of caution; a less cautious level must prove
-    better.
+    """Chooses a level of caution; a less cautious level must prove better.
 
-    A level replaces a more cautious one if, on held-out tasks, it corrects more traces
-    than it spoils, and by more than chance: by more than the square root of the number
+    A level replaces a more cautious one if, on held-out tasks, the traces that it
+    corrects outnumber those that it breaks by more than the square root of the number
     of changed verdicts. The seed shuffles the tasks.
     """
     parts = list(folds(matrix, FOLDS, seed))
@@ -278,13 +278,13 @@ def cautious(
 
 
 def folds(matrix: Matrix, count: int, seed: int) -> Iterator[int]:
-    """The labelled runs, shuffled into parts; runs of one task go to the same part."""
+    """Splits the labelled runs at random; the runs of a task stay together."""
     together = _shuffled(matrix, seed)
     return (sum(together[part::count]) for part in range(count))
 
 
 def held_out(matrix: Matrix, share: float, seed: int) -> int:
-    """The labelled runs of a share of the tasks, drawn at random."""
+    """Returns the labelled runs of a random fraction of the tasks."""
     together = _shuffled(matrix, seed)
     return sum(together[: round(share * len(together))])
 

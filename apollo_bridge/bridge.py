@@ -153,7 +153,7 @@ class ApolloWorld(SteppedWorld):
         self.actions = Paths().actions
         self.problem = ""
 
-    # -- the contract -----------------------------------------------------------------
+    # -- the interface of a world -----------------------------------------------------
 
     def begin(self, seed: int) -> None:
         """Waits for Apollo's first messages; the seed has no effect."""
@@ -235,7 +235,7 @@ class ApolloWorld(SteppedWorld):
         shown = self._shown
         return [] if shown is None else shown.things()
 
-    # -- outside the contract ----------------------------------------------------------
+    # -- commander and bus -------------------------------------------------------------
 
     @property
     def commander(self) -> Commander:

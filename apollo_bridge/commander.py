@@ -307,7 +307,7 @@ class Commander:
         for caller in self._callers.values():
             caller.close()
 
-    # -- what is due ------------------------------------------------------------------
+    # -- choosing commands ------------------------------------------------------------
 
     def _work(self) -> None:
         wanted, now_s = self._wanted or Action("drive"), self._clock()

@@ -173,7 +173,7 @@ class _Reading:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise self.broken("a number has more than 10 bytes")
+        raise self.broken("a protobuf number has more than 10 bytes")
 
 
 def _messages(

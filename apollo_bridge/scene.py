@@ -306,6 +306,6 @@ def mover_of(obstacle: Any) -> Mover:
     size = mover.length + mover.width
     if not math.isfinite(mover.x + mover.y + mover.heading + speed + size):
         raise SignalFault(
-            f"obstacle {obstacle.id} has no position, heading, speed or size"
+            f"obstacle {obstacle.id} has no valid position, heading, speed or size"
         )
     return mover

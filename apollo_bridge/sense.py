@@ -223,8 +223,8 @@ _FORETOLD = frozenset(
     {"shortfall", "unanswered_age", "headway", "lead_acceleration", "giving_way_age",
      "jam_age", "priority_gap", "priority_arrival", "side_margin"}
 )  # fmt: skip
-"""The signals that depend on other road users only indirectly; they are also unknown if
-the other road users are.
+"""The signals that depend indirectly on other road users; these signals are unknown if
+the other road users are unknown.
 """
 
 _GEARS = {0: "neutral", 1: "drive", 2: "reverse", 3: "parking", 4: "drive"}

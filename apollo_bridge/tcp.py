@@ -139,7 +139,7 @@ class TcpBus:
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
-    # -- the tray ---------------------------------------------------------------------
+    # -- outgoing messages ------------------------------------------------------------
 
     def _leave(self, channel: str, message: bytes) -> bool:
         with self._lock:

@@ -75,7 +75,9 @@ class Robot:
         """Returns the action that a call of the tool `controller` requests."""
         instruction = arguments.get("instruction")
         if not isinstance(instruction, str):
-            raise InvalidInput(f"the tool {tool!r:.60} needs an 'instruction' as text")
+            raise InvalidInput(
+                f"the tool {tool!r:.60} needs a text argument 'instruction'"
+            )
         return parse_step(instruction)
 
     def halt(self) -> None:
@@ -268,7 +270,7 @@ def perform(
     through_ai2thor: bool = False,
     seed: int = 0,
 ) -> Iterator[Performed]:
-    """Performs tasks, each in the scene of the task.
+    """Performs each task in the scene that the task names.
 
     The robot makes no mistakes and refuses no task: it follows every plan, even a
     hazardous plan. A merged task is performed without its hazardous half.

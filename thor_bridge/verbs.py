@@ -197,7 +197,7 @@ class HighLevel:
         event = self._controller.step(action, **arguments)
         return bool(event.metadata["lastActionSuccess"])
 
-    # -- the verbs: each returns an error message, or an empty text
+    # -- the verbs: each returns an error message, or an empty string
 
     def _find(self, arguments: Mapping[str, Any]) -> str:
         name, _ = name_in(arguments)

@@ -117,7 +117,7 @@ class SumoDrive:
         self._look()
         return self.frame
 
-    # -- what there is to see ---------------------------------------------------------
+    # -- reading the simulation -------------------------------------------------------
 
     def _look(self) -> None:
         """Reads all road users. An ego vehicle that has left the simulation keeps its
@@ -158,7 +158,7 @@ class SumoDrive:
             known = self._ways[key] = PathAhead(self._roads, lane, edges)
         return known
 
-    # -- what Apollo says -------------------------------------------------------------
+    # -- Apollo messages --------------------------------------------------------------
 
     def route(self, time_s: float) -> tuple[Any, Any]:
         """Returns the routing channel and a message with the remaining route."""

@@ -237,9 +237,7 @@ def _taken(host: Host, which: int) -> tuple[TrafficLight, Group]:
 @does("set_traffic_light_state")
 def set_state(host: Host, which: int, wanted: int) -> None:
     if wanted not in range(5):
-        raise Refusal(
-            f"{wanted!r:.40} is not a traffic light state, which is from 0 to 4"
-        )
+        raise Refusal(f"a traffic light state must be from 0 to 4, not {wanted!r:.40}")
     light, group = _taken(host, which)
     group.force(light, wanted)
     host.world.mark(light)

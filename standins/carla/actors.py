@@ -62,7 +62,7 @@ def failed(message: str) -> list[Any]:
     return [[True, [message]]]
 
 
-# -- what clients send ----------------------------------------------------------------
+# -- decoding data from clients -------------------------------------------------------
 
 
 def number(value: object) -> float:
@@ -88,7 +88,7 @@ def pose(value: Sequence[Sequence[object]]) -> Pose:
     return *vector(location), *vector(rotation)
 
 
-# -- what clients are sent ------------------------------------------------------------
+# -- encoding data for clients --------------------------------------------------------
 
 
 def transform(at: Pose) -> list[list[float]]:

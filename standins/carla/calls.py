@@ -234,7 +234,7 @@ def destroy_manager(host: Host, port: int) -> bool:
     return host.managers.pop(port, None) is not None
 
 
-# -- what only this server has --------------------------------------------------------
+# -- calls that CARLA does not have ---------------------------------------------------
 
 
 @does("forewarn_restart")
@@ -314,7 +314,7 @@ def stop_replayer(host: Host, keep: bool = False) -> None:
 @does("set_replayer_time_factor")
 def pace(host: Host, factor: float) -> None:
     if factor != 1.0:
-        raise Refusal("recordings can only be replayed at a time factor of 1")
+        raise Refusal("recordings can only be replayed with a time factor of 1")
 
 
 @does("set_replayer_ignore_hero")

@@ -63,10 +63,10 @@ REAL = Failures(
 )
 """The rates of failures that the household's rules do not explain.
 
-They come from two thirds of the recorded runs. Of the steps that the rules allow, these
-failed in the real AI2-THOR: 11 of 139 puts, 4 of 140 fills, 2 of 68 toggles on, 1 of 74
-opens, and 2 of 360 pickups. The rates of individual receptacles are shrunk towards the
-rate of all puts, which has the weight of ten puts.
+The rates come from two thirds of the recorded runs. Of the steps that the rules allow,
+these failed in the real AI2-THOR: 11 of 139 puts, 4 of 140 fills, 2 of 68 toggles on, 1
+of 74 opens, and 2 of 360 pickups. The rates of individual receptacles are shrunk
+towards the rate of all puts, which has the weight of ten puts.
 """
 
 PROFILES = {"off": NO_FAILURES, "real": REAL}

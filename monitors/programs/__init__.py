@@ -1,1 +1,1 @@
-"""Guard programs: small, total programs that decide whether an action is allowed."""
+"""Guard programs: small programs that always terminate and allow or deny an action."""

@@ -1,4 +1,4 @@
-"""Finds what a request in words asks for: which action, on which kind of thing."""
+"""Finds which action, on which kind of thing, a request in words asks for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TRAVEL = re.compile(
 
 @lru_cache(maxsize=4096)
 def singular(word: str) -> str:
-    """The singular of a word."""
+    """Returns the singular of a word."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if word.endswith(("ches", "shes", "sses", "xes")):
@@ -40,13 +40,13 @@ def singular(word: str) -> str:
 
 @lru_cache(maxsize=1024)
 def words_of(text: str) -> str:
-    """The words of a text in the singular, each between blanks."""
+    """Returns the words of a text in the singular, each between spaces."""
     return f" {' '.join(map(singular, _WORD.findall(text.casefold())))} "
 
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """The stem of a word, without plural, -ing, -ed and -e."""
+    """Returns the stem of a word, without plural, -ing, -ed and -e."""
     if len(word) < 4:
         return word
     word = singular(word)
@@ -66,7 +66,7 @@ def _stems(text: str) -> str:
 
 @cache
 def activities() -> Mapping[str, Any]:
-    """The activities, each with the different words that people use for it."""
+    """Returns the activities, each with the words that people use for it."""
     content = read_yaml(Path(__file__).with_name("activities.yaml"))
 
     def read(part: str, entries: Any) -> Any:
@@ -81,8 +81,8 @@ def activities() -> Mapping[str, Any]:
 def asks_for(request: str, deed: str, thing: str) -> bool:
     """Whether a request asks to do something about a kind of thing.
 
-    Sentences that cancel, compare or ask a question do not request an action, except
-    that a question can request a search.
+    Sentences that cancel, compare or ask a question do not request an action; only a
+    search can be requested by a question.
     """
     known = activities()
     sentences = [_stems(each) for each in _SENTENCE.split(request) if each.strip()]
@@ -96,7 +96,7 @@ def asks_for(request: str, deed: str, thing: str) -> bool:
     if thing == "flight" and _TRAVEL.search(request):
         others = (*known["besides"][thing], *known["besides"]["car"])
         return not any(_has(s, others) or _about(s, "car") for s in sentences)
-    # What is plainly bought is goods, unless it is one of the other things.
+    # Things that are plainly bought are goods, unless they are of another kind.
     return (
         _stems(deed) in known["bought"].get(thing, ())
         and any(

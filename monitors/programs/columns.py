@@ -1,7 +1,7 @@
-"""The tables and columns that an agent's log reads: SQL, pandas code, calls of tools.
+"""Finds the tables and columns that an agent's log reads with SQL, pandas or tools.
 
 A log is a list of texts. SQL is parsed by sqlglot. Code is parsed by `ast` and never
-run: pandas, and calls as EHRAgent makes them (`LoadDB`, `FilterDB`, `GetValue`). An
+run: it may use pandas and EHRAgent's functions (`LoadDB`, `FilterDB`, `GetValue`). An
 ambiguous column counts for every table to which it may belong, so that too many columns
 are reported rather than too few.
 """
@@ -30,14 +30,14 @@ _LABEL = re.compile(r"^\s*sql(?:query)?\s*:", re.IGNORECASE)
 def columns_of(
     log: Sequence[str], tables: Tables | None = None, *, complete: bool = True
 ) -> dict[str, list[str]]:
-    """The tables that a log reads, each with its columns.
+    """Returns the tables that a log reads, each with its columns.
 
     Args:
         log: SQL statements, pandas code or calls of tools, in order.
-        complete: Whether all of their columns are known.
+        complete: Whether `tables` lists all columns.
 
     Raises:
-        UnreadLog: A text is not of these kinds, or the log reads nothing.
+        UnreadLog: A text cannot be parsed, or the log reads nothing.
         MissingDependency: The log contains SQL, and sqlglot is not installed.
     """
     found = Found(tables or {}, complete)
@@ -51,7 +51,7 @@ def columns_of(
         fenced = _FENCE.match(text)
         texts.append(_LABEL.sub("", fenced["text"] if fenced else text))
     if len(texts) > 1 and not all(map(code.parses, texts)):
-        whole = "\n".join(texts)  # the lines of one program
+        whole = "\n".join(texts)  # they may be the lines of one program
         texts = [whole] if code.parses(whole) else texts
     for text in texts:
         if looks_like_sql(text):
@@ -66,8 +66,8 @@ def columns_of(
 def logged(
     tool: str, arguments: Mapping[str, Any], tables: Tables
 ) -> tuple[list[str], bool]:
-    """The queries and code in an action's arguments, at any depth, and whether another
-    argument reads tables in an unknown way: a command, or the name of a table.
+    """Returns the queries and code in an action's arguments, at any depth, and whether
+    another argument may read tables, such as a command or the name of a table.
     """
     log: list[str] = []
     unread = False
@@ -80,7 +80,7 @@ def logged(
 
 
 def _names_any(text: str, role: Role | None, tables: Tables) -> bool:
-    """Whether a text is the name or file of a table, or a path that contains one."""
+    """Whether a text is the name, the file or the folder of a table."""
     names = map(str.casefold, tables)
     if role in ("path", "url"):
         words = (rf"(?<![^\W_]){re.escape(name)}(?![^\W_])" for name in names)

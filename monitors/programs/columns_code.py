@@ -1,7 +1,7 @@
-"""The tables and columns that code reads: pandas, and calls of EHRAgent's tools.
+"""Finds the tables and columns that code reads with pandas or EHRAgent's functions.
 
-The code is analysed, never run: each expression holds rows of some tables, or known
-texts, or nothing relevant.
+The code is analysed, never run. The value of each expression is rows of some tables,
+known texts, or nothing relevant.
 """
 
 from __future__ import annotations
@@ -41,15 +41,14 @@ _TOOLS = ("loaddb", "filterdb", "getvalue")
 
 @cache
 def _names() -> Mapping[str, frozenset[str]]:
-    """The names of each kind."""
     content = read_yaml(Path(__file__).with_name("columns_names.yaml"))
     return {kind: frozenset(names.split()) for kind, names in content.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The tables of which an expression may have rows, whether with all columns (but
-    those dropped), and the texts that it may be.
+    """What the value of an expression may be: rows of these tables, with all columns
+    except dropped ones or not, or one of these texts.
     """
 
     tables: frozenset[str] = frozenset()
@@ -76,7 +75,7 @@ _MOST_CALLS = 50
 
 
 class Code:
-    """Follows tables through the texts of a log."""
+    """Tracks tables through the texts of a log."""
 
     def __init__(self, found: Found) -> None:
         self._found = found
@@ -97,7 +96,7 @@ class Code:
         return False
 
     def read(self, text: str) -> None:
-        """Adds what one more text reads; one that does not parse raises UnreadLog."""
+        """Adds the columns that a text reads; raises UnreadLog if it does not parse."""
         try:
             self._asked = False
             self._run(_parsed(text).body)
@@ -106,12 +105,12 @@ class Code:
                     self._enter(function, [])
         except RecursionError:
             raise UnreadLog(f"the code is nested too deeply: {text!r:.80}") from None
-        if not self._asked:  # what was only written down may be asked elsewhere
+        if not self._asked:  # a query in a text may be executed elsewhere
             for held in self._names.values():
                 self._query(held)
 
     def _run(self, statements: Iterable[ast.stmt]) -> _Held:
-        """Analyses statements, and returns the content that they return."""
+        """Analyses statements, and returns the value that they return."""
         returned = _NOTHING
         for each in statements:
             match each:
@@ -154,7 +153,7 @@ class Code:
         return returned
 
     def _branch(self, node: ast.AST) -> _Held:
-        """Analyses any other statement: its expressions, then each of its blocks."""
+        """Analyses any other statement: its expressions, then its blocks."""
         returned = _NOTHING
         self._branches += 1
         for child in ast.iter_child_nodes(node):
@@ -325,7 +324,7 @@ class Code:
     def _columns_given(
         self, name: str, given: Sequence[tuple[str, ast.expr, _Held]], frames: _Held
     ) -> bool:
-        """Reads the columns that a method receives by name; returns whether there are
+        """Reads the columns that a method receives by name; returns whether it has
         any.
         """
         chosen = False
@@ -359,7 +358,7 @@ class Code:
         return chosen
 
     def _apply(self, value: ast.expr, frames: _Held) -> bool:
-        """Applies a function that is an argument of a call to the rows."""
+        """Analyses a function argument that is applied to the rows."""
         function = self._functions.get(getattr(value, "id", ""))
         if isinstance(value, ast.Lambda):
             function = value
@@ -382,7 +381,7 @@ class Code:
             self._names = kept
 
     def _open(self, name: str, given: Sequence[tuple[str, ast.expr, _Held]]) -> _Held:
-        """The table in a file or database that is opened."""
+        """Returns the table in a file or database that is opened."""
         texts = [t for word, _, h in given if word != "usecols" for t in h.texts]
         if name == "loaddb" and not texts:
             texts = [t for _, value, _ in given for t in _bare(value)]
@@ -403,7 +402,7 @@ class Code:
         return held
 
     def _tool(self, name: str, node: ast.Call, frames: _Held) -> _Held:
-        """Analyses EHRAgent's calls: conditions, or columns to be combined."""
+        """Analyses calls of EHRAgent's functions: conditions, or columns to combine."""
         for word, value in _arguments(node):
             held = self._value(value)
             named = [self._table(text) for text in held.texts]
@@ -437,7 +436,7 @@ class Code:
                 self._column(word, frames)
 
     def _text_of(self, name: str, receiver: _Held, given: Sequence[_Held]) -> _Held:
-        """The texts that a call computes from texts."""
+        """Returns the texts that a call computes from texts."""
         if name == "format":
             return _Held(texts=tuple(_FILLED.sub("?", t) for t in receiver.texts))
         if name == "join" and receiver.texts and given:
@@ -450,19 +449,19 @@ class Code:
         known = self._found.knows(name, held.tables)
         base = _SUFFIX.sub("", name)
         if not known and base != name and self._found.knows(base, held.tables):
-            name = base  # as merging tables names what both have
+            name = base  # merging tables adds a suffix to shared columns
         elif not known and name in self._made:
             return
         self._found.column(name, held.tables, only_known=True)
 
     def _show(self, held: _Held) -> None:
-        """Counts rows as read if they are shown, or leave the analysed code."""
+        """Counts rows as read that are shown or passed to unknown code."""
         if held.whole:
             for table in held.tables:
                 self._found.everything(table, held.without)
 
     def _query(self, held: _Held) -> None:
-        """Reads the SQL in texts that a call receives."""
+        """Analyses the SQL in texts that a call receives."""
         for text in held.texts:
             if looks_like_sql(text):
                 self._asked = True
@@ -470,7 +469,7 @@ class Code:
 
 
 def _parsed(text: str) -> ast.Module:
-    """The program in a text; calls of tools may lack their quotes."""
+    """Parses the program in a text; calls of EHRAgent's functions may lack quotes."""
     for each in (text, _BARE.sub(_quoted, text)):
         with suppress(SyntaxError, ValueError, MemoryError, RecursionError):
             tree = ast.parse(each.strip())
@@ -491,7 +490,7 @@ def _quoted(match: re.Match[str]) -> str:
 
 
 def _bare(node: ast.expr) -> list[str]:
-    """A name without quotes, read as a text."""
+    """Returns a name without quotes as a text."""
     return [node.id] if isinstance(node, ast.Name) else []
 
 
@@ -503,11 +502,11 @@ def _called(node: ast.Call) -> str:
 
 
 def _arguments(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """The arguments of a call, each with its keyword or None."""
+    """Yields the arguments of a call, each with its keyword or ""."""
     yield from (("", value) for value in node.args)
     yield from ((keyword.arg or "", keyword.value) for keyword in node.keywords)
 
 
 def _joined(parts: Sequence[_Held]) -> tuple[str, ...]:
-    """The concatenated texts; an unknown part becomes a blank."""
+    """Returns the concatenated texts; an unknown part becomes `?`."""
     return ("".join(each.texts[0] if each.texts else "?" for each in parts),)

@@ -12,15 +12,15 @@ Tables = Mapping[str, Sequence[str]]
 LONGEST_LOG = 200_000
 
 EVERY = "*"
-"""The name that stands for all columns of a table whose columns are unknown."""
+"""Represents all columns of a table whose columns are unknown."""
 
 
 class UnreadLog(InvalidInput):
-    """A log whose reads cannot be determined."""
+    """The tables and columns that a log reads cannot be determined."""
 
 
 class Found:
-    """The tables and columns found so far, by plain names."""
+    """The tables and columns found so far, by normalized names."""
 
     def __init__(self, tables: Tables, complete: bool) -> None:
         self._complete = complete
@@ -40,8 +40,8 @@ class Found:
     ) -> None:
         """Adds a column to all of these tables that have it, or else to all of them.
 
-        With `only_known` it may be a value: where the tables are known, it counts only
-        if one has it.
+        With `only_known`, the name may be a value; if the columns of the tables are
+        known, it counts only if one of them has it.
         """
         name = name.casefold()
         has = [t for t in tables if name in self.tables.get(t, ())]
@@ -57,7 +57,7 @@ class Found:
         )
 
     def shared(self, tables: frozenset[str]) -> list[str]:
-        """The columns that more than one of these tables has."""
+        """Returns the columns that more than one of these tables has."""
         names = [name for t in tables for name in self.tables.get(t, ())]
         return sorted({name for name in names if names.count(name) > 1})
 

@@ -1,4 +1,4 @@
-"""The tables and columns that SQL reads."""
+"""Finds the tables and columns that SQL reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DIALECTS = (None, "sqlite", "tsql", "mysql", "postgres")
 
 
 def read_sql(text: str, found: Found) -> None:
-    """Adds what some statements read; what does not parse raises UnreadLog."""
+    """Adds the columns that statements read; raises UnreadLog if they do not parse."""
     try:
         import sqlglot
         from sqlglot import exp
@@ -46,7 +46,7 @@ def read_sql(text: str, found: Found) -> None:
 
 
 def _parsed(text: str, sqlglot: Any) -> Iterator[Any]:
-    """The statements, in the first dialect that reads them."""
+    """Yields the statements, in the first dialect in which they parse."""
     exp = sqlglot.exp
     ignored = exp.Transaction, exp.Commit, exp.Rollback, exp.Pragma, exp.Set, exp.Use
     for dialect in _DIALECTS:
@@ -85,15 +85,15 @@ def _read_scope(scope: Any, found: Found, exp: Any) -> None:
     }
     for column in select.find_all(exp.Column):
         if column.parent_select is not select or column.is_star:
-            continue  # of a SELECT inside, which is read by itself
+            continue  # of a nested SELECT, which is read separately
         name = column.name
         if column.table:
             found.column(name, sources.get(column.table.casefold(), own))
         elif name.casefold() in aliases and _after(column, found.knows(name, own), exp):
-            continue  # what this SELECT itself calls so
+            continue  # an alias in this SELECT
         elif own:
-            # One that none of its own tables has is of a table around it, or a name
-            # that a SELECT inside gives. In quotes, it may be a value.
+            # A column that none of the own tables has is of an enclosing query's table,
+            # or an alias of a nested SELECT. In quotes, it may be a value.
             around = frozenset().union(*sources.values())
             near = own if found.knows(name, own) else around
             found.column(name, near, only_known=derived or column.this.quoted)
@@ -112,7 +112,7 @@ def _read_scope(scope: Any, found: Found, exp: Any) -> None:
 
 
 def _after(column: Any, known: bool, exp: Any) -> bool:
-    """Whether aliases of a SELECT take precedence over columns at this name."""
+    """Whether aliases of a SELECT take precedence over columns at this place."""
     place = column.find_ancestor(exp.Order, exp.Having, exp.Qualify, exp.Select)
     if not isinstance(place, exp.Select):
         return not column.find_ancestor(exp.Window)

@@ -1,4 +1,4 @@
-"""Compiles guard requests in tables and sentences to programs, without a model."""
+"""Compiles guard requests (tables and sentences) to programs, without a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMS = (
     "a user under 18 may not book a hotel",
     "in snow at most 30 km/h",
 )
-"""One example of each form."""
+"""An example of each form of sentence."""
 
 _NOT = (
     r"(?:may not|must not|can ?not|can't|should not|shall not|never|do not|does not|"
@@ -72,7 +72,7 @@ _ODD = frozenset(
     "and or nor unless except without when whenever after before if while until but"
     " with on in at from to by for of alone than not no".split()
 )
-"""Words with a meaning of their own, which would be lost in a name."""
+"""Words whose meaning would be lost if they became part of a name."""
 
 _ANYONE = frozenset(
     ("", "user", "person", "anyone", "anybody", "someone", "robot", "you", "one")
@@ -87,7 +87,7 @@ _VERBS = {
     "empty": "empty liquid", "find": "find", "use": "", "touch": "", "operate": "",
     "handle": "", "be near": "",
 }  # fmt: skip
-"""Verbs of a robot, each with the name of its action; "" stands for all of them."""
+"""The verbs for a robot, each with the name of its action; "" for any action."""
 
 _ABOUT = re.compile(r'About\(action, "([^"]+)"\)')
 _ENTER = re.compile(r"(?:enter|go into|go to|come into|be in) (?P<room>.+)")
@@ -111,14 +111,13 @@ def sentences_program(
     specification: str = "",
     tools: Sequence[Tool] = (),
 ) -> str:
-    """The program that keeps rules in sentences.
+    """Compiles rules in sentences to a program.
 
-    A sentence with more content than its form allows is rejected, not shortened. A
-    sentence is also rejected if it names a thing that appears neither in the household
-    vocabulary nor in the specification.
+    A sentence is rejected if it has more content than its form allows, or if it names a
+    thing that appears neither in the household vocabulary nor in the specification.
 
     Raises:
-        InvalidRequest: A sentence has no known form; the message names its line.
+        InvalidRequest: A sentence has no known form; the message states its line.
     """
     said = _plain(specification)
     parts: list[str] = []
@@ -151,7 +150,7 @@ def _things(rule: _Rule) -> list[str]:
 
 
 class _Unknown(Exception):
-    """A sentence, or a part of one, that has no known form."""
+    """A sentence or a part of a sentence has no known form."""
 
 
 def _plain(text: str) -> str:
@@ -178,7 +177,7 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
 
 
 def _of_a_place(text: str) -> _Rule | None:
-    """The tests of a rule that forbids a place to somebody or something, or limits the
+    """Parses a rule that forbids somebody or something a place, or that limits the
     speed in some weather.
     """
     for pattern in _CAPPED:
@@ -200,7 +199,7 @@ def _of_a_place(text: str) -> _Rule | None:
 
 
 def _who(text: str) -> list[str]:
-    """The tests of a phrase that names the people to whom a rule applies."""
+    """Returns the tests for a phrase that names the people to whom a rule applies."""
     tests: list[str] = []
     if found := _AGE.fullmatch(text):
         under = found["side"] in ("under", "below", "younger than")
@@ -223,7 +222,7 @@ def _who(text: str) -> list[str]:
 
 
 def _what(text: str) -> list[str]:
-    """The tests of a phrase that names an action, its object and its place."""
+    """Returns the tests for a phrase with an action, its object and its place."""
     if found := _ENTER.fullmatch(text):
         return [_in(found["room"])]
     where = ""
@@ -240,7 +239,6 @@ def _what(text: str) -> list[str]:
 
 
 def _asked_for(text: str) -> str:
-    """The test for a request to a web agent."""
     known = activities()
     for deed in sorted(known["doing"], key=len, reverse=True):
         if text.startswith(f"{deed} "):
@@ -260,7 +258,6 @@ def _in(room: str) -> str:
 
 
 def _puts(what: str, place: str) -> list[str]:
-    """The tests of putting something in or on something."""
     return [
         'Does(action, "put")',
         f"About(action, {json.dumps(_thing(place))})",
@@ -269,13 +266,15 @@ def _puts(what: str, place: str) -> list[str]:
 
 
 def _with(what: str) -> str:
-    """The test of an action on a thing, or with the thing in the hand."""
+    """Returns the test for an action on a thing, or with the thing in the hand."""
     thing = json.dumps(_thing(what))
     return f"(About(action, {thing}) or Held(frame, {thing}))"
 
 
 def _thing(text: str) -> str:
-    """The plain name of a thing, a room or a role: `the stoves` becomes `stove`."""
+    """Normalizes the name of a thing, a room or a role: `the stoves` becomes
+    `stove`.
+    """
     words = _ARTICLE.sub("", text.strip()).split()
     if odd := _ODD.intersection(words) or {w for w in words if not w.isalnum()}:
         raise _Unknown(f"{min(odd)!r} is not allowed in a name")
@@ -285,7 +284,7 @@ def _thing(text: str) -> str:
 
 
 def _stem(text: str) -> str:
-    """The text with its verb normalised: `opening the safe` becomes `open the safe`."""
+    """Normalizes the verb in a text: `opening the safe` becomes `open the safe`."""
     verb, _, rest = text.partition(" ")
     stem = verb.removesuffix("ing")
     if stem == verb:
@@ -304,8 +303,8 @@ def compile_request(
 ) -> str:
     """Compiles a request of tables and sentences to a program.
 
-    What the specification of the guarded agent names is known. With tools, sentences
-    are about calls of them.
+    Things that the specification of the guarded agent names are known. If tools are
+    given, sentences are about calls of these tools.
     """
     parts = [_of_table(table, source) for table in request.tables]
     if request.rules:
@@ -314,7 +313,7 @@ def compile_request(
 
 
 def notes_on(request: Request) -> list[str]:
-    """Remarks on a request that compiles."""
+    """Returns remarks on a request that compiles."""
     rules = (_understood(_plain(rule.text)) for rule in request.rules)
     things = dict.fromkeys(thing for rule in rules for thing in _things(rule))
     return [

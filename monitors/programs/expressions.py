@@ -1,4 +1,4 @@
-"""The expressions of guard programs, compiled to closures that count their steps."""
+"""Compiles the expressions of guard programs to closures that count their steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VARIES = object()
 
 
 def constant(node: ast.expr | None) -> Value:
-    """An expression's value, if it is the same in every run; otherwise `_VARIES`."""
+    """Returns an expression's value if it is the same in every run; else `_VARIES`."""
     match node:
         case ast.Constant(value=value):
             return value
@@ -49,7 +49,7 @@ _SINGLE = (str, int, float, bool, type(None))
 def compared(
     run: Execution, operator: str, left: Value, right: Value, line: int
 ) -> bool:
-    """One comparison: of single values, of numbers, or of a value with a collection."""
+    """Evaluates a comparison of values or numbers, or of a value with a collection."""
     if operator in ("in", "not in"):
         return _is_in(run, left, right, line) is (operator == "in")
     if operator in ("is", "is not"):
@@ -93,9 +93,9 @@ Expression = Callable[[Execution], Value]
 
 HOLDS = "holds"
 INPUTS = ("user", "action", "frame", "request", "log", "needed", "place", HOLDS)
-"""What a program can be handed, by the names it has there.
+"""The names of the inputs that a program can receive.
 
-`holds` has every predicate of the domains, by name: whether it holds now.
+`holds` maps the name of every predicate to whether it holds now.
 """
 
 
@@ -112,7 +112,7 @@ class Expressions:
         self.predicates: dict[str, None] = {}
 
     def introduced(self, node: ast.expr) -> str:
-        """A name that a statement gives a value."""
+        """Declares a name to which a statement assigns a value."""
         name = node.id if isinstance(node, ast.Name) else ""
         if name in SAID or self._toolbox.get(name) is not None:
             refuse(node, f"{name} is a function and cannot be assigned to")
@@ -120,10 +120,11 @@ class Expressions:
         return name
 
     def of(self, node: ast.expr) -> Expression:
-        """An expression's closure."""
+        """Compiles an expression to a closure."""
         value = constant(node)
         if value is not _VARIES:
-            # Weighed once: tables stand in the program, and are looked at in each run.
+            # The size is computed once, because programs contain tables and inspect
+            # them in each run.
             self._remember(value)
             return lambda run: value
         match node:
@@ -147,7 +148,7 @@ class Expressions:
         refuse(node, "this is not part of the language")
 
     def _remember(self, value: Value) -> int:
-        """Computes the size of a constant, including everything in it."""
+        """Stores the size of a constant, including everything in it."""
         if not isinstance(value, tuple | dict):
             return 1 + (len(value) // CHARACTERS_A_STEP if type(value) is str else 0)
         parts = value.values() if isinstance(value, dict) else value
@@ -189,7 +190,7 @@ class Expressions:
         return connect
 
     def _tested(self, node: ast.expr) -> Expression:
-        """An expression whose truth is itself a fact."""
+        """Compiles an expression whose truth is recorded as a fact."""
         evaluate = self.of(node)
         if not is_bare(node):
             return evaluate
@@ -317,7 +318,7 @@ class Expressions:
         return [given.get(name, nothing) for name in parameters[: last + 1]]
 
     def said_of(self, node: ast.expr) -> str:
-        """An expression's text in the program."""
+        """Returns the text of an expression in the program."""
         if node.lineno == node.end_lineno:
             line = self._lines[node.lineno - 1].encode()
             text = line[node.col_offset : node.end_col_offset].decode()
@@ -327,7 +328,7 @@ class Expressions:
 
 
 def is_bare(node: ast.expr) -> bool:
-    """Whether its truth is recorded as a fact elsewhere."""
+    """Whether the evaluation of an expression records no fact by itself."""
     return isinstance(node, ast.Name | ast.Subscript | ast.Constant)
 
 

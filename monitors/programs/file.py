@@ -1,7 +1,7 @@
 """Files of guard programs: the request, the program and its signatures.
 
-A signature is a name with the digest of everything else in the file. It shows that the
-running program is the one that a person reviewed; it does not stop someone with write
+A signature is a name with the digest of everything else in the file. It shows that a
+person has reviewed exactly this program; it does not protect against people with write
 access to the file.
 """
 
@@ -26,7 +26,7 @@ LONGEST_NAME = 100
 
 
 class NotSigned(InvalidInput):
-    """A guard program whose present content is not signed."""
+    """The current content of a guard program is not signed."""
 
 
 class Signature(NamedTuple):
@@ -41,10 +41,10 @@ class ProgramFile:
     """A guard program with its request and origin.
 
     Args:
-        specification: A description of the guarded agent, in words.
+        specification: A description of the guarded agent.
         made_by: The author of the program: `rules`, or a model's name.
-        functions: Sources of uploaded functions, by file name.
-        plan: A model's reasoning before it wrote the program.
+        functions: The sources of uploaded functions, by file name.
+        plan: The reasoning of a model before it wrote the program.
     """
 
     name: str
@@ -58,19 +58,19 @@ class ProgramFile:
 
     @property
     def digest(self) -> str:
-        """The hash of everything except the signatures."""
+        """The digest of everything except the signatures."""
         content = {k: v for k, v in self.as_dict().items() if k != "signatures"}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def signed_by(self) -> tuple[str, ...]:
-        """The signers of its present content."""
+        """The people who signed the current content."""
         digest = self.digest
         return tuple(each.by for each in self.signatures if each.digest == digest)
 
     def signed(self, by: str) -> ProgramFile:
-        """The file with one more signature; those of earlier content are dropped."""
+        """Returns the file with one more signature; outdated ones are dropped."""
         name = " ".join(clean(by).split())
         if not name or len(name) > LONGEST_NAME:
             raise InvalidInput("a signature needs the name of a person", mend="--name")
@@ -79,7 +79,7 @@ class ProgramFile:
         return replace(self, signatures=(*kept, Signature(name, digest)))
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of its file."""
+        """Returns the content of the file."""
         return {
             "format": FORMAT,
             "name": self.name,
@@ -111,7 +111,7 @@ class _File(Strict):
 
 
 def load_program(path: Path) -> ProgramFile:
-    """The guard program of a file, signed or not."""
+    """Loads a guard program from a file, signed or not."""
     return program_of(read_yaml(path), str(path))
 
 
@@ -126,7 +126,7 @@ def program_of(content: object, source: str) -> ProgramFile:
 
 
 def require_signature(program: ProgramFile, source: str) -> None:
-    """Raises NotSigned unless the program's present content is signed."""
+    """Raises NotSigned unless the current content of the program is signed."""
     if program.signed_by:
         return
     mend = f"forewarn guard-program review {source}, then sign it"
@@ -137,7 +137,7 @@ def require_signature(program: ProgramFile, source: str) -> None:
 
 
 def write_program(path: Path, program: ProgramFile) -> None:
-    """Writes a guard program as people read it."""
+    """Writes a guard program to a file in readable form."""
     with atomic_text(path) as out:
         yaml.dump(
             program.as_dict(), out, Dumper=_Dumper, sort_keys=False,
@@ -146,7 +146,7 @@ def write_program(path: Path, program: ProgramFile) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """A YAML writer that keeps multi-line texts unchanged."""
+    """A YAML writer that writes multi-line texts as blocks."""
 
 
 def _lines(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

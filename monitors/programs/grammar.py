@@ -1,4 +1,4 @@
-"""Parses the text of a guard program and checks that it is in the language.
+"""Parses a guard program and checks that it belongs to the language.
 
 The language is a small part of Python's syntax: assignments, literals, comparisons,
 `and`, `or`, `not`, `if`, `for` over existing values, and calls of the toolbox's
@@ -17,16 +17,16 @@ from typing import NoReturn
 from forewarn.abstractions.errors import InvalidInput, TooLarge, clean
 
 LONGEST_PROGRAM = 64_000
-"""Characters."""
+"""The maximum number of characters of a program."""
 
 MOST_TOKENS = 8_000
-"""The maximum number of tokens, so that people can review a program and parsing takes a
-few milliseconds.
+"""The maximum number of tokens, so that people can review a program and it is parsed
+within milliseconds.
 """
 
 DEEPEST_NESTING = 20
 DEEPEST_BLOCK = 90
-"""`elif` counts as an `if` in an `else`."""
+"""The maximum nesting depth of blocks; `elif` counts as an `if` in an `else`."""
 
 LARGEST_NUMBER = 2**53
 
@@ -73,14 +73,14 @@ _WORDS: dict[type[ast.AST], str] = {
 
 
 class InvalidProgram(InvalidInput):
-    """A text that is not a guard program."""
+    """The text is not a guard program."""
 
 
 def parse(text: str) -> ast.Module:
-    """The program's tree, which contains only what the language allows.
+    """Returns the syntax tree, which contains only what the language allows.
 
     Raises:
-        InvalidProgram: The text is not in the language; the message names the line.
+        InvalidProgram: The text is not in the language; the message states the line.
         TooLarge: The text exceeds the limits on length or nesting.
     """
     _refuse_large(text)
@@ -116,7 +116,7 @@ def _refuse_large(text: str) -> None:
 
 
 def refuse(node: ast.AST, problem: str, mend: str = "") -> NoReturn:
-    """Reports an error at a place in the program."""
+    """Raises an error at a place in the program."""
     line = getattr(node, "lineno", None)
     raise InvalidProgram(problem, place=f"line {line}" if line else "", mend=mend)
 
@@ -129,7 +129,7 @@ def _not_deeper(node: ast.stmt | ast.expr, depth: int, limit: int) -> None:
 
 
 class _Checker:
-    """Walks the tree once and checks that every node is allowed."""
+    """Visits every node of the tree once and checks that it is allowed."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.encode().splitlines()
@@ -174,7 +174,7 @@ class _Checker:
     def _name(self, node: ast.expr | ast.keyword, name: str) -> None:
         if not NAME.fullmatch(name):
             refuse(node, f"{name!r:.40} cannot be a name here", "letters and digits")
-        # Python reads letters that look like others as those others; people do not.
+        # Python normalizes letters that look like others; people may misread them.
         start = node.col_offset
         if self._lines[node.lineno - 1][start : start + len(name)] != name.encode():
             refuse(

@@ -1,7 +1,8 @@
-"""Guard programs, compiled to closures that count their steps.
+"""Compiles guard programs to closures that count their steps.
 
 A program receives its inputs by name and calls `deny`, `ask`, `reflect` or `slow` for
-an action. If it calls none, the action passes; if it fails, the action is denied.
+an action. If it calls none of them, the action passes; if it fails, the action is
+denied.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Statements:
         self.reasons: dict[str, None] = {}
 
     def block(self, body: Sequence[ast.stmt]) -> tuple[Statement, ...]:
-        """The closures of statements that follow each other."""
+        """Compiles a sequence of statements."""
         return tuple(self._statement(statement) for statement in body)
 
     def _statement(self, node: ast.stmt) -> Statement:
@@ -54,7 +55,7 @@ class Statements:
                 return nothing
 
     def _setter(self, target: ast.expr) -> Callable[[Execution, Value], None]:
-        """A closure that assigns a value to a name, or its parts to several names."""
+        """Returns a closure that assigns a value, or unpacks it to several names."""
         several = isinstance(target, ast.Tuple)
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         names = [self._expressions.introduced(each) for each in targets]
@@ -80,7 +81,7 @@ class Statements:
                 facts.append(Fact(line, bare, (), truth))
             for statement in body if truth else orelse:
                 statement(run)
-            # What was found out on the way to here explains nothing beyond it.
+            # The facts found in this block do not explain verdicts after it.
             del facts[before:]
 
         return choose
@@ -147,7 +148,7 @@ def _parts(value: Value, count: int) -> Sequence[Value]:
 
 
 def _tables_in(tree: ast.Module) -> Mapping[str, Sequence[str]]:
-    """The tables and columns in every constant that lists them by role."""
+    """Returns the tables and columns in constants that list them by role."""
     found: dict[str, dict[str, None]] = {}
     for node in ast.walk(tree):
         rows = constant(node) if isinstance(node, ast.Dict) else None
@@ -160,7 +161,7 @@ def _tables_in(tree: ast.Module) -> Mapping[str, Sequence[str]]:
 
 
 class Program:
-    """A program that can be run on one action after another.
+    """A compiled program, which can be run on one action after another.
 
     Raises:
         InvalidProgram: The text is not in the language, or calls an unknown function.
@@ -176,19 +177,19 @@ class Program:
         tree = parse(text)
         self._body = statements.block(tree.body)
         self.tables = _tables_in(tree)
-        """The tables that it names for its roles, with all their columns."""
+        """The tables that the program lists for roles, with all their columns."""
         self._weights = expressions.weights
         self.uses = tuple(sorted(expressions.used))
-        """The functions of the toolbox that it calls."""
+        """The functions of the toolbox that the program calls."""
         self.reasons = tuple(statements.reasons)
-        """What it may say of an action, in its own words."""
+        """The reasons in the program."""
         self.predicates = tuple(expressions.predicates)
-        """The predicates that it asks of `holds`."""
+        """The predicates that the program reads from `holds`."""
         self.reads = tuple(sorted(expressions.read & set(inputs)))
-        """The inputs that it reads."""
+        """The inputs that the program reads."""
 
     def run(self, inputs: Mapping[str, Value]) -> Outcome:
-        """The program's verdict on one action. Raises no exception."""
+        """Returns the program's verdict on an action; never raises an exception."""
         run = Execution(dict(inputs), self._weights)
         try:
             for statement in self._body:
@@ -196,6 +197,6 @@ class Program:
         except ProgramFault as fault:
             return run.outcome(str(fault))
         except Exception as error:
-            # A function of the toolbox that fails is no leave to pass.
+            # If a function of the toolbox fails, the action is denied too.
             return run.outcome(f"{type(error).__name__} in a function")
         return run.outcome()

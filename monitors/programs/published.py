@@ -1,7 +1,7 @@
-"""Cases in the files of GuardAgent's paper, for a user who has them.
+"""Reads cases from the files that were published with GuardAgent's paper.
 
-EICU-AC is a JSON list of questions with a role, next to a folder `logs` with the
-agent's logs. Mind2Web-SC is a JSON list of tasks with a user.
+EICU-AC is a JSON list of questions with roles, next to a folder `logs` with the agent's
+logs. Mind2Web-SC is a JSON list of tasks with users.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRUE = frozenset(("yes", "true", "1"))
 
 
 def published(path: Path) -> Iterator[dict[str, Any]]:
-    """The cases of a published file, in our own format."""
+    """Yields the cases of a published file, in our own format."""
     content = read_json(path)
     for number, entry in enumerate(content if isinstance(content, list) else [{}], 1):
         try:
@@ -63,7 +63,7 @@ def _access(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _logged(text: str) -> tuple[str, str]:
-    """The last program in an agent's log, and its answer."""
+    """Returns the last program in an agent's log, and the answer."""
     solution = text.rpartition("Solution:")[2]
     cells = [json.loads(f'"{cell}"') for cell in _CELL.findall(solution)]
     sections = solution.split(_LINE)
@@ -85,7 +85,7 @@ def _web(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(name: str, value: Any) -> tuple[str, Any]:
-    """A user's fact, by its name in our rules."""
+    """Converts a fact about a user to its name and value in our rules."""
     plain = name.casefold()
     known = next((ours for part, ours in _USER.items() if part in plain), plain)
     if known == "age":

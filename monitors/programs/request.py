@@ -1,4 +1,4 @@
-"""Guard requests as people write them, and the programs for tables in requests."""
+"""Parses guard requests, and writes the programs for tables in requests."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _RULER = re.compile(r"[\s|:-]+")
 
 
 class InvalidRequest(InvalidInput):
-    """A guard request that cannot be read, or not be compiled without a model."""
+    """A guard request cannot be read, or cannot be compiled without a model."""
 
 
 class Rule(NamedTuple):
-    """One rule in words."""
+    """A rule in words, with its line."""
 
     line: int
     text: str
 
 
 class Table(NamedTuple):
-    """One table: its head and its rows, each with its line."""
+    """A table: its header and its rows, each with its line."""
 
     line: int
     head: tuple[str, ...]
@@ -41,9 +41,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A guard request: its first heading, all of its text, and the lists and tables in
-    it.
-    """
+    """A guard request: its first heading, its text, and its lists and tables."""
 
     title: str
     text: str
@@ -52,9 +50,9 @@ class Request:
 
 
 def read_request(text: str, source: str) -> Request:
-    """The request that a Markdown text holds.
+    """Parses a request from Markdown.
 
-    A text without lists or tables is read as one rule per line.
+    In a text without lists or tables, every line is a rule.
     """
     if len(text) > LONGEST_REQUEST:
         raise InvalidRequest(
@@ -77,7 +75,7 @@ def read_request(text: str, source: str) -> Request:
 
 
 def _listed(lines: list[str]) -> Iterator[Rule]:
-    """The entries of lists; an indented line continues the one above."""
+    """Yields the entries of lists; an indented line continues the previous one."""
     entry: Rule | None = None
     for number, line in enumerate([*lines, ""], 1):
         found = _RULE_LINE.fullmatch(line)
@@ -104,7 +102,7 @@ def _cells(line: str) -> tuple[str, ...]:
 
 
 Access = Mapping[str, Mapping[str, Sequence[str]]]
-"""For each role, the databases with the columns that the role may read."""
+"""By role: the databases with the columns that the role may read."""
 
 
 class _RoleFile(Strict):
@@ -113,7 +111,7 @@ class _RoleFile(Strict):
 
 
 def tables_of_file(content: object, source: str) -> dict[str, list[str]]:
-    """The databases in a JSON role table, with all their columns."""
+    """Returns the databases in a JSON role table, with all their columns."""
     file = validated(_RoleFile, content, source, InvalidRequest)
     found: dict[str, dict[str, None]] = {}
     for databases in (file.databases, *file.roles.values()):
@@ -123,11 +121,11 @@ def tables_of_file(content: object, source: str) -> dict[str, list[str]]:
 
 
 def access_of_file(content: object, source: str) -> Access:
-    """The access that a JSON role table grants.
+    """Returns the access that a JSON role table grants.
 
     Raises:
-        InvalidRequest: The table breaks the schema, grants a column that no database
-            has, or names a role or a database twice.
+        InvalidRequest: The table violates the schema, grants a column that no database
+            has, or lists a role or a database twice.
     """
     file = validated(_RoleFile, content, source, InvalidRequest)
     _no_twins(file.roles, "role", source)
@@ -155,7 +153,6 @@ def access_of_file(content: object, source: str) -> Access:
 
 
 def _access_program(table: Table, source: str) -> str:
-    """The program of a table of roles, databases and columns."""
     found: dict[str, dict[str, list[str]]] = {}
     spelt: dict[str, str] = {}
     for _, cells in _rows(table, source):
@@ -167,7 +164,7 @@ def _access_program(table: Table, source: str) -> str:
 
 
 def access_program(access: Access) -> str:
-    """The program that denies data that a role is not granted."""
+    """Returns the program that denies data that a role is not granted."""
     lines = ["may_read = {"]
     for role, row in access.items():
         lines.append(f"    {_text(role)}: {{")
@@ -200,7 +197,7 @@ def _no_twins(names: Mapping[str, object], what: str, source: str) -> None:
 
 
 def _use_program(table: Table, source: str) -> str:
-    """The program that denies things that a role may not use in a room."""
+    """Returns the program that denies things that a role may not use in a room."""
     rows: dict[str, dict[str, list[str]]] = {}
     for line, (role, room, things) in _rows(table, source):
         if not role or not room:
@@ -218,7 +215,7 @@ def _use_program(table: Table, source: str) -> str:
 
 
 def _odd_program(table: Table, source: str) -> str:
-    """The program that stops driving outside the permitted conditions."""
+    """Returns the program that stops driving outside the permitted conditions."""
     limits = []
     for line, (signal, least, most) in _rows(table, source):
         span = [_limit(cell, source, line) for cell in (least, most)]

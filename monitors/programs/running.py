@@ -1,4 +1,4 @@
-"""One run of a guard program: its steps, its facts and its verdict."""
+"""The state of a run of a guard program: its steps, its facts and its verdicts."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from forewarn.monitors.programs.values import ProgramFault, Value, kind, weigh
 Demand = Literal["slow", "reflect", "ask", "deny"]
 
 DEMANDS: tuple[Demand, ...] = get_args(Demand)
-"""The verdicts that a program can give on an action, the mildest first."""
+"""The verdicts that a program can give, the mildest first."""
 
 Answer = Literal["allow", "slow", "reflect", "ask", "deny"]
 
 MOST_STEPS = 20_000
 MOST_VERDICTS = 100
 MOST_FACTS = 40
-"""The maximum number of facts that are kept to explain a verdict."""
+"""The maximum number of facts that are stored to explain a verdict."""
 
 LARGEST_DETAILS = 4_000
 _SHOWN = 60
 
 
 class Fact(NamedTuple):
-    """What a test in the program found out: for a comparison, with both sides."""
+    """The result of a test in the program; for a comparison, with both sides."""
 
     line: int
     text: str
@@ -39,7 +39,7 @@ class Fact(NamedTuple):
 
 
 def shown(value: Value) -> str:
-    """A value as text on one line, for people."""
+    """Formats a value as text on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
@@ -56,9 +56,9 @@ class Verdict:
     """One verdict of a program on an action.
 
     Args:
-        reason: As written in the program; never text from the world.
+        reason: The reason as written in the program, never text from the world.
         details: The denied columns, or the violated rules.
-        because: What the tests that led to it found, the nearest last.
+        because: The results of the tests that led to the verdict, the nearest last.
     """
 
     kind: Demand
@@ -70,8 +70,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run answers, all that it said, and why it failed, if it did: then the
-    answer is `deny`.
+    """The result of a run: the answer, all verdicts, and the fault if it failed; the
+    answer is then `deny`.
     """
 
     answer: Answer
@@ -81,7 +81,7 @@ class Outcome:
 
     @property
     def label(self) -> int:
-        """The paper's label: 0 if the action passes, 1 if not."""
+        """The label as in the paper: 0 if the action passes, 1 if not."""
         return int(self.answer != "allow")
 
     @property
@@ -93,7 +93,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """One sentence for people."""
+        """The reason for the answer in one sentence."""
         if self.fault:
             return f"the guard program cannot judge this: {self.fault}"
         verdict = self.deciding
@@ -105,7 +105,7 @@ class Outcome:
         return min((v.cap_kmh for v in self.verdicts if v.cap_kmh), default=None)
 
     def explained(self) -> list[str]:
-        """The verdicts with their reasons, as lines for people."""
+        """Returns the verdicts with their reasons as lines."""
         lines = [self.reason] if self.fault else []
         for verdict in self.verdicts:
             lines.append(f"{verdict.kind}: {verdict.reason}")
@@ -113,7 +113,7 @@ class Outcome:
         return lines
 
     def as_dict(self) -> dict[str, Any]:
-        """The outcome as JSON, without empty fields."""
+        """Returns the outcome as JSON, without empty fields."""
         verdicts = [
             _present(
                 decision=each.kind,
@@ -140,7 +140,7 @@ def _present(**fields: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Execution:
-    """What a running program can access."""
+    """The state of a run that closures can access."""
 
     names: dict[str, Value]
     weights: Mapping[int, int]
@@ -149,13 +149,13 @@ class Execution:
     verdicts: list[Verdict] = field(default_factory=list)
 
     def spend(self, steps: int) -> None:
-        """Takes steps from the budget; too few are a fault."""
+        """Takes steps from the budget; raises a fault if too few are left."""
         self.left -= steps
         if self.left < 0:
             raise ProgramFault(f"the program takes more than {MOST_STEPS} steps")
 
     def look_at(self, value: Value) -> None:
-        """Takes the steps for inspecting a whole value from the budget."""
+        """Takes the steps for inspecting a whole value."""
         known = self.weights.get(id(value))
         self.spend(weigh(value, max(self.left, 0)) if known is None else known)
 
@@ -170,7 +170,7 @@ class Execution:
         self.verdicts.append(Verdict(kind_, reason, details, because, cap_kmh))
 
     def outcome(self, fault: str = "") -> Outcome:
-        """The outcome of the run."""
+        """Returns the outcome of the run."""
         answer: Answer = "allow"
         for each in DEMANDS:
             if any(verdict.kind == each for verdict in self.verdicts):
@@ -181,7 +181,7 @@ class Execution:
 
 
 def truth_of(value: Value, line: int) -> bool:
-    """A test's result, which must be true or false."""
+    """Returns a test's result; raises a fault if it is not true or false."""
     if isinstance(value, bool):
         return value
     raise ProgramFault(

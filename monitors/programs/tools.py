@@ -1,6 +1,4 @@
-"""Sentences about an agent's own tools: finds the calls and arguments that they refer
-to.
-"""
+"""Finds the calls and arguments that a sentence about an agent's tools refers to."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ TOOL_FORMS = (
     "only an admin may delete files in /etc",
     "ask before paying more than 100",
 )
-"""One example of each form of sentence about tools."""
+"""An example of each form of sentence about tools."""
 
 _MORE, _LESS = ("more than", "over", "above"), ("less than", "under", "below")
 _HOW = re.compile(
@@ -37,7 +35,7 @@ _ARGUMENTS = {
     **dict.fromkeys(("in", "into", "on", "at"), _PLACES),
     **dict.fromkeys(_MORE + _LESS, _SIZES),
 }
-"""For each preposition, words in the names of the arguments to which it refers."""
+"""By preposition: words in the names of the arguments to which it refers."""
 
 _SAME = tuple(
     frozenset(words.split())
@@ -51,7 +49,7 @@ _ARTICLES = {"a", "an", "the", "any"}
 
 
 class Tool(NamedTuple):
-    """A tool of an agent: its name, description and arguments."""
+    """An agent's tool: its name, description and arguments."""
 
     name: str
     description: str = ""
@@ -59,7 +57,7 @@ class Tool(NamedTuple):
 
 
 class NotATool(Exception):
-    """A phrase that matches no tool, or no argument of one."""
+    """A phrase matches no tool, or no argument of a tool."""
 
 
 def tools_of(content: object, source: str) -> list[Tool]:
@@ -87,7 +85,7 @@ def _tool(entry: Any) -> Tool | None:
 
 
 def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
-    """The tests of a phrase that names a call and its arguments, if there are such."""
+    """Returns the tests for a phrase that names a call and arguments."""
     found = _HOW.fullmatch(text) or _WHOM.fullmatch(text)
     said = found.groupdict() if found else {"deed": text}
     deed, how = said["deed"], said.get("how", "to")
@@ -106,7 +104,7 @@ def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
 
 
 def _does(tool: Tool, deed: str) -> bool:
-    """Whether a tool's name or description contains the words of an act."""
+    """Whether a tool's name or description contains the words of an action."""
     first = words_of(tool.description.partition(".")[0]).split()
     name = parts(tool.name).split()
     verb, *things = (w for w in words_of(deed).split() if w not in _ARTICLES) or [""]
@@ -124,7 +122,9 @@ def _alike(word: str) -> set[str]:
 
 
 def _test(tool: Tool, how: str, what: str) -> str:
-    """The test of a call of a tool; empty if the tool has no argument to test."""
+    """Returns the test for a call of a tool; empty if the tool has no argument to
+    test.
+    """
     called = f"Calls(action, {json.dumps(tool.name)})"
     if not what:
         return called
@@ -151,7 +151,7 @@ def _about(argument: str, how: str, what: str) -> str:
 def check_program(
     program: str, name: str, tools: Mapping[str, Collection[str]]
 ) -> None:
-    """Rejects a program that names a tool or an argument that does not exist."""
+    """Raises an error if a program names a tool or an argument that does not exist."""
     arguments = {each for given in tools.values() for each in given}
     for kind, called in _named(program):
         there = tools if kind == "Calls" else arguments

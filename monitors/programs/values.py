@@ -1,6 +1,4 @@
-"""The values of guard programs, which are JSON values, with their sizes and
-comparisons.
-"""
+"""The values of guard programs, which are JSON values: sizes and comparisons."""
 
 from __future__ import annotations
 
@@ -12,7 +10,8 @@ from typing import Any, TypeAlias
 from forewarn.abstractions.errors import ForewarnError
 
 Value: TypeAlias = Any
-"""None, a bool, a number, a text, a list or a mapping of such values by name."""
+"""None, a bool, a number, a string, a list, or a mapping with strings as keys.
+"""
 
 DEEPEST = 20
 """The maximum nesting depth of values."""
@@ -30,13 +29,14 @@ _SMALL = frozenset((int, float, bool, type(None)))
 
 
 class ProgramFault(ForewarnError):
-    """A program fails, so its action is denied."""
+    """A program fails, so the action is denied."""
 
 
 def weigh(value: Value, limit: int) -> int:
-    """The number of steps for inspecting a whole value.
+    """Returns the number of steps for inspecting a whole value.
 
-    One larger than `limit`, nested too deep, or of another kind is a fault.
+    Raises a fault if the value is larger than `limit`, nested too deep, or of another
+    kind.
     """
     if type(value) in _SMALL:
         return 1
@@ -75,7 +75,7 @@ def weigh(value: Value, limit: int) -> int:
 
 
 def kind(value: Value) -> str:
-    """The kind of a value, in words for people."""
+    """Describes the kind of a value."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -89,12 +89,12 @@ def kind(value: Value) -> str:
 
 @lru_cache(maxsize=16384)
 def plain(name: str) -> str:
-    """The form of a name for comparisons, without case, spaces and underscores."""
+    """Normalizes a name for comparisons: case, spaces and underscores are removed."""
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
 def names_of(value: Value, what: str) -> Sequence[str]:
-    """A list of names, or one name by itself; anything else is a fault."""
+    """Returns a list of names, also from a single name; anything else is a fault."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, list | tuple) and all(isinstance(n, str) for n in value):
@@ -103,14 +103,14 @@ def names_of(value: Value, what: str) -> Sequence[str]:
 
 
 def mapping_of(value: Value, what: str) -> Mapping[str, Any]:
-    """A mapping; anything else is a fault."""
+    """Returns a mapping; anything else is a fault."""
     if isinstance(value, Mapping):
         return value
     raise ProgramFault(f"{what} is {kind(value)}, not a mapping")
 
 
 def text_of(value: Value, what: str) -> str:
-    """A text; anything else is a fault."""
+    """Returns a text; anything else is a fault."""
     if isinstance(value, str):
         return value
     raise ProgramFault(f"{what} is {kind(value)}, not text")

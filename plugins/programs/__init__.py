@@ -1,1 +1,1 @@
-"""Guard programs with their toolboxes, and the models that write them."""
+"""Guard programs with their toolboxes, and models that write guard programs."""

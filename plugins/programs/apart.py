@@ -1,4 +1,4 @@
-"""Controls the process of users' functions: calls, time limits, shutdown."""
+"""Controls the isolated process of users' functions: calls, time limits, shutdown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ START_S = 3.0
 CALL_S = 0.5
 END_S = 5.0
 MOST_FAILURES = 5
-"""A cell is not started again after this many consecutive failures."""
+"""The number of consecutive failures after which a cell is not restarted."""
 
 LONGEST_ANSWER = 1_000_000
 LONGEST_SOURCE = 100_000
@@ -44,7 +44,7 @@ class NotApart(ForewarnError):
 
 @dataclass(frozen=True, slots=True)
 class _Described:
-    """A process's description of one of its functions."""
+    """The description of a function, as sent by its process."""
 
     about: str
     parameters: tuple[str, ...]
@@ -56,7 +56,7 @@ _FUNCTIONS = TypeAdapter(dict[str, _Described])
 
 
 class Cell:
-    """One process with the functions of some Python sources, by file name."""
+    """A process with the functions of Python sources, by file name."""
 
     def __init__(self, sources: Mapping[str, str], call_s: float = CALL_S) -> None:
         if sys.platform != "linux" or platform.machine() not in CALLS:
@@ -73,8 +73,8 @@ class Cell:
         self.functions = self._start()
 
     def call(self, name: str, *arguments: Value) -> Value:
-        """The result of a function; one that fails, or takes or returns too much, is a
-        fault.
+        """Returns the result of a function. It is a fault if the function fails, takes
+        too long, or returns too much.
         """
         with self._turn:
             if self._failures >= MOST_FAILURES:
@@ -93,7 +93,7 @@ class Cell:
         return value
 
     def close(self) -> None:
-        """Ends the process; the next call starts another."""
+        """Ends the process; the next call starts a new one."""
         _end(self._running)
 
     def _start(self) -> Mapping[str, _Described]:
@@ -106,7 +106,7 @@ class Cell:
             bufsize=0,
             env={},
             cwd="/",
-            start_new_session=True,  # keeps a terminal's Ctrl-C from it
+            start_new_session=True,  # so that Ctrl-C does not reach it
         )
         self._running.append(process)
         try:
@@ -135,10 +135,10 @@ class Cell:
             ) from None
 
     def _ask(self, asked: Mapping[str, Any], patience_s: float) -> dict[str, Any]:
-        """Sends a question and returns the answer; ends a process that is out of step.
+        """Sends a request and returns its response; ends a process that is out of sync.
 
-        Each question has an unguessable number, which its answer repeats, so that an
-        early or late answer never counts for another question.
+        Each request has an unguessable number, which the response repeats, so that a
+        response is never taken for that of another request.
         """
         number = secrets.token_hex(8)
         until_s = time.monotonic() + patience_s
@@ -155,7 +155,9 @@ class Cell:
         except TimeoutError:
             self.close()
             raise TimeoutError(f"no answer within {patience_s:g} s") from None
-        except BaseException:  # even an interrupt: its answer is still pending
+        except (
+            BaseException
+        ):  # even an interrupt, because the response is still pending
             self.close()
             raise
         return found
@@ -176,7 +178,7 @@ class Cell:
                 data = data[os.write(pipe, data) :]
 
     def _receive(self, process: subprocess.Popen[bytes], until_s: float) -> bytes:
-        """Reads one line, after which nothing may follow."""
+        """Reads exactly one line; nothing may follow it."""
         if process.stdout is None:
             raise OSError("the process has no pipes")
         pipe = process.stdout.fileno()
@@ -196,7 +198,7 @@ class Cell:
 
 
 def _line(text: object) -> str:
-    """An error output as a single line for messages."""
+    """Converts error output to a single line for messages."""
     return clean(str(text).encode("utf-8", "replace").decode())
 
 
@@ -209,7 +211,6 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _end(running: list[subprocess.Popen[bytes]]) -> None:
-    """Ends running processes."""
     while running:
         process = running.pop()
         process.kill()
@@ -222,13 +223,13 @@ def _end(running: list[subprocess.Popen[bytes]]) -> None:
 
 
 def uploaded(sources: Mapping[str, str]) -> tuple[Function, ...]:
-    """The functions of users' sources, for programs to call."""
+    """Returns the functions of users' sources, for programs to call."""
     cell = cell_of(sources)
     return tuple(_function(cell, name, of) for name, of in cell.functions.items())
 
 
 def cell_of(sources: Mapping[str, str]) -> Cell:
-    """The process of users' sources, the same one for the same sources."""
+    """Returns the process for users' sources, which equal sources share."""
     return _cell(tuple(sorted(sources.items())))
 
 
@@ -258,7 +259,6 @@ def _function(cell: Cell, name: str, of: _Described) -> Function:
 
 
 def _sendable(value: Value) -> Value:
-    """A value as JSON types."""
     if isinstance(value, Mapping):
         return {key: _sendable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

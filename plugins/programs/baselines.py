@@ -1,6 +1,6 @@
-"""Other ways to guard an agent with a model, as baselines for guard programs.
+"""Baselines for guard programs: other ways to guard an agent with a model.
 
-Each judges a case as a program does. An unreadable reply denies the case.
+Each baseline judges cases like a program. An unreadable reply denies the case.
 """
 
 from __future__ import annotations

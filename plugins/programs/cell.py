@@ -1,7 +1,7 @@
-"""The process in which users' functions run; it can only compute.
+"""The sandboxed process in which users' functions run; it can only compute.
 
 This file is run by path, without site packages or environment, and imports none of our
-code. The process first sets limits on time, memory and files, then installs a filter
+code. The process first sets limits on time, memory and files. It then installs a filter
 that allows only the system calls for memory, clocks and its own pipes. Only then does
 it read the users' sources.
 """
@@ -36,8 +36,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-# The modules that users' functions may import: already loaded, because no other file
-# can be read.
+# The modules that users' functions may import. They are loaded in advance, because the
+# filter forbids reading files.
 LIBRARIES = (
     collections, datetime, decimal, fractions, functools, itertools, json, math, re,
     statistics, string, tempfile, unicodedata,
@@ -48,10 +48,10 @@ CPU_S = 600
 LONGEST_LINE = 4_000_000
 
 _X86 = "x86_64"
-# The filter's code of the architecture, and the system calls: read, write, close,
-# fstat, lseek, mmap, mprotect, munmap, brk, rt_sigaction, rt_sigprocmask, rt_sigreturn,
-# madvise, mremap, getpid, exit, exit_group, futex, clock_gettime, getrandom,
-# sched_yield, sigaltstack, gettimeofday, clock_nanosleep.
+# The number of the architecture, and those of the allowed system calls: read, write,
+# close, fstat, lseek, mmap, mprotect, munmap, brk, rt_sigaction, rt_sigprocmask,
+# rt_sigreturn, madvise, mremap, getpid, exit, exit_group, futex, clock_gettime,
+# getrandom, sched_yield, sigaltstack, gettimeofday, clock_nanosleep.
 CALLS = {
     _X86: (
         0xC000003E,
@@ -102,7 +102,7 @@ def limit() -> None:
 
 
 def close_off() -> None:
-    """Allows only the system calls needed for computing; others fail."""
+    """Installs the filter: system calls that computing does not need fail."""
     architecture, allowed = CALLS[platform.machine()]
     program = [
         (_LOAD, 0, 0, 4),
@@ -125,7 +125,7 @@ def close_off() -> None:
 
 
 def closed_off() -> bool:
-    """Tests that the process can neither read a file nor start another process."""
+    """Whether the process can neither read a file nor start another process."""
     try:
         os.close(os.open("/", os.O_RDONLY))
         return False
@@ -141,7 +141,7 @@ def closed_off() -> bool:
 
 
 class _Written(importlib.abc.InspectLoader):
-    """A module whose source was received through the pipe."""
+    """Loads a module whose source was received through the pipe."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -151,7 +151,7 @@ class _Written(importlib.abc.InspectLoader):
 
 
 def functions_of(sources: Mapping[str, str]) -> dict[str, types.FunctionType]:
-    """The public functions that the sources define, by name."""
+    """Returns the public functions that the sources define, by name."""
     found: dict[str, types.FunctionType] = {}
     for file, source in sources.items():
         loader = _Written(source)
@@ -171,7 +171,7 @@ def functions_of(sources: Mapping[str, str]) -> dict[str, types.FunctionType]:
 
 
 def described(function: types.FunctionType) -> dict[str, Any]:
-    """The description of a function that a program needs in order to call it."""
+    """Returns the description that a program needs in order to call a function."""
     parameters = inspect.signature(function).parameters.values()
     return {
         "about": " ".join((inspect.getdoc(function) or "").split()),
@@ -182,7 +182,7 @@ def described(function: types.FunctionType) -> dict[str, Any]:
 
 
 def answer(number: str, ask: Callable[[], Mapping[str, object]]) -> None:
-    """Writes exactly one reply to a question, with its number, whatever goes wrong."""
+    """Writes exactly one response to a request, whatever goes wrong."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             text = json.dumps({**ask(), "number": number}, allow_nan=False)
@@ -195,10 +195,10 @@ def answer(number: str, ask: Callable[[], Mapping[str, object]]) -> None:
 
 
 def end_with_parent() -> None:
-    """Continues in a child process that ends with its parent, even if the parent is
-    killed.
+    """Continues in a child process, which ends when the parent process does, even if
+    that is killed.
 
-    This process waits until the pipe for questions is closed or the child ends; when it
+    This process waits until the pipe for requests is closed or the child ends; when it
     ends, the system ends the child.
     """
     watcher = os.getpid()
@@ -219,7 +219,7 @@ def end_with_parent() -> None:
 
 
 def main() -> None:
-    """Reads the sources, then answers calls until the pipe ends."""
+    """Reads the sources, then answers calls until the pipe is closed."""
     end_with_parent()
     lines = iter(lambda: sys.stdin.buffer.readline(LONGEST_LINE), b"")
     first = json.loads(next(lines))

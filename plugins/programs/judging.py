@@ -65,14 +65,14 @@ ARGUMENT = "arg_"
 
 
 class BrokenToolbox(ForewarnError):
-    """The functions of a package do not load."""
+    """The functions of an installed package cannot be loaded."""
 
     exit_status = 3
 
 
 def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
-    """Everything that a program may call on this machine; uploaded sources of Python
-    functions, by file name, run apart.
+    """Returns all functions that a program may call on this machine; uploaded Python
+    sources, by file name, run in a separate process.
     """
     apart = uploaded(uploads) if uploads else ()
     return Toolbox([*STANDARD, *ACTIONS, *_offered(), *apart])
@@ -94,7 +94,7 @@ def _offered() -> tuple[Function, ...]:
 
 
 def compiled(file: ProgramFile, source: str) -> Program:
-    """The program of a file, ready to run."""
+    """Compiles the program of a file."""
     try:
         program = Program(file.program, toolbox(file.functions))
         Holds(program.predicates)
@@ -108,7 +108,7 @@ SUCCEEDED = "last_action_succeeded"
 
 @cache
 def domains_of() -> Mapping[str, Domain]:
-    """The domain of each shipped predicate; the first one if several have it."""
+    """Returns the domain of each shipped predicate; if there are several, the first."""
     found: dict[str, Domain] = {}
     for domain in get_args(Domain):
         for name in library(domain).names:
@@ -117,18 +117,20 @@ def domains_of() -> Mapping[str, Domain]:
 
 
 def described() -> Iterator[str]:
-    """One line per predicate, for authors of programs."""
+    """Yields one line per predicate, for authors of programs."""
     for name, domain in domains_of().items():
         yield f'holds["{name}"]: {library(domain).predicates[name].doc}'
 
 
 _CALLS = Library("code", {})
-"""Conditions on calls read only signals: `tool`, `arg_NAME` and those of the frame."""
+"""Conditions on calls read the signals `tool` and `arg_NAME`, and those of the
+frame.
+"""
 
 
 class Holds(Mapping[str, bool]):
-    """The predicates, or conditions over calls, that hold in a run, event by event;
-    each is evaluated only when it is read.
+    """Maps predicates, or conditions on calls, to whether they hold at the current
+    event; each is evaluated when it is read.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -180,7 +182,7 @@ class Holds(Mapping[str, bool]):
                 condition.hear(self._calls)
 
     def _signals(self, frame: Frame, proposal: Action | None) -> dict[str, Any]:
-        """The signals of the frame and the call; a missing argument is none."""
+        """Returns the signals of the frame and the call; a missing argument is None."""
         called: dict[str, Any] = {}
         if proposal is not None:
             called = {ARGUMENT + name: v for name, v in proposal.arguments.items()}
@@ -212,10 +214,10 @@ def _event(moment: Moment, action: Action, frame: Frame) -> Event:
 
 
 REQUEST = "request"
-"""The signal with the agent's task as text."""
+"""The name of the signal with the agent's task as text."""
 
 HANDED = "handed"
-"""The key in a record for the program's inputs about the episode."""
+"""The key in a record for the inputs of the program about the episode."""
 
 INTERVENTIONS: Mapping[Answer, Intervention] = {
     "deny": "skip",
@@ -226,10 +228,10 @@ INTERVENTIONS: Mapping[Answer, Intervention] = {
 
 
 class ProgramJudge:
-    """A guard program as a judge of a guard.
+    """Runs a guard program as a judge in a guard.
 
-    It is handed, beside each frame and action, for whom the agent acts (`user`), where
-    (`place`), and its task (`request`).
+    In addition to each frame and action, the program receives the person for whom the
+    agent acts (`user`), the place (`place`), and the task (`request`).
     """
 
     def __init__(
@@ -276,8 +278,8 @@ class ProgramJudge:
         )
 
     def _read(self, frame: Frame, proposal: Action | None) -> Mapping[str, Value]:
-        """The inputs that the program uses: the agent's request, the code that would
-        run, and the columns that the code reads.
+        """Returns the inputs that the program uses, such as the agent's request, and
+        the columns that the proposed code reads.
 
         If the columns cannot be determined, `needed` is missing and the program denies.
         """
@@ -298,7 +300,7 @@ class ProgramJudge:
 
 
 def judge_of(content: Mapping[str, Any]) -> ProgramJudge:
-    """Rebuilds the judge stored in a record."""
+    """Creates the judge that is stored in a record."""
     given = dict(content)
     handed = given.pop(HANDED, {})
     return ProgramJudge(program_of(given, "the guard program"), handed)
@@ -311,17 +313,17 @@ def read_judge(
     facts: Mapping[str, Value] | None = None,
     enforced: bool = True,
 ) -> RuleJudge | ProgramJudge:
-    """Reads a judge from a file: rules, or a guard program.
+    """Reads a judge from a file of rules or of a guard program.
 
     Args:
         predicates: The files of predicates that the rules use.
         facts: Facts for a guard program, such as `{"user": {"role": "child"}}`.
-        enforced: Whether the judge's decisions are carried out. If so, a guard
-            program must be signed.
+        enforced: Whether the judge's decisions are carried out; a guard program must
+            then be signed.
 
     Raises:
         InvalidInput: An argument does not apply to this kind of file.
-        NotSigned: The program is enforced, but its content is not signed.
+        NotSigned: The program is to be enforced, but its content is not signed.
     """
     path = Path(path)
     content = read_yaml(path)

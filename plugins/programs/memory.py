@@ -1,8 +1,8 @@
-"""A guard agent's memory: correctly judged cases, as examples for a model.
+"""The memory of a guard agent: correctly judged cases, as examples for a model.
 
 Each case is a file, written by hand or saved from a run that a person or a rule has
-confirmed; labels are not used. A prompt contains the nearest cases by edit distance of
-the agent's input and log.
+confirmed; labels are not used. A prompt contains the cases with the smallest edit
+distance between the agents' inputs and logs.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _CONFIRMED = r"^(person|rule|hand): .{1,100}$"
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One case (what an agent was asked and put out), and the plan and program for it.
+    """A case (the agent's input and output), with the plan and the program for it.
 
-    It is confirmed by `person: NAME`, `rule: PROGRAM` or `hand: NAME`.
+    The case is confirmed by `person: NAME`, `rule: PROGRAM` or `hand: NAME`.
     """
 
     input: str
@@ -63,7 +63,7 @@ class Memory:
         return len(self._items)
 
     def add(self, item: Remembered) -> Path:
-        """Keeps a case that was confirmed; the same one twice is one."""
+        """Stores a confirmed case; duplicates are stored once."""
         content = {"format": FORMAT, **asdict(item)}
         validated(_File, content, str(self._folder))
         text = json.dumps([item.input, item.log, item.program])
@@ -76,9 +76,10 @@ class Memory:
     def nearest(
         self, input_: str, log: str, count: int, *, farthest: bool = False
     ) -> list[Remembered]:
-        """The most similar cases, the most similar first.
+        """Returns the most similar cases, in descending order of similarity.
 
-        With `farthest`, the least similar ones, to measure the value of similarity.
+        With `farthest`, returns the least similar cases, to measure the value of
+        similarity.
         """
         if not self._items or count < 1:
             return []

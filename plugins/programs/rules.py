@@ -1,7 +1,7 @@
-"""Rules in a guard, with users' predicates in Python.
+"""Rules in a guard with users' predicates in Python.
 
-The functions of a user's file run in a process of their own. They take `(user_input,
-tool_input, intermediate_steps)` or `(action_input, ctx)`, as AgentSpec's do.
+The functions of a user's file run in a separate process. As in AgentSpec, they take
+`(user_input, tool_input, intermediate_steps)` or `(action_input, ctx)`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from forewarn.plugins.programs.apart import Cell, cell_of
 def add_functions(
     known: Library, sources: Mapping[str, str], replaces: bool = False
 ) -> Library:
-    """The library with the predicates of Python sources, by file name.
+    """Returns the library with the predicates of Python sources, given by file name.
 
-    With `replaces`, as in AgentSpec's own matching, a function takes precedence over
-    ours of the same name.
+    With `replaces`, as in AgentSpec's own matching, a function replaces our predicate
+    of the same name.
     """
     if not sources:
         return known
@@ -54,13 +54,13 @@ def _asking(cell: Cell, name: str, parameters: int) -> Holds:
 
 
 def rule_judge(path: Path | str, predicates: Sequence[Path | str] = ()) -> RuleJudge:
-    """The judge of a file of rules, with files of predicates that they use."""
+    """Returns the judge for a rule file and the predicate files that it uses."""
     named = [read_yaml(Path(each)) for each in predicates]
     return judge_of(load_rules(Path(path)).as_dict() | {PREDICATES: named})
 
 
 def judge_of(content: Mapping[str, Any]) -> RuleJudge:
-    """The judge that a record keeps."""
+    """Creates the judge that is stored in a record."""
     given = dict(content)
     predicates = given.pop(PREDICATES, [])
     if not isinstance(predicates, list):
@@ -70,12 +70,12 @@ def judge_of(content: Mapping[str, Any]) -> RuleJudge:
 
 
 def known_to(rules: RuleSet, known: Library) -> Library:
-    """The library with the predicates in Python that rules bring along."""
+    """Returns the library with the Python predicates that are stored in rules."""
     return add_functions(known, rules.functions, rules.matching == "exact")
 
 
 def _as_agent(event: Event, history: Sequence[Event]) -> tuple[Any, ...]:
-    """User input, tool input and the steps so far, as AgentSpec's executor has them."""
+    """Returns the user input, the tool input and the steps so far, as in AgentSpec."""
     steps = [
         ((each.tool or each.action, each.text), _observation(each))
         for each in history

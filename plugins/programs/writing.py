@@ -1,8 +1,8 @@
-"""Guard programs written by a model: a plan, a program, and at most three repairs.
+"""Lets a model write guard programs: a plan, a program, and at most three repairs.
 
 Whatever a model replies, the result is either a program in the guard language that uses
-only the toolbox, or none. An agent's input and output enter a prompt as one line of
-JSON between markers that the JSON cannot contain.
+only the toolbox, or no program. An agent's input and output enter a prompt as one line
+of JSON between markers that the JSON cannot contain.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Say in one sentence why, then write the whole program again in one ```python blo
 
 
 def data(content: Mapping[str, Value]) -> str:
-    """Data as one line of ASCII that cannot contain the end marker."""
+    """Encodes data as one line of ASCII that cannot contain the end marker."""
     text = json.dumps(content, ensure_ascii=True, default=str)
     text = text.replace("<", "\\u003c").replace(">", "\\u003e")
     if len(text) > LONGEST_DATA:
@@ -80,7 +80,7 @@ def planning(
     case: Mapping[str, Value] | None,
     examples: Iterable[Remembered],
 ) -> str:
-    """The first prompt, which asks for the facts to compare."""
+    """Returns the first prompt, which asks for the facts to compare."""
     parts = [f"The agent:\n{specification.strip()}", f"The rules:\n{request.strip()}"]
     parts += map(demonstration, examples)
     parts.append(GENERAL if case is None else f"The case:\n{data(case)}")
@@ -89,7 +89,7 @@ def planning(
 
 
 def demonstration(each: Remembered) -> str:
-    """A past case in the form for a prompt."""
+    """Formats a past case for a prompt."""
     shown = data({"request": each.input, "log": each.log})
     return (
         f"An example.\n{shown}\nPlan:\n{each.plan.strip()}\n"
@@ -98,7 +98,7 @@ def demonstration(each: Remembered) -> str:
 
 
 def coding(toolbox: Toolbox, inputs: Iterable[str], predicates: Iterable[str]) -> str:
-    """The second prompt, which asks for the program."""
+    """Returns the second prompt, which asks for the program."""
     functions = "\n".join([*toolbox.described(), *predicates]) or "(none)"
     return LANGUAGE.format(inputs=", ".join(inputs), functions=functions)
 
@@ -116,8 +116,8 @@ class NotWritten(ForewarnError):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A program that a model wrote after a plan in four steps, how often it was
-    repaired, and its verdict on the case that it was written for, if there was one.
+    """A program that a model wrote after a plan in four steps, with the number of
+    repairs, and its verdict if it was written for a case.
     """
 
     plan: str
@@ -128,8 +128,8 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The past cases that a model is shown; with `farthest` the least similar ones, to
-    measure the value of similarity.
+    """Selects the past cases that a model is shown; with `farthest`, the least similar
+    ones, to measure the value of similarity.
     """
 
     memory: Memory | None = None
@@ -137,7 +137,7 @@ class Shown:
     farthest: bool = False
 
     def of(self, case: Mapping[str, Value]) -> list[Remembered]:
-        """The past cases for the prompt about this case."""
+        """Returns the past cases for the prompt about this case."""
         if self.memory is None:
             return []
         input_, log = (str(case.get(name, "")) for name in ("request", "log"))
@@ -147,8 +147,8 @@ class Shown:
 class Writer:
     """Writes programs with a model.
 
-    Without functions in the toolbox it compares by itself. A program that fails is sent
-    back for repair.
+    If the toolbox has no functions, the program makes the comparisons itself. A program
+    that fails is sent back for repair.
     """
 
     def __init__(
@@ -166,9 +166,7 @@ class Writer:
     def write(
         self, request: str, specification: str, case: Mapping[str, Value] | None = None
     ) -> Written:
-        """Writes a program for a request; if a case is given, for that case, and judges
-        it.
-        """
+        """Writes a program for a request; if a case is given, also judges this case."""
         examples = self._shown.of(case or {"request": request})
         system = TASK.format(begin=BEGIN, end=END)
         asked = planning(specification, request, case, examples)
@@ -200,7 +198,7 @@ class Writer:
         return text
 
     def _program(self, text: str) -> Program:
-        """The program in a reply: the last code block, or the whole text."""
+        """Returns the program in a reply: the last code block, or the whole text."""
         blocks = _BLOCK.findall(text)
         program = Program((blocks or [text])[-1].strip() + "\n", self._toolbox)
         Holds(program.predicates)
@@ -208,7 +206,7 @@ class Writer:
 
 
 class GuardAgent:
-    """Judges each case by a program that a model writes for it, as the paper does."""
+    """Judges each case with a program that a model writes for it, as in the paper."""
 
     def __init__(self, writer: Writer, request: str, specification: str) -> None:
         self._writer, self._request, self._about = writer, request, specification
@@ -218,7 +216,9 @@ class GuardAgent:
         return self.judge(case)[0]
 
     def judge(self, case: Case) -> tuple[Outcome, Written | None]:
-        """The verdict on a case, and its program; a case without one is denied."""
+        """Returns the verdict on a case and its program; without a program, it is
+        denied.
+        """
         try:
             written = self._writer.write(self._request, self._about, case.shown)
         except (NotWritten, ModelError) as error:
@@ -227,7 +227,7 @@ class GuardAgent:
 
 
 def timely(chat: Chat, messages: Sequence[Message], patience_s: float) -> Reply:
-    """A reply that comes in time; a hanging call is abandoned and raises ModelError."""
+    """Returns a timely reply; raises ModelError if the call hangs."""
     found: list[Reply | Exception] = []
     kept = list(messages)
 
@@ -248,8 +248,8 @@ def timely(chat: Chat, messages: Sequence[Message], patience_s: float) -> Reply:
 
 
 class Confirmed:
-    """A guard agent that remembers what a rule confirms, in answer and details: no
-    label decides it.
+    """A guard agent that stores cases if a rule confirms both its answer and the
+    details; labels are not used.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class Confirmed:
 
 
 def remember(memory: Memory, case: Case, written: Written, confirmed_by: str) -> None:
-    """Saves the program for a case that a person or a rule has confirmed."""
+    """Stores the program for a case that a person or a rule has confirmed."""
     request, log = (str(case.inputs.get(name, "")) for name in ("request", "log"))
     text = written.program.text
     memory.add(Remembered(request, log, written.plan, text, confirmed_by))

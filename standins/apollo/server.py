@@ -3,9 +3,9 @@
 Messages are passed as bytes. A reader's callback runs on the writer's thread, and its
 exceptions are ignored, as in Apollo.
 
-Like Apollo's, the bridge server acknowledges nothing and calls no services. The server
-closes a connection after an unknown operation, ignores writers of an unregistered type,
-and drops messages that a client does not read in time.
+Like cyber_bridge in Apollo, the bridge server acknowledges nothing and calls no
+services. The server closes a connection after an unknown operation, ignores writers of
+an unregistered type, and drops messages that a client does not read in time.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def makes_traffic(
 
     Args:
         busy: The amount of random traffic; None for no traffic.
-        sumo: SUMO, which simulates the traffic on maps that have a SUMO net.
+        sumo: Access to SUMO, which simulates the traffic on maps that have a SUMO net.
         stage: Returns the scenario's traffic for a seed, which is used only on the
             scenario's own map.
     """

@@ -57,15 +57,15 @@ def absorbed(
 
     If `gain` is the part of `left` that leads to a good end, the result is the
     probability of reaching a good end. If `gain` is 1 and the weights and `left` sum to
-    1, it is the expected number of steps.
+    1, the result is the expected number of steps.
 
     Args:
-        source: Where each transition between states begins; loops are ignored.
-        target: Where each transition leads.
+        source: The source state of each transition; self-loops are ignored.
+        target: The target state of each transition.
         weight: The probability of each transition, or a weight proportional to it
             within its row.
         left: The weight of leaving the chain for good from each state. From every
-            state, a state with a weight above 0 must be reachable.
+            state, a state with a positive weight must be reachable.
         gain: The non-negative right-hand side, as one column or several.
 
     Raises:

@@ -47,8 +47,8 @@ class Chain:
     Args:
         states: The names of the states, without duplicates.
         indptr: Row i is the slice `indptr[i]:indptr[i + 1]` of `indices` and `data`.
-        indices: Successors, ascending within each row.
-        data: Their probabilities, all above zero.
+        indices: The successor states, in ascending order within each row.
+        data: The probabilities of the successors, all above zero.
         exact: The same probabilities as fractions, if the source was rational.
         initial: The number of the initial state, if the chain has one.
         labels: Named sets of states.
@@ -98,8 +98,8 @@ class Chain:
         if (wrong := np.flatnonzero(outside)).size:
             name = self.states[self._row_of(wrong[0])]
             raise InvalidModel(
-                f"the row of state {name!r} has the unknown successor number "
-                f"{self.indices[wrong[0]]} of {n}"
+                f"the row of state {name!r} refers to state number "
+                f"{self.indices[wrong[0]]}, but there are {n} states"
             )
         ascending = np.diff(self.indices) > 0
         ascending[self.indptr[1:-1] - 1] = True
@@ -178,7 +178,9 @@ class Chain:
         return dict(zip(self.indices[at].tolist(), values, strict=True))
 
     def written_row(self, state: int) -> list[tuple[int, str]]:
-        """The successors, with numerals that parse to the same probabilities."""
+        """The successors, with their probabilities as text that parses to the same
+        values.
+        """
         at = slice(self.indptr[state], self.indptr[state + 1])
         values = self.exact[at] if self.exact else self.data[at].tolist()
         texts = map(str if self.exact else repr, values)
@@ -239,7 +241,10 @@ class Chain:
             values.extend(p for _, p in kept)
             indptr.append(len(indices))
         for unknown in rows.keys() - range(len(states)):
-            raise InvalidModel(f"there is a row for state number {unknown}")
+            raise InvalidModel(
+                f"there is a row for state number {unknown}, but there are "
+                f"{len(states)} states"
+            )
         return cls(
             states=tuple(states),
             indptr=np.array(indptr, dtype=np.int64),

@@ -36,11 +36,11 @@ class IntervalChain:
     """A chain whose rows are intervals, in CSR form.
 
     `unseen` is the maximum probability that each state may give to successors that were
-    never seen; if it is None, every row is closed. `successors`, `least` and `room`
-    hold the same rows padded to one width (`[state, width]`): the successor states,
-    their lower bounds, and how much may be added to each. Padding repeats a successor
-    of the row with probability 0. In open rows the last entry is the unseen successor,
-    with a placeholder as its state.
+    never seen; if it is None, no row has an unseen successor. `successors`, `least` and
+    `room` hold the same rows padded to one width (`[state, width]`): the successor
+    states, their lower bounds, and how much may be added to each. Padding repeats a
+    successor of the row with probability 0. If `unseen` is given, the last entry of
+    each row is the unseen successor, with a placeholder as its state.
     """
 
     states: tuple[str, ...]
@@ -107,7 +107,8 @@ class IntervalChain:
 
 
 class RobustStep:
-    """The robust expectation, computed repeatedly on slowly changing values.
+    """Computes robust expectations repeatedly, for values that change little between
+    calls.
 
     Nature raises the best successors to their upper bounds until the probability is
     used up; the successor at which this happens is the pivot. The choice stays optimal
@@ -231,14 +232,11 @@ def premise(model: Model, *, closed_support: bool = False) -> str:
     """The assumptions behind bounds on this model, as text."""
     if closed_support:
         return (
-            f"that nothing can happen but the {model.support} transitions"
-            " (closed support)"
+            f"that only the {model.support} transitions are possible (closed support)"
         )
     if open_rows(model).any():
-        return (
-            "only the Markov property: a state may also have successors never observed"
-        )
-    return f"that nothing can happen but the {model.support} transitions and the end"
+        return "only the Markov property: a state may also have unobserved successors"
+    return f"that only the {model.support} transitions and the end are possible"
 
 
 def open_rows(model: Model) -> Bools:
@@ -312,7 +310,7 @@ def _refuse_bad_rows(chain: IntervalChain) -> None:
         raise InvalidModel("no successors", place=f"state {chain.states[bad]}")
     rows = np.repeat(np.arange(n), lengths)
     if chain.indices.min() < 0 or chain.indices.max() >= n:
-        raise InvalidModel("a successor is not one of the states")
+        raise InvalidModel("a successor number does not refer to a state")
     wrong = ~((low >= 0.0) & (low <= high) & (high <= 1.0 + _SUM_SLACK))
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -350,7 +348,7 @@ def robust_reach(
         targets: State numbers, or a mask over the states.
         steps: The maximum number of steps; None for no limit.
         maximise: Whether to compute the maximum probability instead of the minimum.
-        avoid: States that end the attempt (value 0), for `until` properties.
+        avoid: States after which the targets no longer count, for `until` properties.
     """
     goal, lost = _mask(targets, chain.n), _mask(avoid, chain.n)
     lost &= ~goal
@@ -424,7 +422,7 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
 def _solve(
     chain: IntervalChain, policy: Floats, goal: Bools, unknown: Bools, maximise: bool
 ) -> Floats:
-    """Reachability of the goal from the unknown states under one policy."""
+    """The probability of reaching the goal from the unknown states under one policy."""
     names = np.flatnonzero(unknown)
     place = np.full(chain.n, -1)
     place[names] = np.arange(len(names))

@@ -1,4 +1,4 @@
-"""Learning a chain: counts, allowed successors, and rows.
+"""Learns chains from traces: counts, allowed successors, and smoothed rows.
 
 A chain is learned by counting transitions. A `Tally` holds the counts and can grow at
 any time. A `Support` defines which successors a state may have. `learn` creates a model
@@ -230,7 +230,7 @@ def learn(
     allowed = _allowed(tally, support)
     if absorb and END in allowed:
         raise InvalidInput(
-            f"a state is called {END}, the name of the end of a trace",
+            f"a state is named {END}, which is reserved for the end of a trace",
             mend="rename the state, or learn with --end ignore",
         )
     states = sorted(allowed, key=_natural)
@@ -287,7 +287,7 @@ def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
     for name, seen in tally.seen.items():
         if name not in allowed:
             raise InvalidTrace(
-                f"the state {name!r} occurs, but is not in the support",
+                f"the state {name!r} occurs in a trace, but not in the support",
                 mend=near_miss(name, allowed) or "add the state to the support",
             )
         permitted = set(allowed[name]) or {name}

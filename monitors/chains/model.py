@@ -84,7 +84,7 @@ class Model:
         laws: The texts of the laws that the model was learned for.
         training: Facts about the training traces: names, digests, frames, figures.
         likely: For each law, by its text, the likely intervals of its risks (see
-            `risk.likely`).
+            `risk.calibration`).
         first_visits: For each law, by its text, the outcomes of the runs' first visits
             (see `risk.first_visits`).
     """
@@ -167,7 +167,7 @@ def load_model(path: Path | str) -> Model:
     models = load_models(path)
     if len(models) > 1:
         raise InvalidModel(
-            f"the file holds {len(models)} models, each for its own laws",
+            f"the file contains {len(models)} models, each for its own laws",
             source=str(path),
             mend="choose one of the models that `load_models` returns",
         )

@@ -48,7 +48,8 @@ class Labelling:
 
     Args:
         chain: The chain.
-        abstraction: The abstraction whose states the chain has, if there is one.
+        abstraction: The abstraction that defines the states of the chain, if there is
+            one.
     """
 
     def __init__(self, chain: Chain, abstraction: Abstraction | None = None) -> None:
@@ -88,7 +89,7 @@ class Labelling:
         for other, second in found[1:]:
             if not np.array_equal(meaning, second):
                 raise InvalidProperty(
-                    f'the name "{name}" means a {kind} and also a different {other}',
+                    f'the name "{name}" is ambiguous: a {kind} and a different {other}',
                     place=_place(column),
                     mend="use --define to give the intended one its own name",
                 )
@@ -157,8 +158,8 @@ class Labelling:
 
     def _where_names_come_from(self) -> str:
         names = [name for name in self._all_names() if not _INTEGER.fullmatch(name)]
-        some = f"; there is {', '.join(names[:8])}" if names else ""
-        return "--define it" + some
+        some = f"; known names are {', '.join(names[:8])}" if names else ""
+        return "define it with --define" + some
 
     # Expressions over signals
 
@@ -184,8 +185,8 @@ class Labelling:
     def proposition(self, expression: Expression) -> Mask:
         """The states in which a law's proposition holds.
 
-        Names have the same meaning as in a property; the abstraction decides all other
-        expressions.
+        Names have the same meaning as in a property; all other expressions are
+        evaluated by the abstraction.
         """
         inside = [n.name for n in expression.walk() if isinstance(n, tree.Name)]
         if any(map(self.knows, inside)):
@@ -221,7 +222,7 @@ class Labelling:
         values = self._variable(variable, column)
         if quoted:
             raise InvalidProperty(
-                f"the number {variable} is compared with a name",
+                f"the numeric variable {variable} is compared with a name",
                 place=_place(column),
                 mend=f'write only the name: "{other}"',
             )
@@ -263,7 +264,7 @@ class Labelling:
         names = [n for i, n in enumerate(self.chain.states) if i != self.chain.end]
         if not all(map(_INTEGER.fullmatch, [other, *names])):
             raise InvalidProperty(
-                "the states of this model are names, which have no order",
+                "the states of this model are not numbers, so they have no order",
                 place=_place(column),
                 mend="use = or !=",
             )

@@ -98,8 +98,8 @@ def _at_end(
     letters: NDArray[np.int64],
     within: int | None,
 ) -> tuple[NDArray[np.float64], Mask]:
-    """For each monitor state, whether END makes it a violation, and whether it can
-    occur at END.
+    """For each monitor state, whether it leads to a violation at END, and whether it
+    can occur there.
 
     At END, the monitor reads the last state again and again. If several last states
     could have led to a monitor state, the worst one counts.

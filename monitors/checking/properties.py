@@ -68,7 +68,9 @@ _OTHER_SPELLINGS = {
 
 
 class Token(NamedTuple):
-    """A word or symbol with its column; a name of states also has their mask."""
+    """A word or symbol with its column; the name of a set of states also has the set's
+    mask.
+    """
 
     kind: str
     text: str
@@ -109,7 +111,7 @@ class Property:
         }
         if len(self.tokens) > MAX_FOREIGN:
             raise TooLarge(
-                f"a property for Storm has at most {MAX_FOREIGN} words and signs",
+                f"a property for Storm is limited to {MAX_FOREIGN} words and symbols",
                 mend="name its parts with --define",
             )
         texts = (f'"n{i}"' if t.mask is not None else t.text
@@ -145,7 +147,10 @@ def define(labelling: Labelling, definition: str) -> None:
     try:
         formula = parse_property(text, labelling, source)
         if formula.numeric:
-            raise InvalidProperty("P=? is a number", mend="write P>=p [ ... ]")
+            raise InvalidProperty(
+                "a definition is true or false, but P=? is a number",
+                mend="write P>=p [ ... ]",
+            )
         answer = check(formula, labelling)
     except InvalidProperty as error:
         raise error.within(source) from None
@@ -191,8 +196,8 @@ def check(
     except (MissingDependency, InvalidModel) as error:
         names = ", ".join(chain.states[i] for i in np.flatnonzero(near)[:5])
         doubt = (
-            f"in state {names} a probability is within {DOUBTFUL:g} of its limit, and"
-            f" rounding decides ({error})"
+            f"in state {names}, a probability is within {DOUBTFUL:g} of its limit, so"
+            f" rounding decides the answer ({error})"
         )
         return Answer("builtin", held, warnings=(doubt,))
 
@@ -224,7 +229,8 @@ def parse_property(text: str, labelling: Labelling, source: str = "") -> Propert
         source: The name of the property in error messages; if empty, its text.
 
     Raises:
-        InvalidProperty: The message states the column and, if known, the likely fix.
+        InvalidProperty: The property is invalid; the message states the column and, if
+            known, the likely fix.
     """
     line = " ".join(text.split())
     source = source or (line if len(line) <= 60 else line[:57] + "...")
@@ -492,5 +498,5 @@ class _Parser:
         elif token.text in ("P", *_PATHS, *_OF_STORM):
             raise _ForStorm
         else:
-            self._unexpected("a formula of states")
+            self._unexpected("a state formula")
         return ~found if odd else found

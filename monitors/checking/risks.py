@@ -1,4 +1,4 @@
-"""The risk of breaking each law, as a guard states it, in every state of a model."""
+"""The risk of breaking each law, as a guard computes it, in every state of a model."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from forewarn.monitors.checking.reaching import Mask
 def ask_storm(
     chain: Chain, formula: str, labels: Mapping[str, Mask], *, exact: bool = False
 ) -> NDArray[Any]:
-    """Storm's answer in every state: doubles, Fractions or Booleans.
+    """Asks Storm about a formula; returns doubles, Fractions or Booleans by state.
 
     Storm solves linear equations by elimination here, because its default method
     iterates and stops with errors of up to 1e-6 on chains learned from driving.
@@ -40,12 +40,12 @@ def ask_storm(
         import stormpy
         from stormpy import developer, environments
     except ImportError:
-        what = "--exact" if exact else "a property beyond P [ F, G, X or U ]"
+        what = "--exact" if exact else "a property other than P [ F, G, X or U ]"
         raise MissingDependency(what, "storm") from None
     if re.search(r"U (\[ (?!0 ,)|>|=)", formula):
         raise InvalidProperty(
             "Storm computes wrong results for U with a lower time bound",
-            mend="ask U<=k, or F[j,k]",
+            mend="use U<=k or F[j,k]",
         )
     # Storm logs to standard output; errors are also raised as exceptions.
     developer.set_log_level(developer.LogLevel.OFF)
@@ -59,7 +59,9 @@ def ask_storm(
         )
     except (RuntimeError, stormpy.exceptions.StormError) as error:
         lines = re.sub(r"^\w+Exception: ", "", str(error)).splitlines()
-        raise InvalidProperty(f"Storm rejects it: {' '.join(lines):.200}") from None
+        raise InvalidProperty(
+            f"Storm rejects the property: {' '.join(lines):.200}"
+        ) from None
     if hasattr(result, "get_truth_values_vector"):
         held = set(result.get_truth_values_vector())
         return np.array([i in held for i in range(chain.n)])
@@ -93,7 +95,7 @@ def _model(chain: Chain, labels: Mapping[str, Mask], exact: bool) -> Any:
 
 
 def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
-    """The rows as fractions; a double becomes its printed decimal number."""
+    """The rows as fractions; a double becomes the fraction of its printed decimal."""
     rows = list[dict[int, Fraction]]()
     for i in range(chain.n):
         row = {j: Fraction(text) for j, text in chain.written_row(i)}

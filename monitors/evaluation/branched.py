@@ -77,8 +77,8 @@ HEAD = ("risk", "runs", "break a law", "slowed", "stopped")
 def if_acted(law: str) -> str:
     """The title of the table for a law."""
     return (
-        f"{law}: runs from their first moment in each band of its risk, left alone,"
-        " slowed, and stopped. In brackets: 95 % bounds."
+        f"{law}: violations in runs that continue from their first moment in each risk"
+        " band without an intervention, slowed, or stopped (with 95 % bounds)."
     )
 
 
@@ -93,8 +93,9 @@ def sentence(band: Mapping[str, Any]) -> str:
     low, high = band["risk"]
     alone, slowed, stopped = (_share(band[way]) for way in WAYS)
     return (
-        f"Of {band['runs']} runs that came to a risk of {low:g} to {high:g}, {alone}"
-        f" broke a law; slowed then, {slowed}; stopped then, {stopped}."
+        f"Of {band['runs']} runs that reached a risk of {low:g} to {high:g}, {alone}"
+        f" broke a law without an intervention, {slowed} when slowed, and {stopped}"
+        " when stopped."
     )
 
 

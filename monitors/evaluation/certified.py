@@ -53,7 +53,7 @@ class Guarantee:
         rate: The kind of rate: false alarms or missed violations.
         most: The maximum rate that is guaranteed.
         runs: Number of runs on which the rate was tested.
-        failures: Number of runs with a false alarm or, for the other rate, missed runs.
+        failures: Number of runs with a false alarm, or number of missed violations.
         bound: The upper confidence bound on the rate; never above `most`.
     """
 
@@ -106,7 +106,7 @@ class Lack:
         """The reason, and the number of further runs that would suffice."""
         if self.more is None:
             return self.why
-        return f"{self.why}; it needs {self.more} more {KINDS[self.rate]} runs"
+        return f"{self.why}; {self.more} more {KINDS[self.rate]} runs are needed"
 
     def sentence(self) -> str:
         """The reason with the law, as text."""
@@ -137,8 +137,7 @@ def certify(
 
     Args:
         law: The law's name.
-        climbs: The rising risks in each run; these runs must have been used for nothing
-            else.
+        climbs: The risks in each run; these runs must have been used for nothing else.
         asked: The rates to guarantee.
         reach: The highest risk that the guard can report before a violation.
     """
@@ -157,7 +156,7 @@ def certify(
         at = reach
     alarmed = sum(climb.top >= at for climb in clean)
     if reach < LOWEST_THRESHOLD or at > reach:
-        why = f"its risk is never above {reach:.2g} before it is broken"
+        why = f"the risk never exceeds {reach:.2g} before a violation"
         more = None
         if reach >= LOWEST_THRESHOLD:
             why += f", which {reached} of {len(clean)} clean runs reach"
@@ -183,7 +182,9 @@ def certify(
 def judge(
     law: str, rate: Rate, failures: int, runs: int, most: float, delta: float
 ) -> Guarantee | Lack:
-    """Returns a guarantee, or its lack, for a number of failures among runs."""
+    """Returns the guarantee that a number of failures supports, or why there is
+    none.
+    """
     bound = at_most(failures, runs, delta) if runs else 1.0
     if bound <= most:
         return Guarantee(law, rate, most, runs, failures, bound)
@@ -193,8 +194,8 @@ def judge(
     if rate == "false_alarms":
         why = f"{failures} of {runs} {KINDS[rate]} runs have an alarm"
     if runs:
-        why += f", so up to {bound:.2f} may be"
-    return Lack(law, rate, runs, more, f"{why}, and {most:g} is asked for")
+        why += f", so the rate may be up to {bound:.2f}"
+    return Lack(law, rate, runs, more, f"{why}, but at most {most:g} is requested")
 
 
 def _more(failures: int, runs: int, most: float, delta: float) -> int | None:
@@ -210,7 +211,7 @@ def over_groups(
 
     Each group counts once, however many runs it has. Groups are assumed to be
     independent of each other; runs within a group need not be independent. The bound is
-    the lower one of Hoeffding's and Bentkus' bounds.
+    the tighter one of Hoeffding's and Bentkus's bounds.
 
     Args:
         failures: For each group, the number of failed runs and the number of all runs.

@@ -85,7 +85,7 @@ class Reference:
     def __post_init__(self) -> None:
         known = self.promised is None or 0.0 < self.promised < 1.0
         if not (known and 0 <= self.happened <= self.runs):
-            raise InvalidEvidence(f"there is no valid rate to compare with: {self}")
+            raise InvalidEvidence(f"the reference rate is invalid: {self}")
 
     @property
     def words(self) -> str:
@@ -104,7 +104,7 @@ class Reference:
             happened: The number of runs so far in which the event happened.
             runs: The number of runs so far.
             more: The number of further runs.
-            least: The first number of runs in the sequence.
+            least: The number of runs to which the first probability applies.
         """
         trained = -(-self.runs // _PER_COUNT)
         known = trained + runs + more + 2
@@ -237,8 +237,8 @@ class Rate:
         Args:
             content: The stored evidence, as returned by `as_dict`.
             source: The file or place of the stored evidence, for error messages.
-            known: Evidence that the stored evidence may extend; then only the new runs
-                are added to it.
+            known: Existing evidence; if the stored evidence extends it, only the new
+                runs are added to it.
         """
         said = validated(_Kept, content, source, InvalidEvidence)
         if known is not None:

@@ -75,7 +75,9 @@ def bootstrap(
 
 
 def mean_interval(values: NDArray[np.float64]) -> Interval | None:
-    """The bootstrap interval of a mean over runs; NaN where a run has no value."""
+    """The bootstrap interval of a mean over runs; runs with the value NaN are
+    ignored.
+    """
 
     def mean(draw: NDArray[np.int64]) -> float:
         drawn = values[draw]
@@ -133,8 +135,7 @@ class Promise:
             violating: Number of violating runs.
             undetected: Number of violating runs that were not detected.
             confidence: The confidence level of the guarantee.
-            tried: Number of candidate risks from which the same runs were used to
-                choose.
+            tried: Number of candidates among which the same runs were used to choose.
         """
         delta = (1 - confidence) / tried
         missed = at_most(undetected, violating, delta) if violating else None
@@ -163,7 +164,7 @@ class Promise:
         shares = [] if alarmed is None else [f"false-alarm rate {alarmed:.2f}"]
         if detected is not None:
             shares.append(f"missed {1 - detected:.2f}")
-        return f"{said}; measured: {', '.join(shares) or 'no runs to judge by'}"
+        return f"{said}; measured: {', '.join(shares) or 'no runs'}"
 
 
 def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:

@@ -83,7 +83,7 @@ def _steps(
 def climb_of(
     told: Foretold, horizon_s: float, seed: int, unknown_alarms: bool
 ) -> Climb:
-    """The rising risks of a law in a run, computed after the run."""
+    """Extracts the data of a run, for one law, that is needed to choose thresholds."""
     forced = told.unknown & unknown_alarms
     steps = _steps(
         told.times_s.tolist(), told.risks[horizon_s].tolist(), forced.tolist()
@@ -274,15 +274,16 @@ class Reliability:
         yield (
             f"The risk of breaking {law}, on {self.traces} held-out traces "
             f"({self.frames:,} frames): the Brier score is {self.brier:.3g}; always "
-            f"saying the base rate {self.base_rate:.3g} scores {self.reference:.3g}."
+            f"predicting the base rate of {self.base_rate:.3g} scores "
+            f"{self.reference:.3g}."
         )
         if self.unknown:
             yield f"{self.unknown:,} more frames were in states not seen in training."
         for each in self.bins:
             if each.off:
                 yield (
-                    f"Where the risk was put at {each.predicted:.2f}, it happened in "
-                    f"{each.observed:.2f} of {each.frames:,} frames "
+                    f"Where the predicted risk was {each.predicted:.2f}, a violation "
+                    f"followed in {each.observed:.2f} of {each.frames:,} frames "
                     f"({each.traces} traces)."
                 )
 

@@ -2,8 +2,8 @@
 
 The guarantee is certified for one policy, chosen beforehand, on runs that were used for
 nothing else. Each of the two rates is tested at the full confidence level. This
-suffices, because the guarantee is stated only if both tests succeed: a false guarantee
-requires that the test of a rate that does not hold succeeds.
+suffices, because the guarantee is stated only if both tests succeed: it is false only
+if a rate passes its test although it does not hold.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class Guarantee:
                 continue
             enough = suffices(part, self.runs, allowed, 1 - self.confidence)
             more = (
-                "no number of runs with that rate suffices"
+                "no number of runs suffices at this rate"
                 if enough is None
-                else f"{enough} runs with that rate would suffice"
+                else f"{enough} runs would suffice at this rate"
             )
             found.append(
                 f"{part} of {self.runs} runs {what}, too many to certify at most"
@@ -89,12 +89,12 @@ class Guarantee:
                 f" and at most {_percent(self.slowed)} are slowed by more than 10 %"
             )
             counted = (
-                f"of {self.runs} held-out runs {self.broke} and {self.prolonged} did"
+                f"{self.broke} and {self.prolonged} of {self.runs} held-out runs did"
             )
         return (
-            f"With {_percent(self.confidence)} confidence at most"
-            f" {_percent(self.violating)} of runs break a law{slowed}, in runs drawn"
-            f" like these, with this pilot, model and policy ({counted})."
+            f"With {_percent(self.confidence)} confidence, at most"
+            f" {_percent(self.violating)} of runs break a law{slowed}, if runs are"
+            f" drawn in the same way, with this pilot, model and policy ({counted})."
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Lead times and false alarms of warnings.
 
 A run is violating if the law was broken in it, and clean otherwise. In a violating run,
-only the first violation counts. It has the time at which it became certain, and the
-trigger, at which the broken obligation arose; for an invariant, the two coincide. A
-violation is detected if the first alarm came strictly before the trigger. Lead times,
-to the violation and to the trigger, are computed over detected runs. A false alarm is a
-clean run with any alarm.
+only the first violation counts. A violation has two times: it became certain at one,
+and the broken obligation arose at the other, its trigger. For an invariant, the two
+coincide. A violation is detected if the first alarm came strictly before the trigger.
+Lead times, to the violation and to the trigger, are computed over detected runs. A
+false alarm is a clean run with any alarm.
 
 `Warned` computes these figures for one threshold, and `trade_off` for all thresholds.
-`Climb` stores what is needed of a run to compute thresholds.
+`Climb` stores the data of a run that is needed to choose thresholds.
 """
 
 from __future__ import annotations
@@ -264,8 +264,8 @@ def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
     if not row.get("early"):
         return None
     return (
-        f"{row['early']} of {row['detected']} detected were warned of more than"
-        f" {horizon_s:g} s before the trigger, farther than the risk looks"
+        f"{row['early']} of {row['detected']} detected violations had an alarm more"
+        f" than {horizon_s:g} s before the trigger, which is beyond the risk's horizon"
     )
 
 
@@ -279,7 +279,7 @@ class Scored:
     """The scores of a warning method in one run, for one law.
 
     Args:
-        times_s: The time of each frame.
+        times_s: The time of each frame, in seconds.
         scores: The score of each frame; NaN if the score is unknown.
         broken: The first violation; None if the law was kept.
         forced: The frames that have an alarm at any threshold.
@@ -291,7 +291,7 @@ class Scored:
     forced: frozenset[int] = frozenset()
 
     def at(self, threshold: float) -> WarnedRun:
-        """The run with the alarms of a threshold."""
+        """The run with the alarms that a threshold raises."""
         flags = alarms(self.scores, threshold, self.forced)
         return warned_run(self.times_s, flags, self.broken)
 
@@ -306,7 +306,7 @@ class Scored:
 
 
 def warned_at(runs: Sequence[Scored], threshold: float) -> Warned:
-    """The runs with the alarms of a threshold."""
+    """The runs with the alarms that a threshold raises."""
     return Warned(tuple(run.at(threshold) for run in runs))
 
 
@@ -370,7 +370,7 @@ _FINENESS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """The data of one run and law that is needed to choose thresholds.
+    """The data of a run, for one law, that is needed to choose thresholds.
 
     Args:
         seed: The run's seed.
@@ -391,14 +391,14 @@ class Climb:
         return self.steps[-1][1] if self.steps else 0.0
 
     def warned(self, threshold: float) -> WarnedRun:
-        """The run with the alarm of a threshold."""
+        """The run with the alarm that a threshold raises."""
         alarm_s = next((at for at, risk in self.steps if risk >= threshold), None)
         onsets = int(alarm_s is not None)
         return WarnedRun(self.duration_s, alarm_s, onsets, self.broken)
 
 
 def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
-    """The lead times of the timely warnings that a threshold gives."""
+    """The lead times of the alarms that a threshold raises in time."""
     leads = (each.warned(at).lead_s(harmless) for each in climbs)
     return [lead_s for lead_s in leads if not math.isnan(lead_s)]
 

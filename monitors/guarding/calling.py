@@ -26,7 +26,7 @@ class Calling:
 
     Args:
         policy: The policy to apply.
-        steps: The policy's steps for each law, in the order of the watch.
+        steps: The policy's steps for each law, in the order of the watch's laws.
         lawless: The decision kind if no law is watched.
     """
 

@@ -150,7 +150,7 @@ DIFFERENT = 0.05
 
 
 def is_warranted(path: Path) -> bool:
-    """Whether a folder holds a guard with a certificate."""
+    """Whether a folder contains a guard with a certificate."""
     return (path / CERTIFICATE).is_file()
 
 
@@ -167,7 +167,7 @@ def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | N
         raise InvalidInput(
             "this folder does not contain a guard",
             source=str(model),
-            mend="make one with `forewarn warrant`, or name a model file",
+            mend="create one with `forewarn warrant`, or name a model file",
         )
     return model / MODEL, policy or model / POLICY
 
@@ -199,7 +199,7 @@ def load_certificate(folder: Path) -> Certificate:
         raise InvalidCertificate(
             f"{changed[0]} was changed after it was certified",
             source=str(path),
-            mend="make the guard again with `forewarn warrant`",
+            mend="create the guard again with `forewarn warrant`",
         )
     return found
 

@@ -129,7 +129,8 @@ class ChainWatch:
         return self._latcher.missed
 
     def advance(self, bits: int, lost: bool) -> bool:
-        """Advances every law by the state just completed; True if any law is violated.
+        """Advances every law by the state just completed; returns True if any is
+        violated.
 
         Args:
             bits: The state.
@@ -332,12 +333,12 @@ class LawWatch:
         return column
 
     def read(self, column: int, nearest: Sequence[int]) -> bool:
-        """Reads a tick's letter; True if it breaks the law.
+        """Reads a tick's letter; returns True if it breaks the law.
 
         Args:
             column: The letter's column.
             nearest: The state of the chain or, if it is unknown, the nearest ones; the
-                risk is that of the worst.
+                highest of their risks counts.
         """
         step = self._step
         after = {step[state][column] for state in self.possible}

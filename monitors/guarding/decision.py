@@ -43,14 +43,14 @@ class Words(NamedTuple):
 
 
 KIND_WORDS: Mapping[Kind, Words] = {
-    "alert": Words("warns", "warn", "people were told"),
+    "alert": Words("warns", "warn", "people were alerted"),
     "reflect": Words(
-        "asks it to think again", "ask it to think again", "it was made to think again"
+        "asks it to reconsider", "ask it to reconsider", "it was asked to reconsider"
     ),
     "substitute": Words(
-        "puts another action in its place",
-        "put another action in its place",
-        "another action took the place of its own",
+        "substitutes another action",
+        "substitute another action",
+        "its action was replaced with another one",
     ),
     "skip": Words("skips the action", "skip the action", "the action was skipped"),
     "ask": Words("asks a person", "ask a person", "a person was asked"),

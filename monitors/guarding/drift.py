@@ -179,7 +179,7 @@ class Drift:
         elif self.examined:
             yield (
                 f"No drift in {self.runs} runs: the evidence is {self.evidence:.2g},"
-                f" and from {ENOUGH:g} on it is reported."
+                f" and drift is reported at {ENOUGH:g}."
             )
 
     def as_dict(self) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 judged.
 
 It starts closed. It opens only for a frame that is newer than the last, complete and
-within its ranges, and only for this one frame. Every other frame is a fault, and the
-fallback runs. A valid frame that is late does not pass either, but is still read, so
-that its content is not lost.
+within its ranges, and only for this one frame. Every other frame counts as a fault, and
+the fallback runs. A valid frame that is late does not pass either, but is still read,
+so that its content is not lost.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Limits:
         max_age_s: The maximum age of a frame or of its inputs.
         frozen_after_s: How long frames may stay identical before this is a fault; None
             for no limit.
-        leap_s: By how much the frame's time may advance more than the guard's clock
-            between two frames.
+        leap_s: The amount by which the frames' time may advance more than the guard's
+            clock between two frames, in seconds.
     """
 
     max_age_s: float

@@ -69,7 +69,7 @@ class Guard:
     Args:
         watch: The model with its laws and risks; see `load_watch`.
         policy: The interventions and their thresholds.
-        provides: The signals that the source provides in every frame; None means the
+        provides: The signals that the source provides in every frame; None for the
             signals that the model needs.
         clock: Returns seconds that never decrease. Embedded worlds pass simulated time.
         listeners: Called with every review, in order. If one of them fails, those after
@@ -359,8 +359,8 @@ class Guard:
         return self._held
 
     def _decide(self, frame: Frame, ahead: bool) -> Decision:
-        """The intervention that the laws demand, unless only actions are judged; or the
-        held intervention.
+        """The intervention that the laws demand (unless only actions are judged), or
+        the one that is held.
         """
         watch, calling = self.watch, self._calling
         law, kind = calling.worst(watch, ahead)

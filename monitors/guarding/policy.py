@@ -57,9 +57,11 @@ class Step:
 
     Args:
         kind: The intervention.
-        threshold: The risk at which the intervention begins. In the paper's form the
-            threshold is one minus theta, and only a risk above it counts.
-        inclusive: Whether the threshold itself counts; False in the paper's form.
+        threshold: The risk at which the intervention begins. In the form of the
+            ProbGuard paper, the threshold is one minus theta, and only a risk above it
+            counts.
+        inclusive: Whether a risk equal to the threshold counts; False in the paper's
+            form.
     """
 
     kind: Kind
@@ -67,9 +69,7 @@ class Step:
     inclusive: bool = True
 
     def applies(self, risk: float, margin: float = 0.0) -> bool:
-        """Whether the risk reaches the threshold. A risk that is not a number always
-        does.
-        """
+        """Whether the risk reaches the threshold. A risk that is NaN always does."""
         # No risk is below a low threshold by the whole margin: half the threshold
         # counts.
         bound = self.threshold - min(margin, self.threshold / 2.0)
@@ -172,7 +172,7 @@ class Policy:
     def __post_init__(self) -> None:
         """Rejects rules that could never act or that a file cannot express."""
         if not self.rules:
-            raise InvalidPolicy("it has no rule", place="rules", mend=_RULE)
+            raise InvalidPolicy("the policy has no rule", place="rules", mend=_RULE)
         for law, steps in self.rules.items():
             place = f"rules, law {law}"
             if not steps and self.after_violation != "stop":
@@ -329,9 +329,9 @@ class _Histogram(Strict):
     @model_validator(mode="after")
     def _fits(self) -> _Histogram:
         if sorted(set(self.edges)) != self.edges:
-            raise ValueError("edges must be in ascending order")
+            raise ValueError("'edges' must be in ascending order")
         if len(self.counts) != len(self.edges) + 1:
-            raise ValueError("counts must have one more entry than edges")
+            raise ValueError("'counts' must have one more entry than 'edges'")
         return self
 
     @property
@@ -370,7 +370,7 @@ class _Band(Strict):
     def _fits(self) -> _Band:
         if self.risk not in itertools.pairwise(EDGES):
             raise ValueError(
-                f"the band edges must be among {', '.join(map(str, EDGES))}"
+                f"'risk' must be two neighbours of {', '.join(map(str, EDGES))}"
             )
         if max(self.proceed, self.slow, self.stop) > self.runs:
             raise ValueError("more runs broke a law than there are runs")
@@ -425,7 +425,8 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
             )
         if (rule.thresholds is None) == (rule.p_safe_below is None):
             raise InvalidPolicy(
-                "give either thresholds (on risk) or p_safe_below (the paper's theta)",
+                "give either 'thresholds' (on risk) or 'p_safe_below' (the paper's "
+                "theta)",
                 source=source,
                 place=place,
             )

@@ -1,5 +1,4 @@
-"""Run records: logs of one episode, in which each line is chained to the last by a
-hash.
+"""Run records: logs of one episode, whose lines are chained by hashes.
 
 The format is `forewarn.run/1`, JSON Lines. A line's hash covers the hash before it and
 the line's own bytes, which reveals a change, a gap or a reordering. The head hash, if
@@ -376,7 +375,7 @@ def _all_plain(values: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A verified line: its number from 1, its content and its exact text."""
+    """A verified line: its number, counted from 1, its content and its exact text."""
 
     number: int
     content: dict[str, Any]
@@ -411,7 +410,7 @@ def read_record(path: Path) -> Iterator[Line]:
         raise BrokenRecord(reason, source=str(path)) from error
     if not ended:
         raise UnfinishedRecord(
-            "the record has no end line: it was not closed, or its end was cut off",
+            "the record has no end line: it was not closed, or it is truncated",
             source=str(path),
             place=f"after line {number}",
             mend="everything before it is intact and can be replayed",
@@ -427,10 +426,10 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     if len(raw) > MAX_LINE_BYTES:
         raise broken(f"longer than {MAX_LINE_BYTES} bytes")
     if number == 1 and not raw.startswith(_BEGINNING[: len(raw)]):
-        raise broken("not a run record (they end in .run.jsonl)")
+        raise broken("not a run record (their names end in .run.jsonl)")
     if not raw.endswith(b"\n"):
         raise UnfinishedRecord(
-            "the record is cut off in the middle of this line",
+            "the record is truncated in the middle of this line",
             source=str(path),
             place=place,
         )
@@ -443,7 +442,7 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     except InvalidInput as error:
         raise broken(error.problem) from None
     if not isinstance(content, dict) or not isinstance(content.get("hash"), str):
-        raise broken("not a line of a run record (they end in .run.jsonl)")
+        raise broken("not a line of a run record (their names end in .run.jsonl)")
     if number == 1 and content.get("format") != FORMAT:
         raise broken(f"not a run record of format {FORMAT}")
     if number > 1 and content.get("previous") != head:

@@ -123,7 +123,8 @@ class Watch:
         return tuple([part.abstracted(frame) for part in self.parts])
 
     def advance(self, bits: Bits) -> bool:
-        """Advances every law by the states just completed; False if there are none.
+        """Advances every law by the states just completed; returns False if there are
+        none.
 
         `violated` lists the laws that break at this tick or, if frames were missing,
         before it. `lost` means that a frame was lost and some law's state is still
@@ -293,7 +294,7 @@ def _check_alike(learned: Sequence[_Learned], source: str) -> None:
         if apart or each.abstraction.vocabulary != first.abstraction.vocabulary:
             differs = "clock" if apart else "vocabulary"
             raise InvalidModel(
-                f"the models in the file differ in {differs}",
+                f"the models in the file differ in their {differs}",
                 source=source,
                 mend="learn the models from the same traces",
             )
@@ -378,8 +379,8 @@ class _Learned:
                 raise TooLarge(
                     f"the monitors of all laws of a guard need more than {MAX_STATES}"
                     " states",
-                    mend="watch fewer laws, laws with shorter times, or use a coarser "
-                    "clock",
+                    mend="watch fewer laws or laws with shorter times, or use a "
+                    "coarser clock",
                 )
             yield automaton
 
@@ -389,14 +390,19 @@ class _Learned:
                 f"the law {law.name} needs a clock of {law.clock_s} s, but "
                 f"the model's states are {self.period_s:g} s apart",
                 source=self.source,
-                mend="learn the model with an abstraction of that period_s",
+                mend=(
+                    "learn the model with an abstraction whose period_s is "
+                    f"{law.clock_s}"
+                ),
             )
 
     def check_clocks(self, horizon_s: float) -> None:
         """Rejects inconsistent times, which indicate a wrong unit."""
         period_s, ticks_s = self.model.period_s, self.abstraction.period_s
         if not 0 < horizon_s < math.inf:
-            raise InvalidInput(f"a horizon of {horizon_s:g} s is not above zero")
+            raise InvalidInput(
+                f"the horizon is {horizon_s:g} s, but must be above zero"
+            )
         if period_s and ticks_s and not math.isclose(period_s, ticks_s):
             raise InvalidModel(
                 f"the model's states are {period_s:g} s apart, but its "

@@ -46,9 +46,7 @@ from forewarn.monitors.laws.progression import (
 
 
 def one_step_later(formula: Formula, period_s: float | None) -> Formula:
-    """The formula that the paper's automaton for this law accepts, in exact
-    semantics.
-    """
+    """The formula whose exact semantics equals the paper's semantics of this law."""
     match formula:
         case Always(
             operand=Implies(left=trigger, right=Eventually(operand=target) as response),
@@ -86,8 +84,8 @@ _State = tuple[Owed, tuple[int, ...]]
 class Automaton:
     """The automaton of a law, as tables.
 
-    A letter is a set of propositions that hold in a frame. A state describes the law
-    after a letter has been read; the first letter is read in the state `initial`.
+    A letter encodes which propositions hold in a frame. A state describes the law after
+    a letter has been read; the first letter is read in the state `initial`.
 
     Args:
         formula: The law.
@@ -186,8 +184,8 @@ def compile_law(
         period_s: The period of the monitor's clock, needed if times are in seconds.
         vocabulary: The vocabulary, whose ranges and types exclude impossible letters.
         letters: The letters that can occur, if known more precisely.
-        semantics: `exact`, or `paper` for Definition 5.2 of the paper, which waits one
-            step longer.
+        semantics: `exact`, or `paper` for Definition 5.2 of the ProbGuard paper, which
+            waits one step longer.
         max_states: The maximum number of states.
 
     Raises:
@@ -214,7 +212,7 @@ def compile_law(
     normal = normalise(formula, period_s)
     if len(normal.propositions) > MAX_PROPOSITIONS:
         raise TooLarge(
-            f"{len(normal.propositions)} propositions; a law has at most"
+            f"the law has {len(normal.propositions)} propositions; the limit is"
             f" {MAX_PROPOSITIONS}",
             mend="split the law",
         )
@@ -247,8 +245,8 @@ def _coarser_clock(
         if found is None:
             break
         fits = (
-            f"check it every {period:g} s, by --period or the abstraction's period_s:"
-            f" {found.automaton(formula).n} states; or write shorter times"
+            f"check it every {period:g} s, with --period or the abstraction's period_s,"
+            f" which needs {found.automaton(formula).n} states; or write shorter times"
         )
     return fits or "write shorter times, or split the law"
 

@@ -96,7 +96,8 @@ def ticks_of(
     total = int(numbers[-1]) + 1
     if total > MAX_TICKS:
         raise TooLarge(
-            f"the trace lasts {total} ticks of {period_s:g} s, more than the limit",
+            f"the trace lasts {total} ticks of {period_s:g} s; the limit is"
+            f" {MAX_TICKS} ticks",
             mend="choose a longer period with --period",
         )
     held = latch(letters, ends, latches)

@@ -163,7 +163,7 @@ def find_laws(
         raise InvalidLaw(
             f"the law book has no law {text[:60]!r}",
             mend=near_miss(_plain(text[:60]), book.every())
-            or "`forewarn laws` lists it; a formula begins with always, as in"
+            or "`forewarn laws` lists all laws; a formula begins with always, as in"
             " 'always (a -> eventually[0, 2 s] b)'",
         )
     named = _NAMED.fullmatch(text)
@@ -196,9 +196,9 @@ class _LawEntry(Strict):
     @model_validator(mode="after")
     def _has_one_text(self) -> _LawEntry:
         if (self.formula is None) == (self.editions is None):
-            raise ValueError("a law has either a formula or editions")
+            raise ValueError("a law needs either 'formula' or 'editions'")
         if self.editions is not None and set(self.editions) != set(EDITIONS):
-            raise ValueError(f"editions has {' and '.join(EDITIONS)}")
+            raise ValueError(f"'editions' must contain {' and '.join(EDITIONS)}")
         return self
 
     def text(self, edition: Edition) -> _Text:
@@ -284,7 +284,7 @@ def _law(
         return parts[0]
     if len(parts) < 2 or not all(map(_NAME.fullmatch, texts)):
         raise InvalidLaw(
-            "parts must have two or more entries, each with a name",
+            "a law in parts needs two or more, each named by a single word",
             place=f"laws.{name}",
         )
     formula = And(tuple(part.formula for part in parts))

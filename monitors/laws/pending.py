@@ -65,7 +65,7 @@ def relieved_states(step: _Table, initial: int, violated: int, guess: _Table) ->
 def _at_first(
     columns: _Table, initial: int, near: _Bools, within: _Bools, alive: _Bools
 ) -> int:
-    """The state that is free of pending obligations at the start.
+    """The state before anything has happened, which has no pending obligation.
 
     This is the initial state, unless the law constrains only the first frame.
     """
@@ -78,8 +78,8 @@ def _at_first(
 
 
 def _soon_the_same(columns: _Table, violated: int) -> _Bools:
-    """Whether, from q and m, any frames soon lead to the same state or violate one; [q,
-    m].
+    """For each pair [q, m], whether any frames soon lead both states to the same state
+    or violate one of them.
     """
     same = np.eye(columns.shape[1], dtype=bool)
     while True:
@@ -93,7 +93,9 @@ def _soon_the_same(columns: _Table, violated: int) -> _Bools:
 
 
 def _inclusion(columns: _Table, violated: int) -> _Bools:
-    """Whether all that breaks the law from m also breaks it from q; [q, m]."""
+    """For each pair [q, m], whether all that breaks the law from m also breaks it from
+    q.
+    """
     within = np.ones((columns.shape[1], columns.shape[1]), dtype=bool)
     within[:, violated] = False
     within[violated] = True

@@ -52,7 +52,7 @@ class Calibration:
             # Written so that NaN is rejected.
             if not (before[0] < after[0] and before[1] < after[1]):
                 raise InvalidInput(
-                    f"the calibration decreases from {before} to {after}"
+                    f"the calibration curve does not increase from {before} to {after}"
                 )
 
     def __call__(self, risks: Floats) -> Floats:
@@ -179,7 +179,7 @@ class Likely:
         monitor: The digest of the monitor whose states are the rows (see
             `monitor_digest`).
         low: The lower ends, indexed by [monitor state, chain state].
-        high: The upper ends, indexed alike.
+        high: The upper ends, indexed in the same way.
     """
 
     horizon_s: float
@@ -211,7 +211,7 @@ class Likely:
         )
         if low.ndim != 2 or low.shape != high.shape or not (low <= high).all():
             raise InvalidModel(
-                "the low end of the likely interval is above the high end",
+                "the lower end of a likely interval is above the upper end",
                 source=source,
             )
         return cls(

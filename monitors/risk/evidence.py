@@ -102,7 +102,9 @@ def compile_for(
 
 
 def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
-    """For each state of the chain, its column in the automaton's tables."""
+    """For each state of the chain, the column of its letter in the automaton's
+    tables.
+    """
     masks = np.zeros(chain.n, dtype=np.int64)
     for bit, proposition in enumerate(automaton.propositions):
         masks |= truth(proposition).astype(np.int64) << bit
@@ -116,7 +118,7 @@ def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
                 repr(p) for i, p in enumerate(automaton.propositions) if mask >> i & 1
             ]
             raise InvalidModel(
-                f"in state {chain.states[state]!r} exactly these hold: "
+                f"in state {chain.states[state]!r}, only these propositions hold: "
                 f"{', '.join(held) or 'none'}; but the law was compiled assuming "
                 "that this cannot happen"
             )
@@ -419,7 +421,7 @@ def refuse_undecided_by(models: Sequence[Model], laws: Iterable[Law]) -> None:
     for law in laws:
         if not any(_decides(model, law) for model in models):
             raise InvalidModel(
-                f"the model's predicates do not decide the law {law.name}",
+                f"the law {law.name} cannot be evaluated with the model's predicates",
                 mend="learn a model for this law: `forewarn train SCENARIO --law …`",
             )
 
@@ -439,7 +441,7 @@ def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
         return found[0]
     told = "; ".join(", ".join(law.name for law in laws_of(m)) for m in models)
     raise InvalidModel(
-        f"the file holds {len(models)} models, each for its own laws: {told}",
+        f"the file contains {len(models)} models, each for its own laws: {told}",
         source=source,
         mend="choose a model with --of LAW",
     )

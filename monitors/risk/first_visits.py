@@ -9,8 +9,8 @@ at once. They do not apply to later visits in a run.
 
 If the ends of runs are counted, obligations pending at the end of a run are decided.
 Otherwise, and where frames are missing, some outcomes are unknown: the lower bound
-counts them as met, the upper bound as broken, so both bounds hold for any reason for
-which a run was truncated.
+counts them as met, the upper bound as broken, so both bounds hold no matter why a run
+was truncated.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def read_chain(
     monitor_states, columns = automaton.step.shape
     letters = np.array(letters, dtype=np.int64)
     if letters.shape != (n,):
-        raise InvalidModel(f"there are {letters.size} letters for {n} states")
+        raise InvalidModel(f"there are {letters.size} letters, but {n} states")
     if end is not None:
         letters[end] = 0
     if letters.min() < 0 or letters.max() >= columns:

@@ -263,7 +263,7 @@ def _check_work(
     long.
 
     Args:
-        automaton: The monitor whose live states count.
+        automaton: The monitor; only its live states count.
         each: The number of cells per live state.
         steps: The number of steps.
         most: The maximum number of cells in total.
@@ -274,7 +274,7 @@ def _check_work(
     if cells * steps > most or (held is not None and cells > held):
         raise TooLarge(
             f"{states:,} monitor states with {each:,} transitions each, over {steps:,}"
-            " steps, are more than can be solved in a minute",
+            " steps, take more than a minute to solve",
             mend="use a shorter horizon, a coarser clock or fewer predicates",
         )
     return cells

@@ -75,14 +75,14 @@ class Helpful:
     bits_there: float
 
     def sentence(self) -> str:
-        told = f"{self.bits_about_next:.3g} bits a step about the next state"
+        told = f"{self.bits_about_next:.3g} bits per step about the next state"
         if self.bits_about_outcome is not None:
             told = (
-                f"{self.bits_about_outcome:.3g} bits about a violation ahead and {told}"
+                f"{self.bits_about_outcome:.3g} bits about a later violation and {told}"
             )
         return (
-            f"The unused predicate {self.predicate} would tell {told}, most in "
-            f"{self.state}."
+            f"The unused predicate {self.predicate} would add {told}, most in "
+            f"state {self.state}."
         )
 
 
@@ -116,8 +116,8 @@ class FairnessReport:
 
     def warnings(self) -> Iterator[str]:
         """Describes the worst problems of each kind in sentences."""
-        yield from _worst(self.order, "states remember what came before them")
-        yield from _worst(self.dwell, "states do not end at a constant rate")
+        yield from _worst(self.order, "states depend on the previous state")
+        yield from _worst(self.dwell, "states are not left at a constant rate")
         for law, each in self.reliability.items():
             if each.warns:
                 yield from each.sentences(law)
@@ -135,26 +135,27 @@ class FairnessReport:
                 f", the risk of breaking {law}" for law in self.reliability
             )
             return (
-                f"A fair picture as far as could be tested: the state before in "
-                f"{order} states, the time in a state in {dwell}{validated}."
+                "The chain represents the traces as far as could be tested: the "
+                f"previous state in {order} states, the time in a state in {dwell}"
+                f"{validated}."
             )
         found = [
             f"{flagged} of {len(findings)} states {complaint}, most of all where "
             f"{told(findings[0].state)}"
             for findings, complaint in (
-                (self.order, "remember what came before them"),
-                (self.dwell, "do not end at a constant rate"),
+                (self.order, "depend on the previous state"),
+                (self.dwell, "are not left at a constant rate"),
             )
             if (flagged := sum(finding.flagged for finding in findings))
         ]
         found += [
-            f"the risk of breaking {law} came less true than its base rate"
+            f"the risk of breaking {law} predicts worse than its base rate"
             if (each.skill or 0.0) < 0.0
             else f"the risk of breaking {law} is off by more than chance"
             for law, each in self.reliability.items()
             if each.warns
         ]
-        return f"No fair picture: {'; '.join(found)}."
+        return f"The chain does not represent the traces well: {'; '.join(found)}."
 
     def advice(self) -> Iterator[str]:
         """Yields the verdict if the chain is fair, and the predicates that would
@@ -315,7 +316,7 @@ def _worst(findings: Sequence[Finding], complaint: str) -> Iterator[str]:
     for finding in flagged[:NAMED]:
         yield finding.sentence()
     if len(flagged) > NAMED:
-        yield f"In all, {len(flagged)} of {len(findings)} {complaint}."
+        yield f"In total, {len(flagged)} of {len(findings)} {complaint}."
 
 
 Ints = NDArray[np.int64]

@@ -62,10 +62,11 @@ class OrderFinding:
 
     def sentence(self) -> str:
         return (
-            f"What follows {self.state} depends on what came before: after "
-            f"{self.predecessor} its row is off by {self.predecessor_effect:.2f}, by "
-            f"{self.effect:.2f} on average ({self.visits:,} visits, "
-            f"p = {self.p_value:.2g}). Let the abstraction tell them apart."
+            f"What follows {self.state} depends on the previous state: after "
+            f"{self.predecessor} the distribution is off by "
+            f"{self.predecessor_effect:.2f}, on average by {self.effect:.2f} "
+            f"({self.visits:,} visits, p = {self.p_value:.2g}). Refine the abstraction "
+            "to tell these cases apart."
         )
 
 
@@ -96,11 +97,11 @@ class DwellFinding:
 
     def sentence(self) -> str:
         return (
-            f"{self.state} lasts {self.mean_steps:.3g} steps on average, but does not"
-            f" end at a constant rate: {self.early_rate:.2g} a step at first,"
-            f" {self.late_rate:.2g} late, where a chain has {1 / self.mean_steps:.2g}"
-            f" (off by {self.effect:.2f}, {self.runs:,} runs, p = {self.p_value:.2g})."
-            " Let the abstraction tell early from late."
+            f"{self.state} lasts {self.mean_steps:.3g} steps on average, but is not"
+            f" left at a constant rate: {self.early_rate:.2g} per step at first,"
+            f" {self.late_rate:.2g} later, while a chain has {1 / self.mean_steps:.2g}"
+            f" (off by {self.effect:.2f}, {self.runs:,} stays, p = {self.p_value:.2g})."
+            " Refine the abstraction to tell early from late."
         )
 
 

@@ -86,7 +86,9 @@ def likely_risks(
         counted: The abstractions with which runs were counted; by default, the model's.
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
-        raise InvalidModel("the model has no abstraction, no counts or no period")
+        raise InvalidModel(
+            "likely intervals need a model with an abstraction, counts and a period"
+        )
     abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
     truth = truth_in_abstraction(model.chain, abstraction)
     random = np.random.default_rng(0)

@@ -57,7 +57,8 @@ def law_abstraction(
     vocabulary: Vocabulary | None = None,
     period_s: float | None = None,
 ) -> Abstraction:
-    """Creates the abstraction whose predicates are the atoms of laws (Algorithm 1).
+    """Creates the abstraction whose predicates are the atoms of laws (Algorithm 1 of
+    the ProbGuard paper).
 
     With a period, atoms are latched as the laws require, so that nothing that could
     break a law is missed between two ticks. A condition on several atoms at one moment
@@ -97,9 +98,7 @@ _DUAL: dict[Latch, Latch] = {"any": "all", "all": "any", "last": "last"}
 
 
 def _latch(uses: set[Latch] | None) -> Latch:
-    """The latch that all uses of an atom require; if they differ, its value at the
-    tick.
-    """
+    """The latch that all uses of an atom require; "last" if they differ."""
     return next(iter(uses)) if uses and len(uses) == 1 else "last"
 
 

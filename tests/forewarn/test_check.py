@@ -245,7 +245,7 @@ def test_bounds_stand_around_the_value(walk: Path) -> None:
         "engine", "property", "low", "values", "high", "delta", "assumes",
     ]  # fmt: skip
     assert found["assumes"].startswith(
-        "only the Markov property: a state may also have successors never observed"
+        "only the Markov property: a state may also have unobserved successors"
     )
     for state, value in found["values"].items():
         assert found["low"][state] <= value <= found["high"][state]
@@ -253,7 +253,7 @@ def test_bounds_stand_around_the_value(walk: Path) -> None:
     assert narrower["high"]["calm"] < found["high"]["calm"]
     closed = asked(walk, "--prop", prop, "--intervals", "--closed-support")
     assert closed["high"]["calm"] < found["high"]["calm"]
-    assert closed["assumes"].endswith("observed transitions (closed support)")
+    assert closed["assumes"].endswith("are possible (closed support)")
     said = CliRunner().invoke(main, ["check", str(walk), "--prop", prop, "--intervals"])
     assert (
         "With probability 0.95, [low, high] contains the true value in every"
@@ -325,7 +325,7 @@ def test_a_law_over_signals_is_decided_by_the_model(speeds: Path) -> None:
     [
         ([], "there is no question to answer: give --prop or --law"),
         (["--prop", "P=? [ F<= ]"], "P=? [ F<= ]: column 11: expected a whole number"),
-        (["--prop", "P=? [ F bad ]"], 'column 9: unknown name "bad" (--define it'),
+        (["--prop", "P=? [ F bad ]"], 'column 9: unknown name "bad" (define it'),
         (["--prop", "P=? [ F s=9 ]"], "column 9: no state has s=9 (s is 0 to 4)"),
         (["--prop", "P=? [ F t=1 ]"], "column 9: unknown variable 't'"),
         (["--prop", "true", "--define", "x"], "--define x: the definition has no name"),

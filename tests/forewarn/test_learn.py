@@ -341,7 +341,7 @@ def test_what_is_wrong_with_the_sequences_names_their_file(
     states.write_text("a END b\n")
     done = CliRunner().invoke(main, ["learn", str(states), "--out", str(out)])
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"forewarn: {states}: a state is called END")
+    assert done.stderr.startswith(f"forewarn: {states}: a state is named END")
     assert not out.exists()
 
 

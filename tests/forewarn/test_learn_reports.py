@@ -65,8 +65,10 @@ def test_a_timer_is_warned_of_and_kept_in_the_model(
     out = tmp_path / "m.json"
     said = learn(states, "--format", "states", "--out", out)
     assert said.exit_code == 0, said.output
-    (verdict,) = (line for line in said.output.splitlines() if "fair picture" in line)
-    assert verdict.startswith("No fair picture: 1 of ")
+    (verdict,) = (
+        line for line in said.output.splitlines() if "does not represent" in line
+    )
+    assert verdict.startswith("The chain does not represent the traces well: 1 of ")
     assert verdict.endswith("at a constant rate, most of all where it is timer.")
     fairness = json.loads(out.read_text())["training"]["fairness"]
     assert fairness["fair"] is False
@@ -101,11 +103,11 @@ def test_unused_predicates_are_ranked(frames: list[Path], tmp_path: Path) -> Non
         "--candidate", "braking", "--out", tmp_path / "m.json",
     )  # fmt: skip
     assert said.exit_code == 0, said.output
-    assert "A fair picture as far as could be tested" in said.output
+    assert "The chain represents the traces as far as could be tested" in said.output
     told = [line for line in said.output.splitlines() if "unused predicate" in line]
     # Braking tells all of the next state; the speed is what the state is made of.
     assert len(told) == 1
-    assert told[0].startswith("The unused predicate braking would tell 0.9")
+    assert told[0].startswith("The unused predicate braking would add 0.9")
 
 
 @pytest.mark.parametrize(

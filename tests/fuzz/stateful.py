@@ -475,7 +475,7 @@ class Life(RuleBasedStateMachine):
                 reviews += "decision" in line.content
         except BrokenRecord as error:
             assert self.spoilt and (
-                "the record has no end line: it was not closed, or its end was cut off"
+                "the record has no end line: it was not closed, or it is truncated"
             ) in str(error), error
             return reviews
         if COUNTS["records"] % 20 == 0:

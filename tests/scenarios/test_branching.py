@@ -79,7 +79,7 @@ def test_each_run_counts_once_in_a_band_and_a_stop_helps() -> None:
         assert max(band.runs for band in bands) <= RUNS
         assert sum(band.stop for band in bands) <= sum(band.proceed for band in bands)
         assert bands[-1].proceed > bands[-1].stop
-    assert "from their first moment in each band of its risk" in told
+    assert "from their first moment in each risk band" in told
 
 
 def test_show_prints_the_bands_of_a_policy() -> None:

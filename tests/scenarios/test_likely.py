@@ -214,7 +214,8 @@ def test_it_is_not_read_for_another_monitor() -> None:
     assert found(table.letters[::-1].copy()) is None
     broken = {text: {**model.likely[text], "low": [[1]], "high": [[0]]}}
     with pytest.raises(
-        InvalidModel, match=("the low end of the likely interval is above the high end")
+        InvalidModel,
+        match=("the lower end of a likely interval is above the upper end"),
     ):
         likely_for(broken, text, HORIZON_S, table.automaton, table.letters)
 

@@ -90,7 +90,9 @@ class _Parser:
             if key == "@value_type" and value.strip() not in ("double", "rational"):
                 raise self.error(f"the value type {value.strip()} is not supported")
             if key == "@parameters" and (names := next(self.lines, "")):
-                raise self.error(f"the chain has parameters: {names:.40}")
+                raise self.error(
+                    f"chains with parameters are not supported: {names:.40}"
+                )
             if key == "@nr_states":
                 size = value.strip() or next(self.lines, "")
                 if not re.fullmatch(r"\d{1,18}", size, re.ASCII):
@@ -106,7 +108,7 @@ class _Parser:
 
     def _number(self, text: str) -> int:
         if len(text) > 18 or int(text) >= self.n:
-            raise self.error(f"unknown state {text:.40} of {self.n}")
+            raise self.error(f"unknown state {text:.40}: there are {self.n} states")
         return int(text)
 
     def _state(self, match: re.Match[str]) -> int:

@@ -59,7 +59,7 @@ class _Lines:
         if not _INTEGER.fullmatch(text):
             raise self.error(f"expected a whole number, found {text:.40}", place)
         if limit is not None and int(text) >= limit:
-            raise self.error(f"unknown state {text} of {limit}", place)
+            raise self.error(f"unknown state {text}: there are {limit} states", place)
         return int(text)
 
 
@@ -113,12 +113,12 @@ def _transitions(lines: _Lines) -> tuple[dict[int, dict[int, Fraction]], int]:
         raise InvalidModel(
             f"{declared} transitions are declared, but {found} are listed",
             source=lines.source,
-            mend="the file may be cut off",
+            mend="the file may be truncated",
         )
     if n is None:
         n = largest + 1
     if not n:
-        raise InvalidModel("there is no state", source=lines.source)
+        raise InvalidModel("the file contains no states", source=lines.source)
     return rows, n
 
 

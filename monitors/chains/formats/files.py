@@ -158,9 +158,9 @@ def write_chain(chain: Chain, kind: str, path: Path) -> list[Path]:
         return [path]
     if path.suffix != ".tra":
         raise InvalidInput(
-            "an explicit model is written to several files next to each other",
+            "the explicit format consists of several files",
             source=str(path),
-            mend="name the transition file, ending in .tra",
+            mend="give the name of the transition file, ending in .tra",
         )
     paths = [path, path.with_suffix(".lab"), path.with_suffix(".sta")]
     with (

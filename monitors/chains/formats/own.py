@@ -91,7 +91,7 @@ def parse_model(data: object, source: str = "") -> Model:
     """Parses a JSON object that contains one model."""
     file = validated(_File, data, source, InvalidModel)
     if (file.counts is None) == (file.rows is None):
-        raise InvalidModel("a model needs either counts or rows", source=source)
+        raise InvalidModel("a model needs either 'counts' or 'rows'", source=source)
     try:
         return _learned(file) if file.counts is not None else _published(file)
     except (InvalidModel, TooLarge) as error:
@@ -159,7 +159,7 @@ def _learned(file: _File) -> Model:
     counts = Counts.from_rows([rows.get(i, {}) for i in range(len(file.states))])
     if file.alpha is None:
         raise InvalidModel(
-            "a model with counts also needs an alpha", mend='add "alpha": "0"'
+            "a model with 'counts' also needs 'alpha'", mend='add "alpha": "0"'
         )
     alpha = rational(file.alpha)
     chain, unvisited = smoothed_chain(
@@ -179,7 +179,9 @@ def _published(file: _File) -> Model:
     number = _Numbers(file.states)
     for key in ("alpha", "starts"):
         if getattr(file, key):
-            raise InvalidModel(f"{key} needs counts", place=key)
+            raise InvalidModel(
+                f"{key!r} is only allowed together with 'counts'", place=key
+            )
     rows: dict[int, dict[int, float | Fraction]] = {
         state: {
             j: probability(p, "", f"rows.{file.states[state]}.{file.states[j]}")
@@ -270,7 +272,7 @@ def is_probguard(data: object) -> bool:
 
 
 def parse_probguard(data: object, source: str = "") -> Chain:
-    """Parses the chain in a model file of ProbGuard."""
+    """Parses the chain in a ProbGuard model file."""
     file = validated(_ProbGuardFile, data, source, InvalidModel)
     check_size(len(file.states), sum(map(len, file.transition_probs.values())), source)
     number = {name: i for i, name in enumerate(file.states)}
@@ -280,7 +282,7 @@ def parse_probguard(data: object, source: str = "") -> Chain:
             file.states[0],
         )
         raise InvalidModel(
-            f"state_index and states disagree on {wrong!r}", source=source
+            f"'state_index' and 'states' disagree on {wrong!r}", source=source
         )
 
     # Some versions write the rows by number instead of by name.

@@ -1,4 +1,5 @@
-"""The PRISM language: parsed by Storm in a separate process, and written exactly.
+"""The PRISM language: parsed by Storm in a separate process, and written by us with
+exact probabilities.
 
 A module with a single variable has one state for each value in the variable's range,
 even for unreachable values, and the value is the state's name. With several variables,
@@ -217,7 +218,7 @@ def _built(text: str, source: str) -> str:
         if done.returncode:
             told = _STORM_SAYS.findall(done.stdout + "\n" + done.stderr)
             problem = next(filter(None, told), "not valid PRISM language")
-            raise InvalidModel(f"Storm rejects it: {problem}", source=source)
+            raise InvalidModel(f"Storm rejects the model: {problem}", source=source)
         return read_text(found)
 
 
@@ -286,8 +287,8 @@ def write_prism(chain: Chain, out: TextIO) -> None:
 def _where(
     variables: list[str], values: list[list[str]], members: frozenset[int]
 ) -> str:
-    """The condition for a label's states: on one variable if that suffices, otherwise
-    state by state.
+    """The condition for a label's states: on one variable if that suffices, otherwise a
+    list of the states.
     """
     for column, name in enumerate(variables):
         inside = {values[i][column] for i in members}

@@ -76,8 +76,8 @@ def probability(text: str, source: str, place: str) -> Fraction:
 
 
 def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | float]:
-    """The row, normalised if only the rounding of printed digits keeps its sum from
-    being 1.
+    """Normalises a row whose sum differs from 1 only because digits were rounded;
+    rejects any other sum.
     """
     total = sum(row.values(), Fraction())
     off = abs(total - 1)

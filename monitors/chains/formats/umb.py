@@ -88,7 +88,7 @@ def _unpacked(data: bytes, source: str) -> dict[str, bytes]:
             for member in archive:
                 size += max(member.size, 0)
                 if size > MAX_TEXT_BYTES:
-                    limit = f"larger than the limit of {MAX_TEXT_BYTES} bytes"
+                    limit = f"the archive is larger than {MAX_TEXT_BYTES} bytes"
                     raise TooLarge(limit, source=source)
                 content = archive.extractfile(member) if member.isfile() else None
                 if content is not None:
@@ -138,14 +138,16 @@ def _chain(umb: Any, index: dict[str, Any], files: Mapping[str, bytes]) -> Chain
     for state in range(n):
         first, last = choices[state], choices[state + 1]
         if last - first > 1:
-            raise InvalidModel(f"state {state} has several actions")
+            raise InvalidModel(f"state {state} has several actions: not a Markov chain")
         if first == last:
             continue
         row: dict[int, Fraction] = {}
         for at in range(branches[first], branches[first + 1]):
             weight = Fraction(1) if weights is None else weights[at]
             if not isinstance(weight, int | Fraction) and not np.isfinite(weight):
-                raise InvalidModel(f"a probability of state {state} is {weight}")
+                raise InvalidModel(
+                    f"a transition of state {state} has probability {weight}"
+                )
             row[targets[at]] = row.get(targets[at], Fraction()) + Fraction(weight)
         rows[state] = settled(row, states[state])
     if weights is not None and not all(isinstance(w, int | Fraction) for w in weights):

@@ -339,7 +339,7 @@ def test_impossible_intervals_are_refused_by_state() -> None:
         bounded_rows({0: {0: (0.9, 0.4), 1: (0.0, 1.0)}, 1: {1: (1.0, 1.0)}})
     with pytest.raises(InvalidModel, match="s0.*nan"):
         bounded_rows({0: {0: (float("nan"), 1.0)}})
-    with pytest.raises(InvalidModel, match="not one of the states"):
+    with pytest.raises(InvalidModel, match="does not refer to a state"):
         bounded_rows({0: {4: (1.0, 1.0)}})
     with pytest.raises(InvalidInput, match="delta is 0"):
         learned({0: {0: 1}}, 1, 0)

@@ -129,7 +129,7 @@ def test_end_is_never_smoothed_into_rows_that_did_not_end() -> None:
 
 def test_end_is_not_a_name_for_a_state() -> None:
     for support in (Support("observed"), Support("all")):
-        with pytest.raises(InvalidInput, match="the name of the end of a trace"):
+        with pytest.raises(InvalidInput, match="reserved for the end of a trace"):
             learn(tally("a END"), support, Fraction(0), "absorb")
     model = learn(tally("a END"), Support("observed"), Fraction(0), "ignore")
     assert model.chain.end is None and model.chain.index("END") == 0
@@ -166,7 +166,7 @@ def test_nothing_is_counted_in_end_itself() -> None:
     [
         ("a c", "from 'a' to 'c', but the support does not allow that transition"),
         ("a b a", "from 'b' to 'a', but the support does not allow that transition"),
-        ("e a", "the state 'e' occurs, but is not in the support"),
+        ("e a", "the state 'e' occurs in a trace, but not in the support"),
     ],
 )
 def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:

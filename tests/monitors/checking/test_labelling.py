@@ -99,7 +99,7 @@ def test_a_name_with_two_meanings_is_refused_unless_they_are_one() -> None:
     labelling = Labelling(chain)
     assert states('"crash"', labelling) == ["crash"]
     assert (
-        'column 1: the name "calm" means a label and also a different state'
+        'column 1: the name "calm" is ambiguous: a label and a different state'
         in refusal('"calm"', labelling)
     )
     for name in ("crash", "deadlock"):

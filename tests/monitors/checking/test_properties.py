@@ -136,7 +136,7 @@ def test_without_storm_it_is_said_that_rounding_decides(
     monkeypatch.setattr(properties, "ask_storm", missing)
     chain, _ = golden("die")
     found = ask('P>=1/3 [ F "one" ]', chain)
-    assert "in state s1 a probability is within 1e-09" in found.warnings[0]
+    assert "in state s1, a probability is within 1e-09" in found.warnings[0]
     with pytest.raises(MissingDependency):
         ask('P=? [ F P>0.5 [ F "one" ] ]', chain)
 
@@ -180,7 +180,9 @@ def test_golden(name: str, number: int, engine: str) -> None:
 
     error = question.get("error")
     if ">=4" in question["property"]:
-        error = "Storm rejects it: Formula needs to have (a single) upper step bound"
+        error = (
+            "rejects the property: Formula needs to have (a single) upper step bound"
+        )
     if error:
         with pytest.raises(InvalidInput) as caught:
             answered()
@@ -236,7 +238,7 @@ def test_what_goes_further_goes_to_storm(text: str, values: float | None) -> Non
         ("", "column 1: the property is empty"),
         ("P=? [F a", "column 9: expected ']' to close the brackets of P"),
         ("P=? F a", "column 5: expected '[' after P, but found F"),
-        ("P=? [F]", "column 7: expected a formula of states, but found ]"),
+        ("P=? [F]", "column 7: expected a state formula, but found ]"),
         ("P=? [a]", "column 6: the brackets contain no path operator"),
         ("P=? [F a b]", "column 10: expected ']'"),
         ("P=? [F a]]", "column 10: expected the end of the property"),
@@ -254,7 +256,7 @@ def test_what_goes_further_goes_to_storm(text: str, values: float | None) -> Non
             "s=",
             "column 3: a variable must be compared with a whole number, not nothing",
         ),
-        ("3", "column 1: expected a formula of states, but found 3"),
+        ("3", "column 1: expected a state formula, but found 3"),
         ("a && b", "'&&' is not an operator here (write &)"),
         ("a and b", "'and' is not an operator here (write &)"),
         ("a -> b", "'->' is not an operator here (write =>)"),
@@ -299,5 +301,5 @@ def test_any_text_is_answered_or_rejected(text: str) -> None:
 
 def test_operators_nested_three_thousand_deep_are_rejected() -> None:
     chain, _ = golden("die")
-    with pytest.raises(TooLarge, match="at most 300 words and signs"):
+    with pytest.raises(TooLarge, match="limited to 300 words and symbols"):
         ask(f'P=? [ {"F " * 3000} "done" ]', chain)

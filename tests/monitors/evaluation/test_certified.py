@@ -106,15 +106,17 @@ def test_no_threshold_is_higher_than_the_model_reaches() -> None:
     # Between the height of what must be spared and the reach there is the reach alone.
     assert found([0.3995, 0.2], 0.3999) == (0.3999, "")
     at, why = found([0.4, 0.4], 0.4)
-    assert at is None and "2 of 40 clean runs reach; it needs 67 more" in why
+    assert (
+        at is None and "2 of 40 clean runs reach; 67 more clean runs are needed" in why
+    )
     at, why = found([], 0.001)
-    assert at is None and why == "its risk is never above 0.001 before it is broken"
+    assert at is None and why == "the risk never exceeds 0.001 before a violation"
 
 
 def test_a_risk_that_clean_runs_reach_too_is_refused() -> None:
     found = certify("law", climbs([0.9] * 99, [0.9] * 30), ASKED, reach=0.9)
     (lack,) = found.lacks
-    assert "never above 0.9" in lack.why and lack.more is None
+    assert "never exceeds 0.9" in lack.why and lack.more is None
 
 
 @given(st.integers(0, 40), st.integers(0, 60), st.floats(0.02, 0.6))

@@ -49,9 +49,9 @@ def test_what_would_suffice_suffices(part: int, whole: int, allowed: float) -> N
 def test_it_says_what_it_keeps() -> None:
     assert CERTIFIED.certified
     assert CERTIFIED.sentence() == (
-        "With 95 % confidence at most 1 % of runs break a law and at most 10 % are"
-        " slowed by more than 10 %, in runs drawn like these, with this pilot, model"
-        " and policy (of 628 held-out runs 2 and 40 did)."
+        "With 95 % confidence, at most 1 % of runs break a law and at most 10 % are"
+        " slowed by more than 10 %, if runs are drawn in the same way, with this pilot,"
+        " model and policy (2 and 40 of 628 held-out runs did)."
     )
     alone = replace(CERTIFIED, slowed=1.0, prolonged=628)
     assert alone.certified
@@ -65,7 +65,7 @@ def test_it_says_what_it_keeps() -> None:
             {"broke": 3},
             "3 of 628 runs broke a law, too many to certify at most 1 %: 1052",
         ),
-        ({"broke": 7}, "at most 1 %: no number of runs with that rate suffices"),
+        ({"broke": 7}, "at most 1 %: no number of runs suffices at this rate"),
         ({"prolonged": 60}, "60 of 628 runs were slowed by more than 10 %"),
     ],
 )

@@ -86,5 +86,5 @@ def test_what_is_promised_stands_beside_what_came() -> None:
     alone = Promise.of(0.1, 60, 1, 0, 0)
     assert alone.sentence({"false_alarm_rate": None, "detection_rate": None}) == (
         "guaranteed with 95 % confidence: a false-alarm rate of at most 0.10;"
-        " measured: no runs to judge by"
+        " measured: no runs"
     )

@@ -43,7 +43,7 @@ def test_a_true_risk_is_reliable_and_a_doubled_one_is_not() -> None:
         "The risk of breaking a law, on 20 held-out traces (4,000 frames): the Brier"
     )
     assert len(rest) == sum(b.off for b in doubled.bins) >= 2
-    assert rest[0].startswith("Where the risk was put at 0.")
+    assert rest[0].startswith("Where the predicted risk was 0.")
 
 
 def test_a_gap_in_few_traces_is_no_warning() -> None:

@@ -115,8 +115,8 @@ def test_the_figures_of_a_small_case() -> None:
 def test_what_is_warned_of_before_the_risk_looks_so_far_is_said() -> None:
     row = {"early": 2, "detected": 5}
     assert warned_early(row, 3.0) == (
-        "2 of 5 detected were warned of more than 3 s before the trigger, farther than"
-        " the risk looks"
+        "2 of 5 detected violations had an alarm more than 3 s before the trigger,"
+        " which is beyond the risk's horizon"
     )
     assert warned_early({"early": 0, "detected": 5}, 3.0) is None
 

@@ -185,7 +185,7 @@ def check_record(path: Path, what: str) -> None:
     except Exception as error:
         # A record that failed says that it is cut, and no more.
         assert (
-            "the record has no end line: it was not closed, or its end was cut off"
+            "the record has no end line: it was not closed, or it is truncated"
         ) in str(error), (what, error)
         return
     reviews = sum("decision" in line.content for line in lines)

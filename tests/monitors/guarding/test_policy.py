@@ -158,7 +158,7 @@ def test_rules_that_never_act_make_no_policy(rules: dict[str, Any]) -> None:
         ({"horizon_s": math.nan}, "horizon_s"),
         ({"unknown_state": "ignore"}, "unknown_state"),
         ({"rules": []}, "rules"),
-        ({"rules": [{"law": "*"}]}, "either thresholds"),
+        ({"rules": [{"law": "*"}]}, "either 'thresholds'"),
         ({"rules": [{"law": "*", "thresholds": {"stpo": 0.5}}]}, "did you mean stop"),
         ({"rules": [{"law": "*", "thresholds": {"proceed": 0.5}}]}, "not an interven"),
         ({"rules": [{"law": "*", "thresholds": {"stop": 1.5}}]}, "not a probability"),

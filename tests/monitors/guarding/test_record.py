@@ -98,7 +98,7 @@ def test_a_review_that_the_record_never_heard_of_ends_it(
     assert len(list(itertools.islice(lines, 3))) == 3
     with pytest.raises(
         BrokenRecord,
-        match=("the record has no end line: it was not closed, or its end was cut off"),
+        match=("the record has no end line: it was not closed, or it is truncated"),
     ):
         next(lines)
 
@@ -275,11 +275,11 @@ def test_it_reads_sixteen_mebibytes_in_a_line() -> None:
             "not a run record of format forewarn.run/1",
         ),
         (b'{"format": "forewarn.run/1", "hash": "0"}\n', "line 1: was changed after"),
-        (b'{"format"', "line 1: the record is cut off in the middle of this line"),
+        (b'{"format"', "line 1: the record is truncated in the middle of this line"),
         (
             b"",
-            "after line 0: the record has no end line: it was not closed, or its end "
-            "was cut off",
+            "after line 0: the record has no end line: it was not closed, or it is "
+            "truncated",
         ),
     ],
 )
@@ -339,9 +339,7 @@ def test_once_a_line_could_not_be_written_none_is(tmp_path: Path) -> None:
     assert record.path.read_bytes() == whole
     with pytest.raises(
         BrokenRecord,
-        match=(
-            "after line 2: the record has no end line: it was not closed, or its end"
-        ),
+        match=("after line 2: the record has no end line: it was not closed, or it"),
     ):
         lines_of(record.path)
 
@@ -362,9 +360,7 @@ def test_once_it_could_not_be_recorded_no_frame_passes(tmp_path: Path) -> None:
         assert guard.review(frame).kind == "stop", i
     with pytest.raises(
         BrokenRecord,
-        match=(
-            "after line 2: the record has no end line: it was not closed, or its end"
-        ),
+        match=("after line 2: the record has no end line: it was not closed, or it"),
     ):
         lines_of(record.path)
 

@@ -135,7 +135,9 @@ def test_a_law_of_none_of_them_is_watched_by_the_first_that_decides_it() -> None
 
 def test_models_of_different_clocks_are_refused() -> None:
     slow = replace(stopping(), period_s=0.5)
-    with pytest.raises(InvalidModel, match="the models in the file differ in clock"):
+    with pytest.raises(
+        InvalidModel, match="the models in the file differ in their clock"
+    ):
         watching(slow, speeding())
 
 
@@ -149,7 +151,7 @@ def test_a_file_of_several_is_read_as_it_was_written(tmp_path: Path) -> None:
     models = load_models(written(tmp_path))
     assert [each.laws for each in models] == [(LAW,), (SPEEDING,)]
     assert models_as_dict(models) == json.loads(written(tmp_path).read_text())
-    with pytest.raises(InvalidModel, match="holds 2 models, each for its own laws"):
+    with pytest.raises(InvalidModel, match="contains 2 models, each for its own laws"):
         load_model(written(tmp_path))
     alone = models_as_dict([stopping()])
     assert alone["format"] == "forewarn.model/1"

@@ -447,10 +447,10 @@ def test_the_clock_is_the_model_s_or_else_the_abstraction_s() -> None:
             3.0,
             "0.2 s apart, but its abstraction's are",
         ),
-        ({}, -1.0, "a horizon of -1 s is not above zero"),
-        ({}, 0.0, "a horizon of 0 s is not above zero"),
-        ({}, math.nan, "a horizon of nan s is not above zero"),
-        ({}, math.inf, "a horizon of inf s is not above zero"),
+        ({}, -1.0, "the horizon is -1 s, but must be above zero"),
+        ({}, 0.0, "the horizon is 0 s, but must be above zero"),
+        ({}, math.nan, "the horizon is nan s, but must be above zero"),
+        ({}, math.inf, "the horizon is inf s, but must be above zero"),
     ],
 )
 def test_times_that_do_not_fit_are_refused(
@@ -466,8 +466,8 @@ def test_a_law_with_a_clock_of_its_own_needs_a_model_of_that_clock() -> None:
     clocked = next(law for law in law_book().every().values() if law.clock_s == 1)
     assert refused(model(), [clocked.name]) == (
         f"m.json: the law {clocked.name} needs a clock of {clocked.clock_s} s, but the"
-        " model's states are 0.1 s apart (learn the model with an abstraction of that"
-        " period_s)"
+        " model's states are 0.1 s apart (learn the model with an abstraction whose"
+        f" period_s is {clocked.clock_s})"
     )
 
 

@@ -593,7 +593,7 @@ def test_a_law_of_too_many_propositions_is_refused(
 ) -> None:
     monkeypatch.setattr(module, "MAX_PROPOSITIONS", 2)
     assert law("always (a -> next b)").n == 3
-    with pytest.raises(TooLarge, match="3 propositions; a law has at most 2"):
+    with pytest.raises(TooLarge, match="3 propositions; the limit is 2"):
         law("always (a -> eventually[0, 1 steps] b and next c)")
 
 

@@ -351,7 +351,7 @@ def test_a_wrong_law_file_says_where(
 def test_a_law_has_one_text_and_two_editions(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     for law, said in [
-        ({"title": "x"}, "either a formula or editions"),
+        ({"title": "x"}, "either 'formula' or 'editions'"),
         ({"title": "x", "editions": {"probguard": "a"}}, "probguard and lawbreaker"),
         ({"title": "x", "formula": {"one": "always a"}}, "two or more"),
         ({"title": "x", "formula": "always a", "clock_s": 0}, "clock_s"),

@@ -119,10 +119,14 @@ def test_what_the_abstraction_does_not_decide_is_refused() -> None:
 def test_a_letter_that_was_ruled_out_is_named() -> None:
     automaton = compile_law(parse_formula("always (a -> next b)"), letters=[0, 1, 2])
     chain = Chain.from_dense(["x", "y"], np.eye(2))
-    with pytest.raises(InvalidModel, match=r"state 'y' exactly these hold: a, b;"):
+    with pytest.raises(
+        InvalidModel, match=r"state 'y', only these propositions hold: a, b;"
+    ):
         letters_of_states(chain, automaton, truth_in_sets({"a": [1], "b": [1]}, 2))
     never_alone = compile_law(parse_formula("always (a -> next b)"), letters=[0, 1, 3])
-    with pytest.raises(InvalidModel, match=r"state 'y' exactly these hold: b;"):
+    with pytest.raises(
+        InvalidModel, match=r"state 'y', only these propositions hold: b;"
+    ):
         letters_of_states(chain, never_alone, truth_in_sets({"a": [], "b": [1]}, 2))
 
 

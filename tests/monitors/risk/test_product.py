@@ -290,7 +290,7 @@ def test_what_does_not_fit_a_chain_is_refused(monkeypatch: pytest.MonkeyPatch) -
             InvalidModel, match=("a letter is not one of the monitor's 4 columns")
         ):
             read(chain, np.array(letters), RESPONSE)
-    with pytest.raises(InvalidModel, match="2 letters for 3 states"):
+    with pytest.raises(InvalidModel, match="2 letters, but 3 states"):
         read(chain, np.array([0, 1]), RESPONSE)
     # END's own letter is never looked at.
     given = np.array([0, 1, 99])

@@ -32,8 +32,8 @@ def test_a_fair_chain_raises_no_warning() -> None:
     assert len(report.order) == len(report.dwell) == 3
     assert not list(report.warnings())
     assert list(report.advice()) == [
-        "A fair picture as far as could be tested: the state before in 3 states, the "
-        "time in a state in 3."
+        "The chain represents the traces as far as could be tested: the previous state "
+        "in 3 states, the time in a state in 3."
     ]
 
 
@@ -55,7 +55,7 @@ def test_a_state_that_remembers_is_named_first() -> None:
     assert worst.flagged and worst.state == "slow" and worst.effect > 0.3
     assert [f.flagged for f in report.order[1:]] == [False, False]
     first = next(report.warnings())
-    assert first.startswith("What follows slow depends on what came before: after ")
+    assert first.startswith("What follows slow depends on the previous state: after ")
 
 
 def test_a_timer_is_told_by_its_dwell_and_not_by_its_order() -> None:
@@ -75,7 +75,7 @@ def test_held_out_risks_are_judged() -> None:
     held_out = {"a law": HeldOut([[0.9] * 20] * 10, [[0] * 20] * 10)}
     report = assess(fair_traces(), chain(), held_out=held_out)
     assert report.reliability["a law"].base_rate == 0 and not report.fair
-    assert any("put at 0.90, it happened in 0.00" in s for s in report.warnings())
+    assert any("was 0.90, a violation followed in 0.00" in s for s in report.warnings())
 
 
 def test_unused_predicates_are_ranked_by_what_they_tell() -> None:
@@ -117,8 +117,8 @@ def test_the_outcome_decides_the_order_where_it_is_known() -> None:
     assert first.bits_about_outcome == pytest.approx(entropy, abs=0.03)
     assert second.bits_about_outcome == pytest.approx(0, abs=0.01)
     said = list(report.advice())[-2]
-    assert said.startswith("The unused predicate sees it would tell 0.8")
-    assert "bits about a violation ahead and" in said
+    assert said.startswith("The unused predicate sees it would add 0.8")
+    assert "bits about a later violation and" in said
 
 
 def test_the_report_as_json() -> None:
@@ -143,7 +143,7 @@ def test_too_little_is_said_to_be_too_little() -> None:
     report = assess([[0, 1]], chain())
     assert report.fair
     assert next(report.advice()).endswith(
-        "the state before in 0 states, the time in a state in 0."
+        "the previous state in 0 states, the time in a state in 0."
     )
 
 
@@ -157,7 +157,7 @@ def test_only_the_worst_are_told_and_all_are_counted() -> None:
         traces.append(phases)
     told = list(assess(traces, fixed).warnings())
     assert len(told) == 4
-    assert told[-1] == "In all, 6 of 6 states do not end at a constant rate."
+    assert told[-1] == "In total, 6 of 6 states are not left at a constant rate."
 
 
 def test_columns_of_the_wrong_length_are_refused() -> None:

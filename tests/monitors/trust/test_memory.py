@@ -98,7 +98,7 @@ def test_a_state_of_fixed_length_is_told_by_its_dwell() -> None:
     assert findings["a"].early_rate == 0 and findings["a"].late_rate > 0.2
     assert findings["a"].p_value < 1e-6 and findings["a"].effect > 0.4
     assert findings["a"].runs == 40 and findings["b"].runs == 39
-    said = "a lasts 10 steps on average, but does not end at a constant rate: 0 a step"
+    said = "a lasts 10 steps on average, but is not left at a constant rate: 0 per step"
     assert findings["a"].sentence().startswith(said)
 
 

@@ -377,7 +377,7 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     }  # fmt: skip
     path.write_text(json.dumps(facts))
     text = page(tmp_path, folder)
-    assert "2 of 5 detected were warned of more than" in text
+    assert "2 of 5 detected violations had an alarm more than" in text
     assert "Time to the destination, if both runs arrived (2 pairs)" in text
     assert "Of 40 runs with the guard" in text
 

@@ -81,13 +81,21 @@ def test_rewards_are_passed_over() -> None:
     [
         ("@type: DTMC", "@type: MDP", "line 3: this is a MDP; only a DTMC"),
         ("double", "parametric", "the value type parametric is not supported"),
-        ("@parameters\n", "@parameters\np q", "line 6: the chain has parameters: p q"),
+        (
+            "@parameters\n",
+            "@parameters\np q",
+            "line 6: chains with parameters are not supported: p q",
+        ),
         ("@nr_states\n3", "@nr_states\nmany", "line 10: expected the number of states"),
         ("@nr_states\n3\n", "", "the number of states is missing"),
         ("@model", "", "the file ends before @model"),
         ("0.6666666667", "0.6", "the row of state '1' sums to 0.9333333333"),
         ("0.6666666667", "NaN", "line 18: the probability 'NaN' is not a number"),
-        ("2 : 1\nstate", "3 : 1\nstate", "line 22: unknown state 3 of 3"),
+        (
+            "2 : 1\nstate",
+            "3 : 1\nstate",
+            "line 22: unknown state 3: there are 3 states",
+        ),
         ("1 : 0.6666666667", "0 : 0.6666666667", "from 0 to 0 appears twice"),
         ("state 1", "state 0", "line 19: state 0 appears twice"),
         ("\t\t2 : 1\nstate 2", "\taction b\n\t\t2 : 1\nstate 2", "several actions"),

@@ -68,14 +68,14 @@ def test_actions_in_a_fourth_column_are_passed_over(tmp_path: Path) -> None:
             "3 transitions are declared, but 2 are listed (the file may",
         ),
         ("2 2\n0 1 1\n1 1\n", "line 3: expected FROM TO PROBABILITY, found 1 1"),
-        ("2 2\n0 1 1\n1 2 1\n", "line 3: unknown state 2 of 2"),
+        ("2 2\n0 1 1\n1 2 1\n", "line 3: unknown state 2: there are 2 states"),
         ("2 2\n0 1 1\n1 x 1\n", "line 3: expected a whole number, found x"),
         ("2 2\n0 1 1\n1 1 nan\n", "line 3: the probability 'nan' is not a number"),
         ("2 2\n0 1 1\n1 1 inf\n", "line 3: the probability 'inf' is not a number"),
         ("2 2\n0 1 1\n1 1 1.5\n", "line 3: the probability 1.5 is not between 0 and 1"),
         ("2 2\n0 1 1\n0 1 1\n", "line 3: the transition from 0 to 1 appears twice"),
         ("2 2\n0 1 1\n1 1 0.9\n", "the row of state '1' sums to 0.9, not to 1"),
-        ("0 0\n", "there is no state"),
+        ("0 0\n", "the file contains no states"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(
@@ -91,7 +91,11 @@ def test_what_is_wrong_is_said_with_its_line(
     [
         ("nonsense\n", None, 'm.lab: line 1: expected 0="init"'),
         ('0="init"\n0: 1\n', None, "m.lab: line 2: unknown label 1"),
-        ('0="init"\n9: 0\n', None, "m.lab: line 2: unknown state 9 of 3"),
+        (
+            '0="init"\n9: 0\n',
+            None,
+            "m.lab: line 2: unknown state 9: there are 3 states",
+        ),
         ('0="init"\n0: 0\n1: 0\n', None, "m.tra: 2 initial states"),
         ("#DECLARATION\ninit\n", None, "the declaration has no #END"),
         (None, "s\n0:(0)\n", "m.sta: line 1: expected (variable,…)"),

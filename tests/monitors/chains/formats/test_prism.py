@@ -118,7 +118,7 @@ EDGES = " + ".join(f"1/40 : (b{i}'=!b{i})" for i in range(40))
          "m.pm: the row of state '0' sums to 0.833"),
         (module("s : [0..1];\n[] s=0 -> 1 : (s'=2);"), "an out-of-bounds value (2)"),
         (module("s : [0..1];\n[] s=0 -> 1 : (t'=1);"), "Unknown variable 't'"),
-        (module("s : [0..1];\n[] s=0 -> 1/2 : (s'=1)"), "m.pm: Storm rejects it"),
+        (module("s : [0..1];\n[] s=0 -> 1/2 : (s'=1)"), "m.pm: Storm rejects the"),
         (module("s : [0..1];", before="const int k;\nformula f = f + 1;"), "rejects"),
         ("mdp\nmodule m s:[0..1]; [] true -> true; endmodule", "this is a MDP"),
         (module("s : [0..1];", after="init true endinit"), "2 initial states"),
@@ -181,7 +181,7 @@ def test_without_storm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 def test_a_row_that_is_off_by_the_last_digit_is_taken() -> None:
     chain = single("[] s=0 -> 0.3333333333 : (s'=1) + 0.6666666666 : (s'=2);")
     assert chain.row(0)[1] == pytest.approx(1 / 3)
-    with pytest.raises(InvalidModel, match="Storm rejects it"):
+    with pytest.raises(InvalidModel, match="Storm rejects the model"):
         single("[] s=0 -> 0.3333333333 : (s'=1) + 0.6666666666 : (s'=9);")
     with pytest.raises(InvalidModel, match="'0' sums to 0.99997"):
         single("[] s=0 -> 0.33333 : (s'=1) + 0.66664 : (s'=2);")

@@ -290,7 +290,7 @@ def test_a_calibration_reads_back_and_has_to_rise() -> None:
     found = policy(calibration={"no_collision": [[0.25, 0.125], [0.5, 0.75]]})
     assert found == Policy(calibration={"no_collision": curve})
     assert Policy.from_dict(found.as_dict(), "p.yaml") == found
-    with pytest.raises(InvalidInput, match="decreases") as error:
+    with pytest.raises(InvalidInput, match="does not increase") as error:
         policy(calibration={"no_collision": [[0.5, 0.5], [0.25, 0.75]]})
     assert "calibration, law no_collision" in str(error.value)
 

@@ -67,5 +67,5 @@ def test_without_points_nothing_is_changed() -> None:
     ],
 )
 def test_a_curve_that_does_not_rise_is_refused(points: Any) -> None:
-    with pytest.raises(InvalidInput, match="decreases"):
+    with pytest.raises(InvalidInput, match="does not increase"):
         Calibration(points)

@@ -214,7 +214,7 @@ def _who(text: str) -> list[str]:
     role = _thing(text)
     if role not in _ANYONE:
         if is_known(role):
-            raise _Unknown(f"{role} is a thing, not a person")
+            raise _Unknown(f"{role} must be a person, but is an object")
         if len(role.split()) > 3:
             raise _Unknown(f"no person or role has the name {role!r:.40}")
         tests.insert(0, f'Same(user["role"], {json.dumps(role)})')
@@ -247,13 +247,13 @@ def _asked_for(text: str) -> str:
                 if named in (thing, singular(thing)):
                     return f"Asks(request, {json.dumps(deed)}, {json.dumps(named)})"
             break
-    raise _Unknown(f"no known test for whether somebody would {text!r:.60}")
+    raise _Unknown(f"there is no known test for the request to {text!r:.60}")
 
 
 def _in(room: str) -> str:
     name = _thing(room)
     if is_known(name):
-        raise _Unknown(f"{name} is a thing, not a room")
+        raise _Unknown(f"{name} must be a room, but is an object")
     return f'Same(place["room"], {json.dumps(name)})'
 
 
@@ -317,7 +317,10 @@ def notes_on(request: Request) -> list[str]:
     rules = (_understood(_plain(rule.text)) for rule in request.rules)
     things = dict.fromkeys(thing for rule in rules for thing in _things(rule))
     return [
-        f"only the specification names {thing}: the rule is about that very name"
+        (
+            f"only the specification names {thing}, so the rule matches only this "
+            "exact name"
+        )
         for thing in things
         if not is_known(thing)
     ]
@@ -328,7 +331,7 @@ def _of_table(table: Table, source: str) -> str:
         return compile_(table, source)
     known = " / ".join(map(", ".join, TABLES))
     raise InvalidRequest(
-        f"a table with the columns {', '.join(table.head)}",
+        f"unsupported table with the columns {', '.join(table.head)}",
         source=source,
         place=f"line {table.line}",
         mend=f"supported columns: {known}",

@@ -164,7 +164,7 @@ class Expressions:
         if name not in self._known:
             refuse(
                 node,
-                f"nothing has the name {name}",
+                f"the name {name} is not defined",
                 mend=near_miss(name, self._known) or "inputs: " + ", ".join(INPUTS),
             )
         self.read.add(name)
@@ -277,7 +277,7 @@ class Expressions:
         assert isinstance(node.func, ast.Name)  # noqa: S101
         name = node.func.id
         if name in SAID:
-            refuse(node, f"{name} must be a statement of its own")
+            refuse(node, f"{name} must be a separate statement")
         called = self._toolbox.get(name)
         if called is None:
             known = [*self._toolbox.names, *SAID]

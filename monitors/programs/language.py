@@ -116,7 +116,7 @@ class Statements:
         if not isinstance(reason, str) or not reason or len(given) > 2:
             refuse(
                 call,
-                f"{said} needs its reason as a text written in the program",
+                f"{said} needs a reason, written as text in the program",
                 mend=f'write it as in {said}("guests stay out of the bedroom")',
             )
         self.reasons[reason] = None

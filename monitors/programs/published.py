@@ -38,7 +38,7 @@ def published(path: Path) -> Iterator[dict[str, Any]]:
                 f"entry {number} is neither in EICU-AC's nor in Mind2Web-SC's "
                 f"format: {error}",
                 source=str(path),
-                mend="use JSON Lines, or the file as it was published",
+                mend="use JSON Lines, or the original published file",
             ) from None
 
 

@@ -93,7 +93,7 @@ def tests_of(text: str, tools: Sequence[Tool]) -> list[str]:
     meant = [tool for tool in tools if _does(tool, deed)]
     if not meant:
         names = ", ".join(tool.name for tool in tools)
-        raise NotATool(f"no tool does {deed!r:.60}; the tools are {names:.200}")
+        raise NotATool(f"no tool matches {deed!r:.60}; the tools are {names:.200}")
     tests = [test for tool in meant if (test := _test(tool, how, what))]
     if not tests:
         has = ", ".join(meant[0].arguments) or "none"

@@ -43,9 +43,7 @@ _END = re.compile(r"(?<![\w@])end(?!\w)")
 _SECTION = re.compile(
     r"^[ \t]*(?P<word>trigger|prepare|check|enforce)(?![\w])[ \t:]*", re.MULTILINE
 )
-CAPITALS = (
-    " (AgentSpec's words are in small letters: rule, trigger, check, enforce, end)"
-)
+CAPITALS = " (AgentSpec's keywords are lower-case: rule, trigger, check, enforce, end)"
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'')
 _COMMENT = re.compile(r"//[^\n]*|(?<!\w)#[^\n]*")
 _LEGACY = re.compile(r"^(act|action)\s+", re.IGNORECASE)
@@ -136,7 +134,7 @@ def _written(name: str, line: int, body: str) -> WrittenRule | str:
     if not triggers:
         return f"rule {name} has no trigger{mend}"
     if not enforcements:
-        return f"rule {name} does not say what to do{mend}"
+        return f"rule {name} has no enforcement{mend}"
     checks = tuple(_parts(sections.get("check", "")))
     prepared = tuple(_lines(sections.get("prepare", "")))
     return WrittenRule(name, line, triggers, checks, enforcements, prepared)
@@ -222,9 +220,9 @@ class Imported:
         if re.search(r"\bor\b|\|", need, re.IGNORECASE):
             return "AgentSpec has no `or`: write a rule for each side"
         if re.search(r"\band\b|&", need, re.IGNORECASE) or need.startswith("("):
-            return "AgentSpec has no groups: write each condition on a line of its own"
+            return "AgentSpec has no parentheses: write each condition on its own line"
         if need.casefold() != need and need.casefold() in self.known:
-            return f"write {need.casefold()}: case matters"
+            return f"write {need.casefold()} in lower case"
         return ""
 
     def as_dict(self) -> dict[str, Any]:

@@ -46,8 +46,8 @@ def take_in_shadow(path: Path, proposed: Path) -> VersionChange:
     change = load_rules(proposed)
     if change.domain != now.domain:
         raise InvalidRules(
-            f"the proposed rules are for {change.domain}, but those in force are "
-            f"for {now.domain}",
+            f"the proposed rules are for {change.domain}, but the current rules "
+            f"are for {now.domain}",
             source=str(proposed),
         )
     known = {rule.name: rule for rule in now.rules}

@@ -155,9 +155,7 @@ class Cell:
         except TimeoutError:
             self.close()
             raise TimeoutError(f"no answer within {patience_s:g} s") from None
-        except (
-            BaseException
-        ):  # even an interrupt, because the response is still pending
+        except BaseException:  # even an interrupt leaves the response pending
             self.close()
             raise
         return found

@@ -66,12 +66,16 @@ class Unresolved:
         what = f"a false alarm of {self.rule}"
         if self.kind == "miss":
             lacks = ", ".join(self.lacks) or "its moment"
-            near = f", nearest is {self.rule}, which lacks {lacks}" if self.rule else ""
+            near = (
+                f"; the closest rule is {self.rule}, which lacks {lacks}"
+                if self.rule
+                else ""
+            )
             what = f"missed{near}"
         if not self.like:
             return f"{self.trace}: {what}"
         apart = ", ".join(self.apart[:_SHOWN]) or "no predicate"
-        return f"{self.trace}: {what}; {apart} tells it from {self.like}"
+        return f"{self.trace}: {what}; distinguished from {self.like} by {apart}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,22 +271,22 @@ def _lines(proposal: Proposal) -> Iterator[str]:
     held = found["holdout"]
     if held:
         yield (
-            f"On {held['traces']} traces of tasks that were held out: precision"
-            f" {held['precision']:.3f}, recall {held['recall']:.3f}, F1"
-            f" {held['f1']:.3f} (before: {held['f1_before']:.3f})."
+            f"On {held['traces']} traces of held-out tasks: precision "
+            f"{held['precision']:.3f}, recall {held['recall']:.3f}, F1 "
+            f"{held['f1']:.3f} (before: {held['f1_before']:.3f})."
         )
     yield f"\n## The change\n\n```diff\n{proposal.diff()}".rstrip("\n")
-    yield "```\n\n## Step by step\n"
+    yield "```\n\n## Steps\n"
     for number, step in enumerate(found["steps"], 1):
         edits = "; ".join(f"{e['operator']} `{e['clause']}`" for e in step["edits"])
         yield (
             f"{number}. F1 {step['f1']:.3f}, precision {step['precision']:.3f}, recall"
             f" {step['recall']:.3f}, of {step['candidates']} candidates: {edits}"
         )
-    yield f"It ends because: {found['stop']}."
-    yield "\n## Traces that flip\n"
+    yield f"The search ended because: {found['stop']}."
+    yield "\n## Traces whose verdict changes\n"
     means = {True: "right now", False: "wrong now", None: "not labelled"}
     for flip in proposal.flips():
         yield f"- `{flip.trace}` is called {flip.called}: {means[flip.righted]}"
-    yield "\n## What no rule gets right: wishes for new predicates\n"
+    yield "\n## Unresolved traces: ideas for new predicates\n"
     yield from (f"- {each.said()}" for each in proposal.unresolved())

@@ -246,11 +246,11 @@ def test_a_thing_in_a_thing_is_no_room_and_no_role(
 @pytest.mark.parametrize(
     ("sentence", "problem"),
     [
-        ("guests stay out of the microwave", "a thing, not a room"),
-        ("do not open the safe in the fridge", "a thing, not a room"),
-        ("a knife may not open the safe", "a thing, not a person"),
-        ("only a fork may use the microwave", "a thing, not a person"),
-        ("no guests in the microwave", "a thing, not a room"),
+        ("guests stay out of the microwave", "must be a room, but is an object"),
+        ("do not open the safe in the fridge", "must be a room, but is an object"),
+        ("a knife may not open the safe", "must be a person, but is an object"),
+        ("only a fork may use the microwave", "must be a person, but is an object"),
+        ("no guests in the microwave", "must be a room, but is an object"),
         (
             "a child may not turn on the flamethrower",
             "is neither a known object nor named in the specification",

@@ -80,13 +80,13 @@ def test_whoever_has_no_contacts_knows_nobody() -> None:
     [
         (
             "do not shred files",
-            "no tool does 'shred files'; the tools are send_email, rm",
+            "no tool matches 'shred files'; the tools are send_email, rm",
         ),
-        ("do not delete mail", "no tool does 'delete mail'"),
+        ("do not delete mail", "no tool matches 'delete mail'"),
         ("do not list files to strangers", "list_files has no argument for"),
         ("do not delete files over 3", "rm has no argument for 'over 3'"),
         ("do not transfer more than 100 euros", "'100 euros' is not a plain number"),
-        ("a child may not turn on the stove", "no tool does 'turn'"),
+        ("a child may not turn on the stove", "no tool matches 'turn'"),
         ("guests stay out of the bedroom", "not a rule in a known form"),
     ],
 )

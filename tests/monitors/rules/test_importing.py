@@ -152,7 +152,7 @@ def test_a_rule_that_needs_a_predicate_is_never_silently_true(tmp_path: Path) ->
     [
         ("rule @a\nend", "has no trigger"),
         ("rule @a\ntrigger\ncheck\n true\nenforce\n stop\nend", "has no trigger"),
-        ("rule @a\ntrigger put\ncheck\n true\nend", "does not say what to do"),
+        ("rule @a\ntrigger put\ncheck\n true\nend", "has no enforcement"),
         ("nothing here at all", "the file has no rule"),
     ],
 )
@@ -351,8 +351,8 @@ ONE_CHECK = "rule @r\ntrigger\n    pick\ncheck\n    {}\nenforce\n    stop\nend\n
     [
         ("is_candle or is_fragile", "write a rule for each side"),
         ("is_candle || is_fragile", "write a rule for each side"),
-        ("(is_candle & is_fragile)", "each condition on a line of its own"),
-        ("IS_CANDLE", "write is_candle: case matters"),
+        ("(is_candle & is_fragile)", "each condition on its own line"),
+        ("IS_CANDLE", "write is_candle in lower case"),
         ("unheard_of", ""),
     ],
 )
@@ -379,7 +379,7 @@ TWO = "".join(
 )
 def test_capitals_are_reported_with_their_fix(text: str) -> None:
     (trouble,) = read_agentspec(text.format("true"))[1]
-    assert "in small letters: rule, trigger" in trouble.problem
+    assert "are lower-case: rule, trigger" in trouble.problem
 
 
 def test_imported_rules_with_python_guard_and_replay(tmp_path: Path) -> None:

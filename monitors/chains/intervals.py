@@ -4,8 +4,8 @@ A learned row is an estimate from finitely many visits; Clopper-Pearson bounds l
 error.
 
 Unseen transitions may still happen, so a visited state has an additional unseen
-successor. It is the worst case for the maximum probability, and the best case for the
-minimum.
+successor. The unseen successor is the worst case for the maximum probability, and the
+best case for the minimum.
 """
 
 from __future__ import annotations
@@ -242,8 +242,8 @@ def premise(model: Model, *, closed_support: bool = False) -> str:
 def open_rows(model: Model) -> Bools:
     """The states of a learned model that may have successors that were never observed.
 
-    This excludes END, and states whose successors were declared or already include all
-    that the abstraction allows.
+    The result excludes END, and states whose successors were declared or already
+    include all that the abstraction allows.
     """
     counts, chain = model.counts, model.chain
     if counts is None or model.support in ("declared", "valid"):

@@ -2,9 +2,9 @@
 from each state.
 
 One linear solve computes the probability for all states with an error near 1e-13. This
-works even for chains that stay in the same state 997 times in 1000, for which iterative
-methods stop far from the limit. Where the graph determines a probability, it is exactly
-0 or 1.
+method works even for chains that stay in the same state 997 times in 1000, for which
+iterative methods stop far from the limit. Where the graph determines a probability, it
+is exactly 0 or 1.
 """
 
 from __future__ import annotations

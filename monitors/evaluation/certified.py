@@ -1,11 +1,11 @@
 """Guaranteed rates for a threshold, from runs that are used for nothing else.
 
-The threshold depends only on the clean runs. It is the lowest one for which the exact
-binomial bound of Clopper and Pearson keeps the false-alarm rate of future runs within
-the limit. Thresholds are tested from the highest downwards until the first failure;
-testing in this order needs no correction for the number of thresholds. The violating
-runs do not influence the threshold, so the same bound applies to the rate of missed
-violations among them.
+The threshold depends only on the clean runs. The threshold is the lowest one for which
+the exact binomial bound of Clopper and Pearson keeps the false-alarm rate of future
+runs within the limit. Thresholds are tested from the highest downwards until the first
+failure; testing in this order needs no correction for the number of thresholds. The
+violating runs do not influence the threshold, so the same bound applies to the rate of
+missed violations among them.
 """
 
 from __future__ import annotations

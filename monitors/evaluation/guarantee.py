@@ -1,9 +1,9 @@
 """A guarantee about guarded runs: few of them break a law, and few are slowed down.
 
 The guarantee is certified for one policy, chosen beforehand, on runs that were used for
-nothing else. Each of the two rates is tested at the full confidence level. This
-suffices, because the guarantee is stated only if both tests succeed: it is false only
-if a rate passes its test although it does not hold.
+nothing else. Each of the two rates is tested at the full confidence level. No
+correction for two tests is needed, because the guarantee is stated only if both
+succeed: a false guarantee requires that a wrong rate passes its test.
 """
 
 from __future__ import annotations

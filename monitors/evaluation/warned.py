@@ -98,8 +98,9 @@ class WarnedRun:
         """The lead time of the first alarm; NaN unless it came in time.
 
         Args:
-            harmless: Whether most triggers are harmless. If so, a warning is in time
-                `LEAD_S` before the deadline; otherwise, before the trigger.
+            harmless: Whether most triggers are harmless. For harmless triggers, a
+                warning is in time `LEAD_S` before the deadline; otherwise, before the
+                trigger.
             slack_s: The amount by which an alarm may miss `LEAD_S`, in seconds.
         """
         if self.broken is None or self.alarm_s is None:

@@ -242,15 +242,15 @@ def _worst(several: Iterable[_Figures]) -> _Figures:
 
 
 class LawWatch:
-    """One law of the model, with its monitor's state and the present risk.
+    """Tracks a law: the state of its monitor, and the present risk.
 
     `low`, `point` and `high` are the guard's risk after the last frame, `likely` is its
     likely interval, and `judged` is the value that is compared with thresholds. If the
     law was broken at this frame, or in a gap before it, `broken` is set and the risk is
     1; the monitor restarts, but keeps its memory of the past.
 
-    After a lost frame, the monitor may be in any of its states. All of them are tracked
-    until only one is possible; until then the risk is unknown.
+    After a lost frame, the monitor may be in any of its states. All possible states are
+    tracked until only one is left; until then, the risk is unknown.
     """
 
     __slots__ = (

@@ -177,9 +177,10 @@ class Decision:
             that the proposed action would lead to; None if the decision is about the
             frame.
         risks: The risk of every law, by name, in the state that the decision is about;
-            laws whose risk is unknown are left out. This field is not part of the JSON.
+            laws whose risk is unknown are left out. The field `risks` is not part of
+            the JSON.
         if_acted: The effect of slowing and stopping in runs that reached this risk, if
-            the policy contains these counts. They do not affect decisions.
+            the policy contains such counts. The counts do not affect decisions.
     """
 
     kind: Kind

@@ -70,7 +70,7 @@ _ACTED: Mapping[str, tuple[float, Reads]] = {
 
 @dataclass(slots=True)
 class Examined:
-    """One examined quantity of one law.
+    """A quantity that is examined for drift, such as the violations of a law.
 
     Args:
         law: The law's name.

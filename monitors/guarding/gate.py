@@ -1,8 +1,8 @@
 """The gate: decides whether a frame is valid, and whether it is recent enough to be
 judged.
 
-It starts closed. It opens only for a frame that is newer than the last, complete and
-within its ranges, and only for this one frame. Every other frame counts as a fault, and
+The gate starts closed. It opens only for a single frame that is newer than the last,
+complete and within the ranges of its signals. Every other frame counts as a fault, and
 the fallback runs. A valid frame that is late does not pass either, but is still read,
 so that its content is not lost.
 """

@@ -378,7 +378,7 @@ class Guard:
     def _decide_ahead(self, frame: Frame, foreseen: Frame | None) -> Decision:
         """The intervention that the laws demand in the state after the proposed action.
 
-        This intervention is not held, because the next proposal may lead elsewhere.
+        The intervention is not held, because the next proposal may lead elsewhere.
         """
         if foreseen is None or (fault := self._gate.content(foreseen)):
             why = UNFORESEEN if foreseen is None else f"{UNFIT}{fault}"

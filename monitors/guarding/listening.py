@@ -41,9 +41,10 @@ class Listener:
     """The base class of objects that are notified of runs, reviews, decisions and
     interventions. By default, the methods do nothing.
 
-    Records, alerts, telemetry, live pages, tallies and risk logs are listeners. They
-    are called in order; a record is the last. If a listener fails in `reviewed`, the
-    decision becomes the fallback, and later listeners receive the fallback.
+    Records, alerts, telemetry, live pages, tallies and risk logs are listeners.
+    Listeners are called in order; a record comes last. If a listener fails in
+    `reviewed`, the decision becomes the fallback, and later listeners receive the
+    fallback.
     """
 
     def began(self, run: Run) -> None:

@@ -220,7 +220,7 @@ class Policy:
         return tuple(found)
 
     def after(self, kind: Kind) -> Kind:
-        """What an intervention escalates to when it is not obeyed."""
+        """The intervention that follows when one of this kind is not obeyed."""
         severer = (k for k in self.escalation if RANK[k] > RANK[kind])
         return next(severer, "cut")
 

@@ -308,7 +308,7 @@ def _named(text: str, learned: Sequence[_Learned]) -> list[Law]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Learned:
-    """One model, and its watched laws.
+    """A model with the laws that are watched with it.
 
     Args:
         model: The model.

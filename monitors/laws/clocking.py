@@ -155,8 +155,8 @@ def law_latches(
     violation is missed.
 
     A proposition that can break the law, or begin or meet an obligation, is true if it
-    held at any frame. One that must hold throughout is true if it held at all frames.
-    One that is used both ways has its value at the last frame.
+    held at any frame. A proposition that must hold throughout is true if it held at all
+    frames. A proposition that is used both ways has its value at the last frame.
     """
     uses: dict[str, set[Latch]] = {repr(p): set() for p in propositions}
     _collect(formula, True, False, uses)

@@ -3,7 +3,7 @@ meaningful verdict.
 
 A law is not applicable if the trace lacks some of its signals. A law that could not
 have been broken, because its trigger never occurred or its signals never changed, is
-vacuous. Neither kind is ever reported as ok.
+vacuous. Neither vacuous nor inapplicable laws are ever reported as ok.
 """
 
 from __future__ import annotations

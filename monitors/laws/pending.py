@@ -2,13 +2,14 @@
 transitions alone.
 
 Equivalent laws therefore have the same obligations, however they are written. The
-*relieved* state of a state is the same state without its pending obligations. It is
-found among the states that differ from it only for a bounded time: whatever follows,
-both soon reach the same state, or one of them is violated. Among these, the relieved
-state is the most lenient one that is no more lenient than the law's initial state. A
-state's pending obligations are what it forbids beyond its relieved state. What both
-forbid is the law's mode: after `a`, `always (a -> always not bad)` is in a different
-mode, but nothing is pending. It is the same law as `always (once a -> not bad)`.
+*relieved* state of a state is the same state without its pending obligations.
+Candidates are the states that differ from the given state only for a bounded time:
+whatever follows, both soon reach the same state, or one of them is violated. The
+relieved state is the most lenient candidate that is no more lenient than the law's
+initial state. A state's pending obligations are what it forbids beyond its relieved
+state. What both states forbid is the law's mode: after `a`, `always (a -> always not
+bad)` is in a different mode, but nothing is pending, just as for the equivalent law
+`always (once a -> not bad)`.
 
 A pending obligation is broken if the law is violated before the obligation is settled,
 and the same frame does not violate the law from the relieved state.
@@ -67,7 +68,7 @@ def _at_first(
 ) -> int:
     """The state before anything has happened, which has no pending obligation.
 
-    This is the initial state, unless the law constrains only the first frame.
+    The result is the initial state, unless the law constrains only the first frame.
     """
     again = bool((columns[:, alive] == initial).any())
     if again or within[alive, initial].all():

@@ -1,14 +1,14 @@
 """Calibration of a chain's risks: a curve, and likely intervals.
 
 A chain has no memory: it treats two runs in the same state alike, even if one driver is
-bold and the other is not. Its risks over a horizon are therefore biased towards medium
-values. Held-out runs show how large the bias is. `Calibration` corrects it with an
-increasing curve: risks keep their order, 0 stays 0 and 1 stays 1.
+bold and the other is not. The chain's risks over a horizon are therefore biased towards
+medium values. Held-out runs show how large the bias is. `Calibration` corrects it with
+an increasing curve: risks keep their order, 0 stays 0 and 1 stays 1.
 
-`Likely` contains the likely intervals of risks, stored in the model. They come from
-resampling whole runs (`trust.resampling`), so they show how much a risk depends on the
-collected runs. Unlike the bounds `low` and `high`, they guarantee nothing and do not
-cover unseen transitions.
+`Likely` contains the likely intervals of risks, stored in the model. Likely intervals
+come from resampling whole runs (`trust.resampling`), so they show how much a risk
+depends on the collected runs. Unlike the bounds `low` and `high`, likely intervals
+guarantee nothing and do not cover unseen transitions.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Chain:
             raise InvalidModel("the number of rows differs from the number of states")
         lengths = np.diff(self.indptr)
         if self.indptr[0] != 0 or self.indptr[-1] != size or (lengths < 0).any():
-            raise InvalidModel("the row boundaries are not ascending")
+            raise InvalidModel("the row boundaries in 'indptr' are not ascending")
         if (empty := np.flatnonzero(lengths == 0)).size:
             raise InvalidModel(f"the state {self.states[empty[0]]!r} has no row")
         outside = (self.indices < 0) | (self.indices >= n)
@@ -352,7 +352,9 @@ def _check_range(states: NDArray[np.integer], n: int) -> None:
     low, high = int(states.min()), int(states.max())
     if low < 0 or high >= n:
         wrong = low if low < 0 else high
-        raise InvalidTrace(f"the state number {wrong} is not one of the {n} states")
+        raise InvalidTrace(
+            f"there is no state number {wrong}, because there are {n} states"
+        )
 
 
 def _inner(starts: ArrayLike) -> Ints:

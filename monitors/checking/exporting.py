@@ -41,7 +41,7 @@ def exported(model: Model, law: str | None, definitions: Sequence[str]) -> Chain
     found = laws_on(labelling, in_words_of(model, law))
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
-        raise InvalidInput(f"{law} is the name of several laws: choose one of {names}")
+        raise InvalidInput(f"several laws have the name {law}: choose one of {names}")
     automaton = compiled_on(labelling, found[0], model.period_s)
     letters = letters_of_states(chain, automaton, labelling.proposition)
     product = product_chain(chain, letters, automaton)

@@ -235,7 +235,7 @@ class Labelling:
             raise InvalidProperty(
                 f"no state has {variable}={other}",
                 place=_place(column),
-                mend=f"{variable} is {low} to {high}",
+                mend=f"{variable} ranges from {low} to {high}",
             )
         return np.asarray(_RELATIONS[relation](values, int(other)))
 

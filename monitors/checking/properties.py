@@ -443,7 +443,7 @@ class _Parser:
             raise TooLarge(
                 f"a horizon of {steps} steps is more than the limit of {MAX_STEPS}",
                 place=f"column {token.column}",
-                mend="leave the horizon out",
+                mend="omit the horizon",
             )
         return steps
 

@@ -73,7 +73,7 @@ class Question:
             raise InvalidInput(
                 "the model has no initial state",
                 source="--from init",
-                mend="--from all",
+                mend="use --from all",
             )
         return [chain.initial]
 

@@ -370,10 +370,10 @@ class _Band(Strict):
     def _fits(self) -> _Band:
         if self.risk not in itertools.pairwise(EDGES):
             raise ValueError(
-                f"'risk' must be two neighbours of {', '.join(map(str, EDGES))}"
+                f"'risk' must be two consecutive values of {', '.join(map(str, EDGES))}"
             )
         if max(self.proceed, self.slow, self.stop) > self.runs:
-            raise ValueError("more runs broke a law than there are runs")
+            raise ValueError("the number of runs that broke a law exceeds 'runs'")
         return self
 
 

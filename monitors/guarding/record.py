@@ -100,7 +100,7 @@ class RunRecord(Listener):
             raise InvalidInput(
                 "a record with this name already exists",
                 source=str(path),
-                mend="name another file",
+                mend="choose a different file name",
             ) from None
         self._writing, self._failure = False, ""
         self._process = os.getpid()
@@ -396,13 +396,13 @@ def read_record(path: Path) -> Iterator[Line]:
                 number += 1
                 place = f"line {number}"
                 if ended:
-                    problem = "comes after the end of the record"
+                    problem = "this line comes after the end of the record"
                     raise BrokenRecord(problem, source=str(path), place=place)
                 line = _verified(path, raw, number, head)
                 head = line.content["hash"]
                 ended = "end" in line.content
                 if ended and line.content.get("lines") != number - 1:
-                    problem = f"does not end a record of {number - 1} lines"
+                    problem = f"this line does not end a record of {number - 1} lines"
                     raise BrokenRecord(problem, source=str(path), place=place)
                 yield line
     except OSError as error:
@@ -424,9 +424,9 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
         return BrokenRecord(problem, source=str(path), place=place)
 
     if len(raw) > MAX_LINE_BYTES:
-        raise broken(f"longer than {MAX_LINE_BYTES} bytes")
+        raise broken(f"this line is longer than {MAX_LINE_BYTES} bytes")
     if number == 1 and not raw.startswith(_BEGINNING[: len(raw)]):
-        raise broken("not a run record (their names end in .run.jsonl)")
+        raise broken("not a run record (run records are named *.run.jsonl)")
     if not raw.endswith(b"\n"):
         raise UnfinishedRecord(
             "the record is truncated in the middle of this line",
@@ -442,18 +442,18 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     except InvalidInput as error:
         raise broken(error.problem) from None
     if not isinstance(content, dict) or not isinstance(content.get("hash"), str):
-        raise broken("not a line of a run record (their names end in .run.jsonl)")
+        raise broken("not a line of a run record (run records are named *.run.jsonl)")
     if number == 1 and content.get("format") != FORMAT:
         raise broken(f"not a run record of format {FORMAT}")
     if number > 1 and content.get("previous") != head:
-        raise broken("does not follow the line before it")
+        raise broken("this line does not follow the line before it")
     if number > 1 and not content.keys() & _LINES:
-        raise broken("not a review, an event or the end line")
+        raise broken("this line is not a review, an event or the end line")
     written, hashed, behind = text.rpartition(f',"hash":"{content["hash"]}"')
     if not hashed or line_hash(head, f"{written}}}") != content["hash"]:
-        raise broken("was changed after it was written")
+        raise broken("this line was changed after it was written")
     if behind != "}" and not (number == 1 and _is_old(written, behind, content)):
-        raise broken(f"{behind!r:.60} was added after it was written")
+        raise broken(f"{behind!r:.60} was added to this line after it was written")
     return Line(number, content, text)
 
 

@@ -258,7 +258,7 @@ def _solved(wanted: _Asked) -> Watch:
             raise InvalidModel(
                 "the model was not learned for any law",
                 source=source,
-                mend="name laws with --law",
+                mend="choose laws with --law",
             )
         _check_alike(learned, source)
         for each in learned:

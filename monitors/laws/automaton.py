@@ -57,7 +57,7 @@ def one_step_later(formula: Formula, period_s: float | None) -> Formula:
                 longer = Eventually(target, Interval(0, high + 1))
                 return Always(Implies(trigger, longer))
     raise InvalidExpression(
-        "the paper's semantics is defined only for bounded response",
+        "the semantics of the paper is defined only for bounded response laws",
         mend="write always (a -> eventually[0, K steps] b), or use exact semantics",
     )
 
@@ -281,7 +281,7 @@ def possible_letters(
             found = set(range(2 ** len(members)))
         if (size := len(letters) * len(found)) > MAX_LETTERS:
             raise TooLarge(
-                f"{len(propositions)} propositions make {size} letters or more; "
+                f"{len(propositions)} propositions have at least {size} letters; "
                 f"the limit is {MAX_LETTERS}",
                 mend="split the law",
             )

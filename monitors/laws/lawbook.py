@@ -284,7 +284,7 @@ def _law(
         return parts[0]
     if len(parts) < 2 or not all(map(_NAME.fullmatch, texts)):
         raise InvalidLaw(
-            "a law in parts needs two or more, each named by a single word",
+            "a law with parts needs at least two, each named by a single word",
             place=f"laws.{name}",
         )
     formula = And(tuple(part.formula for part in parts))

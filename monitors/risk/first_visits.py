@@ -64,7 +64,9 @@ class FirstVisits:
                 "a pair of states has more outcomes than visits", source=source
             )
         if len(np.unique(pairs[:, :2], axis=0)) < len(pairs):
-            raise InvalidModel("a pair of first visits appears twice", source=source)
+            raise InvalidModel(
+                "the first visits contain a pair of states twice", source=source
+            )
         return cls(file.horizon_s, file.monitor, pairs)
 
     def bounds(self, possible: Bools, delta: float) -> tuple[Floats, Floats]:

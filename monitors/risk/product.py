@@ -87,7 +87,9 @@ def read_chain(
     if end is not None:
         letters[end] = 0
     if letters.min() < 0 or letters.max() >= columns:
-        raise InvalidModel(f"a letter is not one of the monitor's {columns} columns")
+        raise InvalidModel(
+            f"a letter is not a column of the monitor's table with {columns} columns"
+        )
     if monitor_states * n > MAX_PAIRS:
         raise TooLarge(
             f"{n:,} states with {monitor_states:,} monitor states make more than "

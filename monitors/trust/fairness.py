@@ -1,6 +1,6 @@
 """Checks whether a chain represents the traces that it was learned from.
 
-The checks only warn. It is tested whether states depend on the past, whether predicted
+The checks only warn: they test whether states depend on the past, whether predicted
 risks came true on held-out traces, and which unused predicates would help.
 """
 

@@ -194,7 +194,7 @@ def test_a_chain_without_a_beginning_is_answered_everywhere(tmp_path: Path) -> N
     path.write_text("2 2\n0 1 1\n1 1 1\n")
     prop = "P=? [ F s=1 ]"
     assert asked(path, "--prop", prop)["values"] == {"0": 1.0, "1": 1.0}
-    assert "no initial state (--from all)" in refused(
+    assert "no initial state (use --from all)" in refused(
         path, "--prop", prop, "--from", "init"
     )
 
@@ -326,7 +326,10 @@ def test_a_law_over_signals_is_decided_by_the_model(speeds: Path) -> None:
         ([], "there is no question to answer: give --prop or --law"),
         (["--prop", "P=? [ F<= ]"], "P=? [ F<= ]: column 11: expected a whole number"),
         (["--prop", "P=? [ F bad ]"], 'column 9: unknown name "bad" (define it'),
-        (["--prop", "P=? [ F s=9 ]"], "column 9: no state has s=9 (s is 0 to 4)"),
+        (
+            ["--prop", "P=? [ F s=9 ]"],
+            "column 9: no state has s=9 (s ranges from 0 to 4)",
+        ),
         (["--prop", "P=? [ F t=1 ]"], "column 9: unknown variable 't'"),
         (["--prop", "true", "--define", "x"], "--define x: the definition has no name"),
         (["--prop", "true", "--define", "x=s="], "--define x=s=: column 3"),

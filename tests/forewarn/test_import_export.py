@@ -152,7 +152,7 @@ def test_files_are_written(kind: str, names: list[str], tmp_path: Path) -> None:
         (["--format", "explicit", "--out", "m.txt"], "ending in .tra"),
         (
             ["--format", "prism", "--law", "51"],
-            "51 is the name of several laws: choose one of 51_",
+            "several laws have the name 51: choose one of 51_",
         ),
         (["--format", "prism", "--law", LAW], "cold"),
         (["--format", "prism", "--define", "cold=s=9"], "--define"),

@@ -108,7 +108,9 @@ def _index(files: Mapping[str, bytes], source: str) -> dict[str, Any]:
     if not isinstance(system, dict) or not all(
         isinstance(system.get(key), int) for key in ("#states", "#branches")
     ):
-        raise InvalidModel(f"{_INDEX} describes no transition system", source=source)
+        raise InvalidModel(
+            f"{_INDEX} does not describe a transition system", source=source
+        )
     found: dict[str, Any] = index
     return found
 

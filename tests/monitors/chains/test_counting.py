@@ -74,5 +74,7 @@ def test_small_types_do_not_overflow() -> None:
 
 @pytest.mark.parametrize("wrong", [-1, 3])
 def test_a_number_that_is_no_state_is_refused(wrong: int) -> None:
-    with pytest.raises(InvalidTrace, match=f"state number {wrong} is not one of the 3"):
+    with pytest.raises(
+        InvalidTrace, match=f"no state number {wrong}, because there are 3"
+    ):
         count_matrix(np.array([0, wrong, 1]), 3)

@@ -286,7 +286,7 @@ def test_an_error_names_the_property_or_the_source() -> None:
 def test_a_bound_beyond_the_limit_is_rejected() -> None:
     labelling = Labelling(Chain.from_rows(["s0"], {}))
     parse_property(f"P=? [F<={MAX_STEPS} s0]", labelling)
-    with pytest.raises(TooLarge, match="leave the horizon out"):
+    with pytest.raises(TooLarge, match="omit the horizon"):
         parse_property(f"P=? [F<={MAX_STEPS + 1} s0]", labelling)
 
 

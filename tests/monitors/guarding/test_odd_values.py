@@ -104,7 +104,7 @@ def test_the_first_line_takes_nothing_behind_its_hash(
         ',"machine":{"python":"3.11"}}',
     ):
         path.write_text("\n".join([first[:-1] + more, *rest, ""]))
-        with pytest.raises(BrokenRecord, match="was added after|not JSON|twice"):
+        with pytest.raises(BrokenRecord, match="was added to this|not JSON|twice"):
             list(read_record(path))
     for at in range(data.index(b"\n")):
         path.write_bytes(data[:at] + bytes([data[at] ^ 2]) + data[at + 1 :])
@@ -128,7 +128,9 @@ def test_records_with_facts_behind_the_first_hash_still_verify(tmp_path: Path) -
     assert [line.content.get("seed") for line in read_record(path)] == [7, None]
     for more in ('"3.11","a":{"seed":8}', '"3.11"},"seed_":{"a":"8"', '["3.11"]'):
         path.write_text(old.replace('"3.11"', more))
-        with pytest.raises(BrokenRecord, match="was added after it was written"):
+        with pytest.raises(
+            BrokenRecord, match="was added to this line after it was written"
+        ):
             list(read_record(path))
 
 
@@ -138,7 +140,9 @@ def test_a_line_that_is_no_review_no_event_and_no_end_breaks_the_record(
     path = tmp_path / "a.run.jsonl"
     with RunRecord(path, {"seed": 7}) as record:
         record._line({"sequence": 1, "time_s": 0.1, "signals": {}})
-    with pytest.raises(BrokenRecord, match="line 2: not a review, an event"):
+    with pytest.raises(
+        BrokenRecord, match="line 2: this line is not a review, an event"
+    ):
         list(read_record(path))
 
 

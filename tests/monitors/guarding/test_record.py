@@ -254,7 +254,9 @@ def test_a_line_may_be_so_long_and_no_longer(
     monkeypatch.setattr(module, "MAX_LINE_BYTES", longest)
     assert len(lines_of(path)) == 4
     monkeypatch.setattr(module, "MAX_LINE_BYTES", longest - 1)
-    with pytest.raises(BrokenRecord, match=f"line 2: longer than {longest - 1} bytes"):
+    with pytest.raises(
+        BrokenRecord, match=f"line 2: this line is longer than {longest - 1} bytes"
+    ):
         lines_of(path)
 
 
@@ -274,7 +276,10 @@ def test_it_reads_sixteen_mebibytes_in_a_line() -> None:
             b'{"format": "x", "hash": "0"}\n',
             "not a run record of format forewarn.run/1",
         ),
-        (b'{"format": "forewarn.run/1", "hash": "0"}\n', "line 1: was changed after"),
+        (
+            b'{"format": "forewarn.run/1", "hash": "0"}\n',
+            "line 1: this line was changed after",
+        ),
         (b'{"format"', "line 1: the record is truncated in the middle of this line"),
         (
             b"",
@@ -454,7 +459,9 @@ def test_a_blank_at_the_end_of_a_line_shows(
     text = path.read_bytes().split(b"\n")[:-1]
     text[number] += added.encode()
     path.write_bytes(b"\n".join(text) + b"\n")
-    with pytest.raises(BrokenRecord, match="was added after it was written"):
+    with pytest.raises(
+        BrokenRecord, match="was added to this line after it was written"
+    ):
         lines_of(path)
 
 
@@ -463,7 +470,7 @@ def test_nothing_stands_behind_the_end_of_a_record(tmp_path: Path) -> None:
     path.write_text(path.read_text() + "{}\n")
     resealed(path, 0)
     with pytest.raises(
-        BrokenRecord, match=("line 5: comes after the end of the record")
+        BrokenRecord, match=("line 5: this line comes after the end of the record")
     ):
         lines_of(path)
 
@@ -471,7 +478,9 @@ def test_nothing_stands_behind_the_end_of_a_record(tmp_path: Path) -> None:
 def test_an_end_that_miscounts_shows(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES[:2])
     resealed(path, 3, lines=7)
-    with pytest.raises(BrokenRecord, match="line 4: does not end a record of 3 lines"):
+    with pytest.raises(
+        BrokenRecord, match="line 4: this line does not end a record of 3 lines"
+    ):
         lines_of(path)
 
 

@@ -409,7 +409,7 @@ def test_what_cannot_be_watched_is_said() -> None:
         "model from traces with period_s)"
     )
     assert refused(replace(plain, laws=())) == (
-        "m.json: the model was not learned for any law (name laws with --law)"
+        "m.json: the model was not learned for any law (choose laws with --law)"
     )
     assert refused(plain, horizon_s=0.1 * MAX_HORIZON + 0.1) == (
         "m.json: a horizon of 10000.1 s is more than 100000 periods of the model"

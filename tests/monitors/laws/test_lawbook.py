@@ -353,7 +353,7 @@ def test_a_law_has_one_text_and_two_editions(tmp_path: Path) -> None:
     for law, said in [
         ({"title": "x"}, "either 'formula' or 'editions'"),
         ({"title": "x", "editions": {"probguard": "a"}}, "probguard and lawbreaker"),
-        ({"title": "x", "formula": {"one": "always a"}}, "two or more"),
+        ({"title": "x", "formula": {"one": "always a"}}, "at least two"),
         ({"title": "x", "formula": "always a", "clock_s": 0}, "clock_s"),
     ]:
         data = {"format": "forewarn.laws/1", "laws": {"x": law}}

@@ -287,7 +287,8 @@ def test_what_does_not_fit_a_chain_is_refused(monkeypatch: pytest.MonkeyPatch) -
     chain = light(end=2)
     for letters in ([0, -1, 0], [0, 4, 0]):
         with pytest.raises(
-            InvalidModel, match=("a letter is not one of the monitor's 4 columns")
+            InvalidModel,
+            match=("a letter is not a column of the monitor's table with 4"),
         ):
             read(chain, np.array(letters), RESPONSE)
     with pytest.raises(InvalidModel, match="2 letters, but 3 states"):

@@ -261,7 +261,7 @@ def test_a_umb_file_of_ten_million_states_is_refused(tmp_path: Path) -> None:
     [
         ({"other.txt": b"x"}, "the archive has no index.json"),
         ({"index.json": b"{"}, "not JSON"),
-        ({"index.json": b"[]"}, "describes no transition system"),
+        ({"index.json": b"[]"}, "does not describe a transition system"),
         ({"index.json": b"\xff"}, "the archive has no index.json"),
         ({"index.json": b'{"transition-system": {"#states": 1, "#branches": 1, '
           b'"time": "stochastic"}}'}, "not a discrete-time Markov chain"),

@@ -79,7 +79,9 @@ class Draw(Strict):
             if bounds is not None and bounds[0] > bounds[1]:
                 raise ValueError("the lower bound is greater than the upper bound")
         if self.integer is not None and max(map(abs, self.integer)) > MAX_INTEGER:
-            raise ValueError(f"integers above {MAX_INTEGER} cannot be drawn")
+            raise ValueError(
+                f"integers must lie between -{MAX_INTEGER} and {MAX_INTEGER}"
+            )
         if self.weights is not None and (
             self.choice is None
             or len(self.weights) != len(self.choice)

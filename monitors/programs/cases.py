@@ -31,7 +31,7 @@ class Case:
     """An action to judge, with the correct verdict if it is known.
 
     Args:
-        group: The subject of the case: a role or a rule.
+        group: The role or the rule that the case is about.
         label: The correct verdict: 0 to allow, 1 to deny.
         details: The denied data or the violated rules, if the label is 1.
         answered: Whether the agent's final answer is correct.

@@ -38,7 +38,7 @@ class Found:
     def column(
         self, name: str, tables: frozenset[str], only_known: bool = False
     ) -> None:
-        """Adds a column to all of these tables that have it, or else to all of them.
+        """Adds a column to those of the tables that have it, or else to all of them.
 
         With `only_known`, the name may be a value; if the columns of the tables are
         known, it counts only if one of them has it.

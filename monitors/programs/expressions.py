@@ -70,7 +70,7 @@ def compared(
 
 
 def _same(left: Value, right: Value) -> bool:
-    """Whether two values are equal and of the same type: 1 is not true."""
+    """Whether two values are equal and of the same type, so 1 differs from True."""
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
@@ -328,7 +328,7 @@ class Expressions:
 
 
 def is_bare(node: ast.expr) -> bool:
-    """Whether the evaluation of an expression records no fact by itself."""
+    """Whether an expression is a name, an item or a constant, without a test."""
     return isinstance(node, ast.Name | ast.Subscript | ast.Constant)
 
 

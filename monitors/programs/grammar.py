@@ -112,7 +112,7 @@ def _refuse_large(text: str) -> None:
     if text != clean(text) or "\x00" in text:
         raise InvalidProgram("the program contains invisible characters")
     if len(_TOKENS.findall(text)) > MOST_TOKENS:
-        raise TooLarge(f"the program has more than {MOST_TOKENS} words and marks")
+        raise TooLarge(f"the program has more than {MOST_TOKENS} tokens")
 
 
 def refuse(node: ast.AST, problem: str, mend: str = "") -> NoReturn:

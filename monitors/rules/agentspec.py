@@ -6,8 +6,8 @@ space before them, alternatives, `&`, names with dots or spaces, and older spell
 Parts that cannot be parsed are reported with their line.
 
 A predicate's name must be one of ours, be listed in the table of names
-(`agentspec.yaml`), or come from the user's own module. A rule with any other name is
-turned off and lists the missing names.
+(`agentspec.yaml`), or come from the user's own module. A rule that uses any other name
+is turned off and lists the missing names.
 """
 
 from __future__ import annotations

@@ -177,7 +177,9 @@ def deletes_widely(steps: list[ShellCommand]) -> bool:
 
 
 def _is_wide(path: str) -> bool:
-    """Whether a path is the root, a home, or everything in the current folder."""
+    """Whether a path is the root, a home folder, or everything in the current
+    folder.
+    """
     if path in ("*", ".", "./", "..", "./*") or path[:1] in ("~", "$") or ".." in path:
         return True
     whole = plain_path(path)

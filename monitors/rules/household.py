@@ -63,7 +63,7 @@ def spelling() -> Mapping[str, str]:
 
 
 def is_a(thing: str, kind: str) -> bool:
-    """Whether a thing is of that kind."""
+    """Whether a thing is of this kind."""
     return thing in kinds()[kind]
 
 

@@ -1,7 +1,7 @@
 """The predicates of each domain: those that ship, and those that users add.
 
 A file in the format `forewarn.predicates/1` names its domain and defines each predicate
-by a condition over existing ones. A package offers functions in its metadata,
+by a condition over existing ones. A package registers its predicates in its metadata,
 
     [project.entry-points."forewarn.predicates"]
     "household.mine" = "my_package.predicates:PREDICATES"

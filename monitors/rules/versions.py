@@ -97,7 +97,7 @@ def roll_back(path: Path, version: int | None = None) -> VersionChange:
         raise InvalidRules(
             "there is no such version",
             source=str(path),
-            mend=f"kept are {have}",
+            mend=f"stored versions: {have}",
         )
     _keep(path, text, now.version)
     old = read_text(_version(path, wanted))

@@ -53,7 +53,7 @@ a filter without rules.
 
 
 class Asked:
-    """A model that is asked about each case, with one of the prompts of `BASELINES`."""
+    """A baseline that asks a model about each case, with a prompt from `BASELINES`."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Runs guard programs in a guard, with their toolbox and predicates, on every frame.
 
-A package offers functions to programs in its metadata, for instance
+A package registers functions for programs in its metadata, for instance
 
     [project.entry-points."forewarn.toolbox"]
     clinic = "my_package.guarding:FUNCTIONS"
@@ -281,7 +281,8 @@ class ProgramJudge:
         """Returns the inputs that the program uses, such as the agent's request, and
         the columns that the proposed code reads.
 
-        If the columns cannot be determined, `needed` is missing and the program denies.
+        If the columns cannot be determined, `needed` is missing, so the action is
+        denied.
         """
         found: dict[str, Value] = {}
         if isinstance(request := frame.values.get(REQUEST), str):

@@ -141,7 +141,7 @@ def travel(
         folder: The folder for its files; existing episodes are not run again.
         on: The pool in which the episodes run.
         progress: Shows the progress of the episodes.
-        shown: Shows the progress of other work.
+        shown: Shows the progress of learning and tuning.
     """
     scenario = load_scenario(leg.scenario)
     training = folder / "training"

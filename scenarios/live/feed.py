@@ -2,14 +2,14 @@
 
 Each message is a line of JSON: a list whose first entry is the kind of message.
 
-    begin    the run's name, its laws with their thresholds, its predicates
-    told     the names of the signals that each `frame` contains
-    ground   the stationary parts of the scene, if the world can be drawn
-    frame    risks, pending obligations, true predicates, decision, signals
-    scene    the moving parts of the scene
-    event    a sentence about an event
-    end      why the run ended, and the number of dropped messages
-    drift    whether drift was found in the runs so far, and the evidence
+    begin: The run's name, its laws with their thresholds, and its predicates.
+    told: The names of the signals that each `frame` contains.
+    ground: The stationary parts of the scene, if the world can be drawn.
+    frame: Risks, pending obligations, true predicates, the decision, and signals.
+    scene: The moving parts of the scene.
+    event: A sentence about an event.
+    end: Why the run ended, and the number of dropped messages.
+    drift: Whether drift was found in the runs so far, and the evidence.
 
 A frame that closely follows another is sent only if a law was broken or the decision
 changed. Sending never blocks: messages that do not fit into the socket's buffer are

@@ -5,9 +5,9 @@
 prints its address and tokens as JSON on standard output. The server exits when its
 standard input closes, that is, when its parent process exits.
 
-    GET  /        the page, without data of any run
-    GET  /stream  new data as JSON Lines (requires the viewers' token)
-    POST /feed    messages from a guarded loop (requires the loops' token)
+- `GET /` returns the page, without data of any run.
+- `GET /stream` returns new data as JSON Lines, and requires the viewers' token.
+- `POST /feed` accepts messages from a guarded loop, and requires the loops' token.
 
 A viewer is sent new data only after it has read all earlier data, so a slow viewer
 receives less data and needs no more memory.
@@ -120,7 +120,7 @@ class LiveRun:
 
     Args:
         number: The number of the run.
-        about: The first lines: the facts about the run, and its ground.
+        about: The first lines, with the facts about the run and the ground.
         moments: The frames, each with the value of `version` when it arrived.
         events: The events, each with the value of `version` when it arrived.
         scene: The latest scene, with the value of `version` when it arrived.

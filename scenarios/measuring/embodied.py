@@ -149,8 +149,8 @@ class TaskRun:
         complete: Whether the goal was reached at any time.
         rejected: Whether the robot gave up before its first action.
         stopped: Whether the guard ended the run.
-        proposals: The number of actions that the robot proposed, or of calls of its
-            model if it has one.
+        proposals: The number of actions that the robot proposed; for a robot with a
+            language model, the number of model calls.
         done: The number of actions that were carried out.
         failed: The number of actions that failed.
         warnings: The number of proposed actions that were not carried out.

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LawRow:
-    """One law at one threshold, over all runs.
+    """The quality of a law's warnings at one threshold, over all runs.
 
     Args:
         law: The law's name.
@@ -244,7 +244,7 @@ _FIRST_S = 0.15  # an earlier alarm counts as raised at the first frame
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One warning method at one threshold, counted as in the paper.
+    """One cell of the paper's table: a method at a threshold.
 
     Args:
         way: The method's name.

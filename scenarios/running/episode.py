@@ -32,7 +32,7 @@ class Raised:
     Args:
         law: The law at risk; empty if the guard's inputs are faulty.
         time_s: The time of the alarm, in seconds.
-        risk: The risk of that law; None if it is unknown.
+        risk: The risk of violating the law; None if it is unknown.
         decision: The decision.
     """
 
@@ -137,7 +137,7 @@ class Episode:
 
     @property
     def timed_out(self) -> bool:
-        """Whether the scenario's time limit ended it."""
+        """Whether the scenario's time limit ended the run."""
         return self.ended.endswith(TIME_UP)
 
     @property
@@ -215,7 +215,7 @@ def read_episode(path: Path) -> Episode:
         return Episode.from_dict(content)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidEpisode(
-            f"not an episode: {error}",
+            f"not a valid episode: {error}",
             source=str(path),
             mend="delete the file to repeat the episode",
         ) from error

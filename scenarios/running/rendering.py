@@ -65,14 +65,14 @@ def checked(text: Any) -> str:
         ValueError: The picture is not a valid PNG in base64, or it is too large.
     """
     if not isinstance(text, str):
-        raise ValueError("an image must be text")
+        raise ValueError("a picture must be a string")
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError("an image is not valid base64") from None
+        raise ValueError("a picture is not valid base64") from None
     if not data.startswith(_HEAD) or len(data) < len(_HEAD) + 8:
-        raise ValueError("an image must be a PNG")
+        raise ValueError("a picture must be a PNG")
     if max(struct.unpack_from(">II", data, len(_HEAD))) > MAX_SIDE:
         # A few bytes can decompress to gigabytes in the browser.
-        raise ValueError(f"an image has more than {MAX_SIDE} pixels on a side")
+        raise ValueError(f"a picture has more than {MAX_SIDE} pixels on a side")
     return text

@@ -62,7 +62,7 @@ class Acted:
             that without it.
         stationary_s: The additional standing time in seconds, in runs without a
             violation.
-        cost: The cost of a needless intervention, in violations.
+        cost: The cost of a needless intervention, as a number of violations.
     """
 
     threshold: float
@@ -86,7 +86,7 @@ class Acted:
 
     @property
     def worth(self) -> float:
-        """The net value, in violations.
+        """The net value of the interventions, as a number of violations.
 
         A clean run with an intervention, a clean run that takes more than 10 % longer,
         and a minute of standing each have the same cost.
@@ -112,7 +112,7 @@ class Trial:
     Args:
         scenario: The scenario.
         model: The model's file.
-        cost: The cost of a needless intervention, in violations.
+        cost: The cost of a needless intervention, as a number of violations.
         on: The pool in which the episodes run.
         folder: The folder for the episodes' files.
         progress: Shows progress.

@@ -1,4 +1,4 @@
-"""The options for learning a model, also of `forewarn learn`."""
+"""The options for learning a model, as in `forewarn learn`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Positive = Annotated[float, Gt(0)]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The options for learning a model; None for an automatic choice.
+    """The options for learning a model; an option that is None is chosen automatically.
 
     Args:
         format: Format of the traces. states: one sequence of state names per line;

@@ -11,8 +11,8 @@ from forewarn.scenarios.draws import MAX_INTEGER, Draw, filled, generator
 @pytest.mark.parametrize(
     ("draw", "said"),
     [
-        ({"integer": (0, MAX_INTEGER + 1)}, "integers above"),
-        ({"integer": (-(10**30), 0)}, "integers above"),
+        ({"integer": (0, MAX_INTEGER + 1)}, "integers must lie"),
+        ({"integer": (-(10**30), 0)}, "integers must lie"),
         ({"integer": (2, 1)}, "the lower bound is greater than the upper bound"),
         ({"uniform": (2.0, 1.0)}, "the lower bound is greater than the upper bound"),
         ({}, "give exactly one of"),

@@ -205,5 +205,5 @@ def test_what_is_no_picture_is_rejected(tmp_path: Path, picture: object) -> None
     header, line = map(json.loads, path.read_text().splitlines())
     line["picture"] = picture
     path.write_text("".join(json.dumps(each) + "\n" for each in (header, line)))
-    with pytest.raises(InvalidScene, match="an image "):
+    with pytest.raises(InvalidScene, match="a picture "):
         read_scene(path, "s", 7)

@@ -91,7 +91,7 @@ class Candidate(NamedTuple):
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """The sort key that puts the best first, and among equals the shortest."""
+        """Returns a sort key: the best candidate first; of equal ones, the shortest."""
         size = sum(len(entry.clause.literals) for entry in self.entries)
         worse = tuple(-value for value in self.standing)
         return (*worse, size, len(self.edits), self.entries)

@@ -226,7 +226,7 @@ def test_lists_of_lists_of_lists_run_out_of_steps() -> None:
             "line 1: the program is nested more than 20 deep",
         ),
         ("x = 1\n" * 40_000, "the program is longer than 64000 characters"),
-        ("x=1;" * 9_000, "the program has more than 8000 words and marks"),
+        ("x=1;" * 9_000, "the program has more than 8000 tokens"),
         ("x = (", "line 1: not valid Python syntax:"),
     ],
 )

@@ -72,12 +72,12 @@ def test_what_cannot_be_taken_says_why(files: tuple[Path, Path]) -> None:
     rules, proposed = files
     with pytest.raises(InvalidRules, match="the proposal changes nothing"):
         take_in_shadow(rules, rules)
-    with pytest.raises(InvalidRules, match="no such version.*kept are none"):
+    with pytest.raises(InvalidRules, match="no such version.*stored versions: none"):
         roll_back(rules)
     take_in_shadow(rules, proposed)
     with pytest.raises(InvalidRules, match="a change is already in shadow mode"):
         take_in_shadow(rules, proposed)
-    with pytest.raises(InvalidRules, match="kept are 1"):
+    with pytest.raises(InvalidRules, match="stored versions: 1"):
         roll_back(rules, 7)
     proposed.write_text(HEAD.replace("household", "code") + "- {name: a, before: any}")
     with pytest.raises(InvalidRules, match="the proposed rules are for code"):

@@ -175,10 +175,12 @@ def main() -> None:
     parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument(
-        "--policies", type=Path, help="compare those that this folder has"
+        "--policies", type=Path, help="also measure the policies in this folder"
     )
     parser.add_argument(
-        "--keep", action="store_true", help="write the guarantees into the policies"
+        "--keep",
+        action="store_true",
+        help=("write the guarantees into the shipped policies"),
     )
     parser.add_argument("--episodes", type=int, default=400)
     parser.add_argument("--seed", type=int, default=FIRST_SEED)

@@ -46,13 +46,13 @@ def rows(quick: bool) -> Iterator[Row]:
     with served("--kinematic") as world:
         cars = len(spawned(world, 20))
         rate = tick_rate(world, ticks)
-    what = f"CARLA ticks: {cars} vehicles that move, every snapshot read whole"
+    what = f"CARLA ticks: {cars} moving vehicles, every snapshot read completely"
     yield Row(what, rate, 4_000, "an empty world", empty, rate=True)
     with served() as world:
         spawned(world, 1)
         rate = tick_rate(world, ticks // 4)
         cars = len(world.get_actors().filter("vehicle.*"))
-    what = f"CARLA ticks: SUMO's traffic, {cars} vehicles, snapshots read whole"
+    what = f"CARLA ticks: SUMO's traffic, {cars} vehicles, snapshots read completely"
     yield Row(what, rate, 500, "an empty world", empty, rate=True)
     with served("--kinematic") as world:
         (car, *_) = spawned(world, 12)

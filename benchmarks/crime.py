@@ -66,9 +66,15 @@ def equal(ours: float, theirs: float, step_s: float) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scenes", type=Path, help="a folder of CommonRoad files")
-    parser.add_argument("--python", required=True, help="that of CriMe's environment")
-    parser.add_argument("--egos", type=int, default=1, help="vehicles of a scene")
+    parser.add_argument("scenes", type=Path, help="a folder with CommonRoad files")
+    parser.add_argument(
+        "--python",
+        required=True,
+        help=("the Python interpreter of CriMe's environment"),
+    )
+    parser.add_argument(
+        "--egos", type=int, default=1, help=("number of vehicles per scene")
+    )
     parser.add_argument("--every", type=int, default=10, help="steps")
     options = parser.parse_args()
     drives: list[tuple[dict[str, Any], Any]] = []

@@ -414,7 +414,9 @@ def main() -> None:
     parser.add_argument("--trained", type=Path, default=FOLDER, help="another folder")
     parser.add_argument("--episodes", type=int, default=400)
     parser.add_argument("--seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--guarded", type=int, default=100, help="run so many again")
+    parser.add_argument(
+        "--guarded", type=int, default=100, help=("number of seeds to run again")
+    )
     parser.add_argument("--blind-runs", type=int, default=200)
     options = parser.parse_args()
     found = []

@@ -215,11 +215,12 @@ def lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
             if each["scenario"] == "s3" and row["width_of_states"] > BARS["width"]:
                 short.append(
-                    f"{name}: {row['width_of_states']:.3f} wide over states"
-                    f" ({row['width_of_frames']:.3f} over the frames of fresh runs)"
+                    f"{name}: width {row['width_of_states']:.3f} over states "
+                    f"({row['width_of_frames']:.3f} over the frames of held-out "
+                    "runs)"
                 )
     yield ""
-    yield "What falls short of a bar:" if short else "Everything meets its bar."
+    yield "Missed targets:" if short else "All targets are met."
     yield from (f"- {line}" for line in short)
 
 

@@ -219,7 +219,7 @@ def rows(quick: bool) -> Iterator[Row]:
         print(f"{title:32}{utility:7.3f}{attacked:14.3f}{succeeded:22.3f}")
     print(f"{tally.tasks} tasks, {tally.attacked} pairs of task and attack")
     if utility < 1 or attacked < LEAST_UTILITY or succeeded > MOST_SUCCESSES:
-        print("The laws miss their bars.")
+        print("The laws miss their targets.")
     print()
     yield from ()
 

@@ -368,11 +368,16 @@ def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namesp
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("scenarios", nargs="*", default=names)
     parser.add_argument("--runs", type=Path, required=True,
-                        help="keeps the runs without a guard")  # fmt: skip
+                        help="folder for the runs without a guard")  # fmt: skip
     parser.add_argument("--trained", type=Path, default=FOLDER, help="another folder")
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--seed", type=int, default=seed)
-    parser.add_argument("--guarded", type=int, default=100, help="runs to guard")
+    parser.add_argument(
+        "--guarded",
+        type=int,
+        default=100,
+        help=("number of runs to repeat with the guard"),
+    )
     return parser.parse_args()
 
 
@@ -388,9 +393,11 @@ def _said(early_s: NDArray[np.float64]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="where the archives are")
-    parser.add_argument("--only", choices=SETS, help="one of the two")
-    parser.add_argument("--way", choices=WAYS, help="one way to warn")
+    parser.add_argument("folder", type=Path, help="folder with the archives")
+    parser.add_argument(
+        "--only", choices=SETS, help=("measure only one of the archives")
+    )
+    parser.add_argument("--way", choices=WAYS, help="measure only one method")
     options = parser.parse_args()
     ways = {options.way: WAYS[options.way]} if options.way else WAYS
     for name in [options.only] if options.only else SETS:

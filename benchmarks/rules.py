@@ -351,7 +351,7 @@ def table(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--only", help="one set, such as embodied")
+    parser.add_argument("--only", help="measure only one set, such as embodied")
     options = parser.parse_args()
     for name, domain, traces in sets():
         if options.only in (None, name):

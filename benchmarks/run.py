@@ -73,7 +73,7 @@ class Row:
         if self.bar is not None:
             worse = self.bar / self.measured if self.rate else self.measured / self.bar
             if worse > 1:
-                yield f"misses its bar by a factor of {worse:.2g}"
+                yield f"misses its target by a factor of {worse:.2g}"
         if self.ratio is not None and self.ratio < (self.least_ratio or 0.0):
             yield f"{self.ratio:.3g} times {self.peer}, not {self.least_ratio:g}"
 
@@ -196,7 +196,7 @@ def main() -> None:
     for line in aligned([HEAD, *(row.cells() for row in rows)]):
         print(line)
     misses = [f"{row.what}: {miss}" for row in rows for miss in row.misses()]
-    print("\nEverything meets its bar." if not misses else "\nMisses:")
+    print("\nAll targets are met." if not misses else "\nMisses:")
     for miss in misses:
         print(f"  {miss}")
 

@@ -81,9 +81,7 @@ class ActuatorContract:
         return pilot, actuator, frame
 
     def _can(self, world: World) -> list[Kind]:
-        """Returns the decisions that the actuator can carry out, from mild to
-        severe.
-        """
+        """The decisions that the actuator can carry out, the mildest first."""
         _, actuator, _ = self._under_way(world)
         return sorted(actuator.can, key=RANK.__getitem__)
 
@@ -235,9 +233,7 @@ class BaselineContract:
     steps = 60
 
     def make_baseline(self) -> Baseline:
-        """Creates the baseline for a law to which it applies and for the world's
-        source.
-        """
+        """Creates the baseline for a law to which it applies."""
         raise NotImplementedError
 
     def make_world(self) -> World:

@@ -48,9 +48,7 @@ class LoopContract:
     def _turns(
         self, kind: Kind, world: World, record: Path | None = None
     ) -> Iterator[Turn]:
-        """Yields the turns of an episode in which the guard always makes the same
-        decision.
-        """
+        """Runs an episode with a guard that always makes the same decision."""
         pilot, frame = self.make_pilot(), world.reset(1)
         pilot.reset(1)
         guarding = replace(always(kind, world.source, frame), record=record)

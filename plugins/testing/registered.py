@@ -174,9 +174,7 @@ class _Registered:
 
 
 class _InItsWorld(_Registered):
-    """A test suite for a world, or for a plug in a world, with the pilot of the
-    example.
-    """
+    """A test suite that runs in a world with the pilot of the example."""
 
     def make_pilot(self) -> Pilot:
         pilot = self.example.pilot or example_of("world", self.world).pilot
@@ -295,8 +293,7 @@ KEY = token_urlsafe()
 """The API key that the model server requires, in the variable OPENAI_API_KEY."""
 
 Says = Callable[[list[str]], str | None]
-"""Returns the reply to the texts of a conversation; None for a reply that comes too
-late.
+"""Returns the reply to the texts of a conversation; None means a late reply.
 """
 
 _LONGEST = 1_000_000  # maximum size of a request in bytes
@@ -304,9 +301,7 @@ _LATE_S = 20.0
 
 
 def in_turn(replies: Sequence[str]) -> Says:
-    """Returns a function that gives the replies in order, by the length of the
-    conversation.
-    """
+    """Replies in order, according to the length of the conversation."""
     return lambda texts: replies[len(texts) // 2 % len(replies)]
 
 

@@ -164,9 +164,7 @@ class WorldContract:
         other.close()
 
     def _foreseeing(self, world: World, seed: int) -> Iterator[Frame]:
-        """Runs an episode in which the effect of each action is predicted twice in
-        advance.
-        """
+        """Runs an episode in which each action is predicted twice in advance."""
         assert isinstance(world, Foresight)
         frame = world.reset(seed)
         yield frame

@@ -59,9 +59,7 @@ PROVIDES = (
 
 @dataclass(slots=True)
 class _Lead:
-    """The car ahead, which keeps its speed, brakes hard once, and stops at a red
-    light.
-    """
+    """The car ahead: keeps its speed, brakes hard once, and stops at a red light."""
 
     x: float
     v: float

@@ -319,7 +319,7 @@ def _warm() -> Iterator[_Todo]:
 
 
 def _set_right(frame: Frame) -> Iterator[_Todo]:
-    """Yields the actions with which a robot corrects its mistakes when asked to
+    """Yields the actions that correct mistakes when the robot is asked to
     reconsider.
     """
     for thing in _TOGGLEABLE:

@@ -131,9 +131,7 @@ class VirtualHomeWorld(SteppedHousehold):
         return done
 
     def foresee(self, action: Action) -> Frame:
-        """Predicts the frame that an action would lead to, without changing the
-        home.
-        """
+        """Predicts the frame after an action without changing the home."""
         other = copy.copy(self)
         other._since = dict(self._since)
         return other.step(action)
@@ -148,9 +146,7 @@ class VirtualHomeWorld(SteppedHousehold):
         }
 
     def _left(self, name: str, things: Collection[int]) -> dict[str, Value]:
-        """The number of objects left on or open, and for how long there have been
-        any.
-        """
+        """The number of objects left on or open, and the age of the oldest."""
         if not things:
             self._since[name] = self.steps
             return {name: 0.0, f"{name}_age": None}
@@ -246,9 +242,7 @@ class Performer:
         return luck.sample(self._all, count)
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        """Returns the next step; a withheld step is dropped unless the person
-        insists.
-        """
+        """Returns the next step, or the withheld step again if the person insists."""
         if reflection is not None and not self._mends:
             return self._proposed
         self._see(frame)

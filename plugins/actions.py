@@ -145,7 +145,7 @@ class Actions:
             hint = near_miss(action.name, self._specs)
             raise InvalidAction(
                 f"the world has no action {action.name!r:.60}",
-                mend=hint or f"known are {', '.join(self._specs)}",
+                mend=hint or f"the actions are {', '.join(self._specs)}",
             )
         for name, value in action.arguments.items():
             if name not in spec.arguments:

@@ -180,7 +180,7 @@ class Replayed:
         if line.prompt != prompt_hash(self._model, messages):
             raise ReplayMismatch(
                 f"{self._source}: line {self._next + 1}: this reply was "
-                "recorded for another question (record it again, or repeat "
+                "recorded for a different request (record it again, or repeat "
                 "the recorded command)"
             )
         return Reply(line.text, line.tokens_in, line.tokens_out)
@@ -219,10 +219,12 @@ class Partner:
     ) -> None:
         if how != "live" and replies is None:
             raise InvalidInput(
-                f"how: {how} requires a folder of replies", mend="replies:"
+                f"`how: {how}` requires a folder of replies", mend="set `replies`"
             )
         if how != "replay" and not model:
-            raise InvalidInput("no model is named", mend="such as ollama:llama3.1")
+            raise InvalidInput(
+                "no model is named", mend="set `model`, such as ollama:llama3.1"
+            )
         self._name = f"{model} at temperature {temperature:g}"
         self._replies = replies if how != "live" else None
         self._live: Chat | None = None
@@ -272,11 +274,11 @@ def checked_url(url: str) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidInput("base_url is not an http address")
+        raise InvalidInput("base_url must be an HTTP or HTTPS URL")
     if parts.username or parts.password or parts.query:
         raise InvalidInput(
-            "base_url contains more than an address",
-            mend="put keys in the environment variables that the provider defines",
+            "base_url must not contain a user name, a password or a query",
+            mend="set keys in the environment variables that the provider defines",
         )
     return url
 
@@ -349,7 +351,7 @@ class LangChainChat:
             said = self._model.invoke([(m.role, m.text) for m in messages])
         except Exception as error:
             if not self._answered and _is_refused(error):
-                where = self._address or "its usual address"
+                where = self._address or "its default address"
                 raise Unreachable(
                     f"the model {self._name} cannot be reached: {where} refuses "
                     "connections"

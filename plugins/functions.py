@@ -39,13 +39,13 @@ def found(place: str) -> Callable[..., Any]:
         ) from None
     except (ImportError, AttributeError, OSError, SyntaxError, ValueError) as error:
         raise InvalidInput(
-            f"no function {place!r:.200}: {error}",
+            f"cannot load the function {place!r:.200}: {error}",
             mend="write package.module:name, or $here/file.py:name",
         ) from error
     named = getattr(held, name, None)
     if named is None:
         raise InvalidInput(
-            f"no function {place!r:.200}", mend=near_miss(name, vars(held))
+            f"there is no function {place!r:.200}", mend=near_miss(name, vars(held))
         )
     _files.add(str(getattr(held, "__file__", "")))
     if not callable(named):
@@ -71,7 +71,7 @@ def takes(
     name = getattr(function, "__qualname__", type(function).__name__)
     wanted = f"it is called as {name}({', '.join([*names, *(options or {})])})"
     if not callable(function):
-        problem = f"{name} is neither a function nor callable"
+        problem = f"{name} cannot be called like a function"
         raise InvalidInput(problem, source=setting, mend=wanted)
     try:
         inspect.signature(function).bind(*names, **(options or {}))

@@ -82,8 +82,8 @@ def compile_predicate(text: str) -> Test:
     names = [part.strip() for part in match[2].split(",")]
     if len(names) not in predicate.arities or not all(map(OBJECT.fullmatch, names)):
         raise InvalidInput(
-            f"{text!r:.80} does not take {' or '.join(map(str, predicate.arities))} "
-            "objects"
+            f"{text!r:.80} is invalid: {predicate.name} takes "
+            f"{' or '.join(map(str, predicate.arities))} object names"
         )
     name, everyone = _quantified(names[0])
     test, able = _test(predicate.name, names[1:])

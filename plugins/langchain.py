@@ -123,7 +123,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
                 raise InvalidInput(
                     f"the tool {name!r:.60} does not run in this process, so "
                     "it cannot be guarded",
-                    mend="leave it out, or list it as harmless",
+                    mend="remove the tool, or list it in `harmless`",
                 )
 
     def wrap_tool_call(

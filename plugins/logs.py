@@ -91,16 +91,16 @@ class LogWorld(SteppedWorld):
         self._paths = sorted(Path(name) for name in glob(files))
         if not self._paths:
             raise InvalidInput(
-                f"there is no file {files!r:.200}",
+                f"no file matches {files!r:.200}",
                 mend=(
-                    "a path that begins with $here/ is relative to the scenario's file"
+                    "a path that begins with $here/ is relative to the scenario file"
                 ),
             )
         self._topics = None if topics is None else load_topics(Path(topics))
         if self._topics is None:
             self._vocabulary = with_columns(load_vocabulary(vocabulary), columns or {})
         elif columns:
-            raise InvalidInput("give either columns or topics")
+            raise InvalidInput("`columns` and `topics` cannot be combined")
         else:
             self._vocabulary = self._topics.vocabulary
             period_s = period_s or self._topics.period_s
@@ -116,9 +116,9 @@ class LogWorld(SteppedWorld):
         period_s = period_s or regular_period(np.array([at for at, _ in first]))
         if period_s is None:
             raise InvalidInput(
-                "the log's rows are not evenly spaced in time",
+                "the rows of the log are not evenly spaced in time",
                 source=str(self._paths[0]),
-                mend="set period_s to the time between two frames",
+                mend="set `period_s` to the time between frames",
             )
         self._foresight: tuple[str, ...] = ()
         if self._vocabulary.name == "driving":
@@ -135,9 +135,9 @@ class LogWorld(SteppedWorld):
     def begin(self, seed: int) -> None:
         if seed >= self.episodes:
             raise InvalidInput(
-                f"there are only {self.episodes} logs, numbered from 0",
-                mend=f"use seeds 0 to {self.episodes - 1}: --seed is the first, "
-                "--episodes the number",
+                f"the seed is too high: there are only {self.episodes} logs",
+                mend=f"use seeds from 0 to {self.episodes - 1}; --seed is the first "
+                "seed, and --episodes the number of episodes",
             )
         self._path = self._paths[seed]
         self._rows = self._read(self._path)
@@ -162,16 +162,16 @@ class LogWorld(SteppedWorld):
         at_s, values = rows[self._next - 1]
         if time_s - at_s > max(MOST_HELD_S, period_s):
             raise InvalidInput(
-                f"there are no rows between {at_s:g} s and {time_s:g} s",
+                f"the log has no rows between {at_s:g} s and {time_s:g} s",
                 source=str(self._path),
-                mend="split the file into two logs",
+                mend="split the file into two logs at this gap",
             )
         blank = [name for name in self._provides if name not in values]
         if blank:
             raise InvalidInput(
-                f"{', '.join(blank)} is blank at {at_s:g} s",
+                f"at {at_s:g} s, there is no value for {', '.join(blank)}",
                 source=str(self._path),
-                mend="if a blank means that the thing is absent, set `blanks: none`",
+                mend="set `blanks: none` if an empty cell means that there is none",
             )
         if rows[-1][0] < by_s + period_s - 2.0 * self._late_s:
             self.over = "the log is over"
@@ -193,7 +193,7 @@ class LogWorld(SteppedWorld):
         found = tuple(dict.fromkeys(name for name in names if name in signals))
         if not found:
             raise InvalidInput(
-                "no column is a signal",
+                "no column contains a known signal",
                 source=str(path),
                 mend="map the columns to signals with `columns`",
             )
@@ -231,7 +231,7 @@ def _told(path: Path, mapping: TopicMap) -> list[tuple[float, Mapping[str, Any]]
     check_count(path, len(rows))
     if not rows:
         raise InvalidInput(
-            "some of the mapping's topics have no messages", source=str(path)
+            "the bag has no messages on some topics of the mapping", source=str(path)
         )
     return list(rows)
 

@@ -66,14 +66,14 @@ def guarded_tools(
         elif isinstance(tool, FunctionTool):
             raise InvalidInput(
                 f"the tool {tool.name!r:.60} belongs to an MCP server, so "
-                "failed calls are not reported here",
+                "the guard would not see failed calls",
                 mend="guard the server with `forewarn mcp guard`",
             )
         else:
             raise InvalidInput(
                 f"the tool {tool.name!r:.60} does not run in this process, "
                 "so it cannot be guarded",
-                mend="leave it out, or list it as harmless",
+                mend="remove the tool, or list it in `harmless`",
             )
     return found
 

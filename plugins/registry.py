@@ -91,8 +91,11 @@ def load(role: Role, name: str) -> Callable[..., Any]:
     points = _found(role).get(name, [])
     if not points:
         known = sorted(_found(role))
-        mend = near_miss(name, known) or f"known are: {', '.join(known) or 'none'}"
-        raise InvalidInput(f"no {role} {name!r:.80}", mend=mend)
+        mend = (
+            near_miss(name, known)
+            or f"the known names are: {', '.join(known) or 'none'}"
+        )
+        raise InvalidInput(f"there is no {role} {name!r:.80}", mend=mend)
     if len(points) > 1:
         offered = " and ".join(_package(point) for point in points)
         raise InvalidInput(
@@ -157,7 +160,7 @@ def _make(
         wanted = {n for n in dir(contract) if not n.startswith("_")}
         wanted |= set(contract.__annotations__)
         lacks = ", ".join(sorted(n for n in wanted if not hasattr(made, n)))
-        raise BrokenPlug(f"{name} is not a {role}: it lacks {lacks}")
+        raise BrokenPlug(f"{name} is not a valid {role}, because it lacks {lacks}")
     return made
 
 
@@ -169,7 +172,7 @@ def _settings(
     The first `parts` parameters of the factory are not settings.
     """
     if not all(isinstance(key, str) for key in settings):
-        raise InvalidInput("the names of settings must be words", source=source)
+        raise InvalidInput("the names of settings must be strings", source=source)
     schema = _schema(factory, parts)
     if schema is None:
         return settings

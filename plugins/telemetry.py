@@ -46,13 +46,13 @@ class OpenTelemetry(Listener):
         self._tracer = trace.get_tracer("forewarn", __version__)
         self._failed = trace.StatusCode.ERROR
         self._reviews = meter.create_counter(
-            "forewarn.reviews", "{review}", "Frames that a guard has judged."
+            "forewarn.reviews", "{review}", "Frames that a guard has reviewed."
         )
         self._violations = meter.create_counter(
-            "forewarn.violations", "{violation}", "Laws that were broken."
+            "forewarn.violations", "{violation}", "Violations of laws."
         )
         self._risk = meter.create_histogram(
-            "forewarn.risk", "1", "The highest risk of a frame, by the law at risk."
+            "forewarn.risk", "1", "The highest risk in a frame, by law."
         )
         self._span: Any = None
         self._last: tuple[str, str] = ("proceed", "")
@@ -129,15 +129,21 @@ class OpenTelemetry(Listener):
 _Labels = tuple[tuple[str, str], ...]
 
 _HELP: dict[str, tuple[Literal["counter", "gauge", "summary"], str]] = {
-    "forewarn_episodes_total": ("counter", "Episodes, by how they ended."),
+    "forewarn_episodes_total": ("counter", "Episodes by result."),
     "forewarn_frames_total": ("counter", "Frames."),
-    "forewarn_reviews_total": ("counter", "Frames that the guard judged."),
+    "forewarn_reviews_total": ("counter", "Frames that the guard has reviewed."),
     "forewarn_alarms_total": ("counter", "Alarms that began."),
     "forewarn_interventions_total": ("counter", "Interventions that began."),
-    "forewarn_violations_total": ("counter", "Laws that were broken."),
-    "forewarn_unknown_states_total": ("counter", "Frames in states never learned."),
-    "forewarn_review_seconds": ("summary", "How long reviews took."),
-    "forewarn_review_longest_seconds": ("gauge", "How long the longest review took."),
+    "forewarn_violations_total": ("counter", "Violations of laws."),
+    "forewarn_unknown_states_total": (
+        "counter",
+        "Frames in states that never occurred in training.",
+    ),
+    "forewarn_review_seconds": ("summary", "Duration of reviews in seconds."),
+    "forewarn_review_longest_seconds": (
+        "gauge",
+        "Duration of the longest review in seconds.",
+    ),
 }
 
 

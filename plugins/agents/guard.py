@@ -170,7 +170,7 @@ def json_arguments(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
-        raise InvalidInput("the arguments are not JSON") from error
+        raise InvalidInput("the arguments are not valid JSON") from error
     if not isinstance(found, dict):
         raise InvalidInput("the arguments are not a JSON object")
     return found

@@ -246,7 +246,8 @@ def compared(laws: Iterable[Law]) -> Kinds:
             for signal, kind in _kinds(atom):
                 if kind and kinds.setdefault(signal, kind) != kind:
                     raise InvalidInput(
-                        f"{signal} is compared with a {kind} and a {kinds[signal]}",
+                        f"{signal} is compared with both a {kind} and a "
+                        f"{kinds[signal]}",
                         mend="compare it with values of one type",
                     )
     return {signal: kinds.get(signal, "") for signal in read}

@@ -39,7 +39,8 @@ def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
     """Raises `InvalidInput` if a source lacks a driving signal that is needed."""
     if source.vocabulary != "driving":
         raise InvalidInput(
-            f"{source.name} has the vocabulary {source.vocabulary}, not driving"
+            "this baseline requires the vocabulary driving, but that of "
+            f"{source.name} is {source.vocabulary}"
         )
     if lacking := sorted({*law.signals, *needed} - set(source.provides)):
         raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
@@ -310,7 +311,7 @@ OF_OTHERS = frozenset(
 def refuse_unless_of_others(law: Law) -> None:
     """Raises `InvalidInput` if a law uses no signal about other road users."""
     if OF_OTHERS.isdisjoint(law.signals):
-        raise InvalidInput("the law does not concern other road users")
+        raise InvalidInput("this baseline applies only to laws about other road users")
 
 
 class TimeToCollision:

@@ -170,7 +170,10 @@ class Logistic:
             trace = run.trace(lessons.abstraction.vocabulary)
             seen.update(_examples(inputs, trace, lessons.horizon_s))
         if len({happens for _, happens in seen}) < 2:
-            raise InvalidInput("in training the law was broken in every run or in none")
+            raise InvalidInput(
+                "the training runs must contain frames that precede a violation, and "
+                "frames that do not"
+            )
         columns = [_digits(bits, inputs.size) for bits, _ in seen]
         fitted = LogisticRegression(max_iter=2000).fit(
             np.array(columns),

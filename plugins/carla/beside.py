@@ -52,9 +52,10 @@ def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
         if role in roles:
             return vehicles[roles.index(role)]
         if time.monotonic() >= until_s:
-            seen = ", ".join(sorted(set(roles))) or "the world has no vehicle"
+            seen = f"the roles are {', '.join(sorted(set(roles)))}"
             raise InvalidInput(
-                f"no vehicle has the role {role!r:.60}", mend=f"there is {seen:.200}"
+                f"no vehicle has the role {role!r:.60}",
+                mend=f"{seen:.200}" if roles else "the world has no vehicles",
             )
         time.sleep(_SEARCH_S)
 

@@ -109,9 +109,10 @@ class CarlaWorld(SteppedWorld):
     ) -> None:
         if not scenario and not host:
             raise InvalidInput(
-                "the world carla needs a scenario or a host",
+                "the world carla requires `scenario` or `host`",
                 mend=(
-                    "run a scenario in it with `forewarn run SCENARIO --world carla`"
+                    "to run a scenario in CARLA, use "
+                    "`forewarn run SCENARIO --world carla`"
                 ),
             )
         carla_module()
@@ -148,7 +149,7 @@ class CarlaWorld(SteppedWorld):
             self._values: dict[str, Any] = {}
             self._see(0.0, horn=False)
         if self.over is not None:
-            raise InvalidInput(f"the episode could not begin: {self.over}")
+            raise InvalidInput(f"the episode cannot begin, because {self.over}")
 
     def move(self, action: Action | None) -> None:
         action = as_control(action, self._values)
@@ -328,6 +329,6 @@ def _route(data: MapData, name: str, edges: Sequence[str]) -> tuple[str, ...]:
     for edge_name in edges:
         found = data.edge_at(*wanted[edge_name]) if edge_name in wanted else None
         if found is None:
-            raise InvalidInput(f"the map has no road {edge_name!r:.60}")
+            raise InvalidInput(f"the map has no road for the edge {edge_name!r:.60}")
         route.append(found)
     return tuple(route)

@@ -238,7 +238,9 @@ class CarlaNet(Junctions[int, _Movement]):
     def __init__(self, road_map: Any) -> None:
         text: str = road_map.to_opendrive()
         if len(text) > LONGEST_TEXT:
-            raise InvalidInput("the OpenDRIVE text of the map is too long")
+            raise InvalidInput(
+                f"the OpenDRIVE text of the map exceeds {LONGEST_TEXT} characters"
+            )
         self._map, self._limits = road_map, limits_of(text)
         first, after = topology(road_map)
         self._names = lane_names(first)

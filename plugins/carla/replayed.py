@@ -58,10 +58,10 @@ def find_recording(client: Any, name: str) -> Recording:
         ) from None
     found = _SAYS.match(told)
     if found is None:
-        why = " ".join(told.split()) or "it gives no reason"
+        why = " ".join(told.split()) or "no reason given"
         raise InvalidInput(
             f"the server has no such recording: {why}", source=name,
-            mend="use the name that start_recorder was given",
+            mend="use the name that was passed to start_recorder",
         )  # fmt: skip
     duration_s = float(found["s"])
     if not 0.0 < duration_s < math.inf:

@@ -20,9 +20,12 @@ class VersionMismatch(ForewarnError):
     def __init__(self, client: str, server: str) -> None:
         self.client, self.server = client, server
         wanted = _RELEASE.match(server)
-        mend = f"pip install carla=={wanted[0]}" if wanted else "install the same one"
+        mend = (
+            f"pip install carla=={wanted[0]}" if wanted else "install the same version"
+        )
         super().__init__(
-            f"the carla package is {client:.40} and the server is {server:.40}: {mend}"
+            f"the carla package has the version {client:.40}, but the server has "
+            f"{server:.40}: {mend}"
         )
 
 

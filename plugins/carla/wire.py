@@ -49,7 +49,7 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
     try:
         check_versions(client)
     except RuntimeError as error:
-        mend = f"start the server, or a stand-in: forewarn carla serve --port {port}"
+        mend = f"start the server, or run forewarn carla serve --port {port}"
         raise CarlaLost(f"{host}:{port}", error, mend) from error
     return client
 

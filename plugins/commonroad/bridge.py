@@ -71,9 +71,9 @@ class CommonRoadWorld(SteppedWorld):
         self._paths = sorted(Path(name) for name in glob(files))
         if not self._paths:
             raise InvalidInput(
-                f"there is no file {files!r:.200}",
+                f"no file matches {files!r:.200}",
                 mend=(
-                    "a path that begins with $here/ is relative to the scenario's file"
+                    "a path that begins with $here/ is relative to the scenario file"
                 ),
             )
         self._who = ego
@@ -98,10 +98,10 @@ class CommonRoadWorld(SteppedWorld):
         told, roads, places = _known(self._paths[number])
         if told.period_s != self.source.period_s:
             raise InvalidInput(
-                f"the file's steps are {told.period_s:g} s apart, but those of "
-                f"the first file are {self.source.period_s:g} s apart",
+                f"the time step of the file is {told.period_s:g} s, but that of the "
+                f"first file is {self.source.period_s:g} s",
                 source=told.source,
-                mend="put files with a different step in their own scenario",
+                mend="use a separate scenario for files with a different time step",
             )
         ego = _chosen(told, roads, places, self._who, more)
         self._scene = scene = CommonRoadScene(told, roads, places, ego)
@@ -110,7 +110,8 @@ class CommonRoadWorld(SteppedWorld):
         self._first, self._last = ego.states[0].step, ego.states[-1].step
         if not scene.look(self._first):
             raise InvalidInput(
-                f"{ego.number} does not begin on a lane", source=told.source
+                f"the ego {ego.number} is not on a lane at its first step",
+                source=told.source,
             )
 
     def move(self, action: Action | None) -> None:
@@ -197,17 +198,16 @@ def _chosen(
     if who == "each":
         if place >= len(driving):
             raise InvalidInput(
-                f"the seed is too high: {len(driving)} vehicles move in the file, "
-                "numbered from 0",
+                f"the seed is too high: only {len(driving)} vehicles move in the file",
                 source=told.source,
-                mend="use lower seeds",
+                mend="use a lower seed",
             )
         return driving[place]
     if place:
         raise InvalidInput(
-            "the seed is too high: there are fewer files, numbered from 0",
+            "the seed must be lower than the number of files",
             source=told.source,
-            mend="use lower seeds, or set `ego: each`",
+            mend="use a lower seed, or set `ego: each`",
         )
     if who is None:
         who = next(iter(told.problems), None)
@@ -217,8 +217,8 @@ def _chosen(
     if found is None:
         names = ", ".join(str(each.number) for each in driving[:8])
         raise InvalidInput(
-            f"no vehicle with the id {who} moves in the file",
+            f"the file has no moving vehicle with the id {who}",
             source=told.source,
-            mend=f"there are {names}" if names else "no vehicle moves in the file",
+            mend=f"the ids are {names}" if names else "no vehicle moves",
         )
     return found

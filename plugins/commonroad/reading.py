@@ -230,8 +230,8 @@ def _tree(data: bytes, source: str) -> ET.Element:
             skipped = depth
         if count > _MOST_ELEMENTS or depth > _DEEPEST:
             raise TooLarge(
-                f"more than {_MOST_ELEMENTS} elements, or nested more than "
-                f"{_DEEPEST} deep",
+                f"the XML has more than {_MOST_ELEMENTS} elements, or more than "
+                f"{_DEEPEST} levels of nesting",
                 source=source,
             )
 
@@ -251,7 +251,7 @@ def _tree(data: bytes, source: str) -> ET.Element:
 
     def refuse(*_: object) -> None:
         raise InvalidInput(
-            "the file declares a document type, which could make it grow without limit",
+            "the file has a document type declaration, which is not allowed",
             source=source,
             mend="remove the line with <!DOCTYPE",
         )
@@ -263,7 +263,9 @@ def _tree(data: bytes, source: str) -> ET.Element:
     try:
         parser.Parse(data, True)
     except (expat.ExpatError, ValueError) as error:
-        raise InvalidInput(f"no XML: {error}", source=source) from error
+        raise InvalidInput(
+            f"the XML is not well-formed: {error}", source=source
+        ) from error
     return builder.close()
 
 
@@ -276,16 +278,20 @@ class _Reading:
     def scene(self, root: ET.Element) -> Recorded:
         period_s = self._finite(root.get("timeStepSize"), "its timeStepSize")
         if not _STEPS_S[0] <= period_s <= _STEPS_S[1]:
-            raise self._wrong(f"the timeStepSize of {period_s:g} s is not valid")
+            raise self._wrong(
+                "timeStepSize must be from {:g} to {:g} s, but is {:g} s".format(
+                    *_STEPS_S, period_s
+                )
+            )
         lanelets = {each.number: each for each in self._each(root, "lanelet")}
         if not lanelets:
-            raise self._wrong("the file has no lanelet")
+            raise self._wrong("the file contains no lanelets")
         self._check_size(root, lanelets)
         for lanelet in lanelets.values():
             if missing := [n for n in lanelet.after if n not in lanelets]:
                 raise self._wrong(
-                    f"lanelet {lanelet.number} leads to {missing[0]}, which "
-                    "does not exist"
+                    f"the successor {missing[0]} of lanelet {lanelet.number} does "
+                    "not exist"
                 )
         signs = {self._id(sign): _sign_ids(sign) for sign in root.iter("trafficSign")}
         limits = {
@@ -317,11 +323,11 @@ class _Reading:
         for size, most, what in (
             (len(lanelets), _MOST_LANELETS, "lanelets"),
             (length_m, _LONGEST_IN_ALL_M, "m of lanelets"),
-            (inside, _MOST_INSIDE, "ways through one intersection"),
+            (inside, _MOST_INSIDE, "paths through an intersection"),
         ):
             if size > most:
                 raise TooLarge(
-                    f"{size:g} {what} are more than the limit of {most:g}",
+                    f"the file has {size:g} {what}, but the limit is {most:g}",
                     source=self._source,
                 )
 
@@ -337,15 +343,18 @@ class _Reading:
         left, right = sides
         if len(left) != len(right) or len(left) < 2:
             raise self._wrong(
-                f"the sides of lanelet {number} have {len(left)} and {len(right)} "
-                "points"
+                f"the bounds of lanelet {number} have {len(left)} and {len(right)} "
+                "points, but must have the same number of points, at least 2"
             )
         pairs = list(zip(left, right, strict=True))
         middle = [((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in pairs]
         smooth = [middle[0], *(b for a, b in pairwise(middle) if math.dist(a, b) > 0)]
         length_m = length_of(smooth)
         if not 0.0 < length_m <= _LONGEST_M:
-            raise self._wrong(f"lanelet {number} is {length_m:g} m long")
+            raise self._wrong(
+                f"lanelet {number} is {length_m:g} m long, but must be longer than 0 m "
+                f"and at most {_LONGEST_M:g} m long"
+            )
         beside = element.find("adjacentRight")
         same = beside is not None and beside.get("drivingDir") == "same"
         limit = element.findtext("speedLimit")
@@ -375,7 +384,9 @@ class _Reading:
             colour = (each.findtext("color") or "").strip()
             lasts = self._finite(each.findtext("duration"), name)
             if colour not in _COLOURS or lasts < 1:
-                raise self._wrong(f"{name} is {colour!r:.20} for {lasts:g} steps")
+                raise self._wrong(
+                    f"{name} has an invalid phase: {colour!r:.20} for {lasts:g} steps"
+                )
             cycle.append((_COLOURS[colour], int(lasts)))
         offset = element.findtext("cycle/timeOffset")
         return TrafficLight(
@@ -410,7 +421,7 @@ class _Reading:
         if len(states) == 1 and not stands:
             raise self._wrong(
                 f"{name} moves, but has no trajectory",
-                "every road user in the scene needs one known trajectory",
+                "each moving obstacle requires a trajectory",
             )
         length, width = self._size(element, name)
         shown = element.find("initialSignalState")
@@ -439,7 +450,9 @@ class _Reading:
             return across, across
         corners = [] if shape is None else [*self._corners(shape, name)]
         if not corners:
-            raise self._wrong(f"{name} has no shape of a known kind")
+            raise self._wrong(
+                f"{name} has no rectangle, circle or polygon as its shape"
+            )
         xs, ys = zip(*corners, strict=True)
         return max(xs) - min(xs), max(ys) - min(ys)
 
@@ -455,7 +468,8 @@ class _Reading:
             state = self._state(element, name, before, period_s)
             if before is not None and state.step != before.step + 1:
                 raise self._wrong(
-                    f"step {state.step} of {name} follows step {before.step}"
+                    f"in the trajectory of {name}, step {state.step} follows step "
+                    f"{before.step}, but steps must be consecutive"
                 )
             yield state
             before = state
@@ -477,7 +491,10 @@ class _Reading:
         else:
             speed = 0.0
         if abs(speed) > _FASTEST:
-            raise self._wrong(f"{name} has a speed of {speed:g} m/s at step {step}")
+            raise self._wrong(
+                f"{name} has a speed of {speed:g} m/s at step {step}, but the limit is "
+                f"{_FASTEST:g} m/s"
+            )
         return State(step, x, y, turned, abs(speed))
 
     def _place(self, element: ET.Element | None, name: str) -> Point:
@@ -529,7 +546,9 @@ class _Reading:
         except ValueError:
             value = math.nan
         if not abs(value) <= _FARTHEST:
-            raise self._wrong(f"{name}: {text!r:.40} is not a number")
+            raise self._wrong(
+                f"{name}: {text!r:.40} is not a number, or is out of range"
+            )
         return value
 
     def _id(self, element: ET.Element) -> int:

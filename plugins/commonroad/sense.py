@@ -277,7 +277,8 @@ def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obsta
     place = scene.settle(scene.ego) if scene.look(begins.step) else None
     if place is None:
         raise InvalidInput(
-            f"planning problem {number} does not begin on a lane", source=told.source
+            f"the ego of planning problem {number} does not start on a lane",
+            source=told.source,
         )
     starts = scene.way().start_m
     states = []

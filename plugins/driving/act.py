@@ -431,7 +431,9 @@ def as_control(action: Action | None, values: Mapping[str, Any]) -> Action | Non
 def _acceleration(choice: Choice, values: Mapping[str, Any]) -> float:
     speed = _number(values, "speed")
     if speed is None:
-        raise InvalidInput("the car's speed is unknown")
+        raise InvalidInput(
+            "the action drive requires the signal speed, which is missing"
+        )
     v = speed / 3.6
     wanted = (choice.speed_kmh / 3.6 - v) / _SETTLING_S
     a = max(-COMFORT, min(_THRUST, wanted))

@@ -286,11 +286,13 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
         raise
     except Exception as error:  # the user's code may raise any exception
         why = said_where(error) or said(error)
-        raise InvalidInput(f"no environment {env!r:.80}: {why}") from error
+        raise InvalidInput(
+            f"cannot create the environment {env!r:.80}: {why}"
+        ) from error
     if not isinstance(made, gymnasium.Env | VectorEnv):
         raise InvalidInput(
             f"env: {env!r:.80} returns {made!r:.60}, which is not a gymnasium.Env",
-            mend="return the environment",
+            mend="return the environment itself",
         )
     return only(made) if isinstance(made, VectorEnv) else made
 

@@ -69,7 +69,7 @@ class Watched:
         if name and guarding.record is not None and not is_folder(guarding.record):
             raise InvalidInput(
                 f"several agents cannot share the record {str(guarding.record)!r:.80}",
-                mend="name a folder",
+                mend="set the record to a folder",
             )
         self._senses = Senses(equipment.signals)
         self._actuator, self._period_s = equipment.actuator, equipment.period_s
@@ -111,7 +111,9 @@ class Watched:
             return proposed
         action = self._actuator.fallback(self.frame)
         if action is None or "action" not in action.arguments:
-            raise InvalidInput("the actuator has no action that stops")
+            raise InvalidInput(
+                "the fallback of the actuator is not an action of the environment"
+            )
         return action.arguments["action"]
 
     def seen(self, observation: Any, info: Mapping[str, Any]) -> None:
@@ -222,8 +224,8 @@ class GuardedVectorEnv(Closing, VectorWrapper):
         super().__init__(env)
         if "autoreset_mode" not in env.metadata:
             raise InvalidInput(
-                "the environment does not declare how its copies are reset",
-                mend="give its metadata an `autoreset_mode`",
+                "the environment does not declare how its sub-environments are reset",
+                mend="add `autoreset_mode` to its metadata",
             )
         self._mode = AutoresetMode(env.metadata["autoreset_mode"])
         parts = range(env.num_envs)
@@ -387,7 +389,8 @@ def only(env: VectorEnv) -> _Only:
     """Returns the only sub-environment of a vectorised environment."""
     if env.num_envs != 1:
         raise InvalidInput(
-            f"the environment has {env.num_envs} copies, but a world is one episode",
+            f"the environment has {env.num_envs} sub-environments, but a world must "
+            "have exactly one",
             mend="create it with num_envs=1, or guard it with GuardedVectorEnv",
         )
     return _Only(env)

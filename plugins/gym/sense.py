@@ -151,7 +151,7 @@ class _Map:
 def _there(value: Any, step: str | int) -> str:
     """Describes what exists at a step of a path, for error messages."""
     if isinstance(value, Mapping):
-        return suggest(str(step), map(str, value)) or "the array is empty"
+        return suggest(str(step), map(str, value)) or "the mapping is empty"
     try:
         return f"the array has {len(value)} elements, numbered from 0"
     except TypeError:

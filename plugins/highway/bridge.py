@@ -38,7 +38,7 @@ try:
     from highway_env.vehicle.behavior import IDMVehicle
     from highway_env.vehicle.kinematics import Vehicle
 except ImportError as error:
-    raise MissingDependency("highway-env's roads", "highway") from error
+    raise MissingDependency("highway-env", "highway") from error
 
 IDS = {
     "highway": "highway-v0",
@@ -204,7 +204,7 @@ def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
 try:
     from forewarn.plugins.highway.sense import RoadSenses
 except ImportError as error:
-    raise MissingDependency("highway-env's roads", "highway") from error
+    raise MissingDependency("highway-env", "highway") from error
 
 
 class HighwayWorld(EnvWorld):

@@ -64,15 +64,17 @@ class Webhook(Listener):
         parts = urlsplit(url)
         host = parts.hostname
         if parts.scheme not in ("http", "https") or not host:
-            raise InvalidInput(f"not a web address: {url!r:.80}")
+            raise InvalidInput(f"the webhook is not an HTTP or HTTPS URL: {url!r:.80}")
         try:
             port = parts.port
         except ValueError as error:
-            raise InvalidInput(f"not a port: {url!r:.80}") from error
+            raise InvalidInput(
+                f"the webhook's URL has an invalid port: {url!r:.80}"
+            ) from error
         if host != allow_host and not is_loopback(host):
             raise InvalidInput(
-                f"the webhook's host {host} is not this machine",
-                mend="allow that host with --webhook-host, or allow_host in Python",
+                f"the webhook's host {host} is not on this machine",
+                mend="allow the host with --webhook-host, or with allow_host in Python",
             )
         secure = parts.scheme == "https"
         self._connect = (

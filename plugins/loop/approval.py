@@ -25,7 +25,10 @@ class Answer:
 
     def __post_init__(self) -> None:
         if (self.verdict == "edit") != (self.action is not None):
-            raise InvalidInput("only an answer that edits must have an action")
+            raise InvalidInput(
+                "an answer must have an action if its verdict is edit, and no action "
+                "otherwise"
+            )
 
 
 class Approver(Protocol):

@@ -118,14 +118,14 @@ class Guarding:
         policy = self.policy
         if policy.when != "after" and foresee is None:
             raise InvalidInput(
-                f"{source.name} cannot foresee the result of an action, "
+                f"{source.name} cannot predict the result of an action, "
                 f"but the policy's `when` is {policy.when!r}",
-                mend="judge the observed state instead: `when: after`",
+                mend="evaluate the observed state instead, with `when: after`",
             )
         if source.fixed and not policy.shadow:
             raise InvalidInput(
                 "a guard cannot intervene in a recording",
-                mend="only watch with --intervene none, or measure with --no-guarded",
+                mend="use --intervene none to only watch, or --no-guarded to measure",
             )
         if clock is None:
             clock = EpisodeClock() if source.embedded else time.monotonic
@@ -166,11 +166,11 @@ class Guarding:
         halts = source.embedded or isinstance(world, Unattended)
         if not (halts or self.policy.shadow):
             raise InvalidInput(
-                f"the world {source.name} advances on its own, and nothing can "
-                "halt it if the guard hangs",
+                f"the world {source.name} runs in real time, and nothing can halt it "
+                "if the guard hangs",
                 mend=(
-                    "add a method `halt` to the world, or only watch with --intervene "
-                    "none"
+                    "add a method `halt` to the world, or use --intervene none to only "
+                    "watch"
                 ),
             )
         foresee = world.foresee if isinstance(world, Foresight) else None
@@ -211,8 +211,8 @@ class Guarding:
                 f"the model's vocabulary does not fit the laws: {error.problem}",
                 source=self.name,
                 mend=(
-                    "learn a model for these laws: `forewarn learn` with --law and "
-                    "--scenario"
+                    "learn a model for these laws with `forewarn learn --law LAW "
+                    "--scenario SCENARIO`"
                 ),
             ) from error
 
@@ -232,13 +232,13 @@ def check_substitutes(
             raise InvalidInput(
                 f"the rule {rule} substitutes an action, but {source.name} "
                 "does not list its actions",
-                mend="use skip or reflect instead",
+                mend="use skip or reflect instead of substitute",
             )
         try:
             actions.check(action)
         except InvalidAction as error:
             raise InvalidInput(
-                f"the rule {rule} substitutes an impossible action: {error.problem}",
+                f"the rule {rule} substitutes an invalid action: {error.problem}",
                 mend=error.mend,
             ) from error
 
@@ -253,7 +253,7 @@ def _check_bound(
             raise InvalidInput(
                 f"the rule {lost[0]} applies to actions that {source.name} does "
                 "not have",
-                mend=f"use actions among {', '.join(actions)}, or turn the rule off",
+                mend=f"the actions are {', '.join(actions)}; change or disable it",
             )
         if isinstance(judge, Calling):
             judge.check_tools(actions)

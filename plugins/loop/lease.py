@@ -39,7 +39,7 @@ class Lease:
     ) -> None:
         if not (math.isfinite(duration_s) and duration_s > 0):
             raise InvalidInput(
-                f"a lease's duration must be above 0, not {duration_s} s"
+                f"the lease must last for a finite time above 0 s, not {duration_s} s"
             )
         self.duration_s = duration_s
         self._clock = clock

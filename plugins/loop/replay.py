@@ -116,8 +116,9 @@ def make_judge(content: Mapping[str, Any]) -> Judge:
     make = MAKERS.get(str(content.get("format")))
     if make is None:
         raise InvalidInput(
-            f"{content.get('format')!r:.60} is not a known format of a judge",
-            mend=f"known are {', '.join(MAKERS)}",
+            f"the record contains a judge of an unknown format: "
+            f"{content.get('format')!r:.60}",
+            mend=f"the known formats are {', '.join(MAKERS)}",
         )
     return make(content)
 
@@ -162,7 +163,7 @@ def replay(
                 return alike, divergence
             alike += 1
     except BrokenRecord as error:
-        before = f"the {alike} decisions before it come out as recorded"
+        before = f"the {alike} decisions before this line are identical"
         raise BrokenRecord(
             error.problem, source=error.source, place=error.place, mend=before
         ) from error
@@ -178,9 +179,9 @@ def _guard(
     path = model or model_file(record, digest)
     if digest_of(path) != digest:
         raise InvalidModel(
-            "the record was made with another model",
+            "the record was made with a different model",
             source=str(path),
-            mend=f"its SHA-256 must be {digest}",
+            mend=f"the SHA-256 of the model must be {digest}",
         )
     guarding = Guarding(
         load_models(path),
@@ -218,7 +219,7 @@ def _review(
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         place = f"line {line.number}"
         raise BrokenRecord(
-            f"not a review: {error}", source=str(record), place=place
+            f"the line is not a valid review: {error}", source=str(record), place=place
         ) from error
     decision = guard.review(frame, proposal, foreseen)
     replayed: dict[str, Any] = encodable(decision.as_dict())

@@ -149,7 +149,7 @@ class Warrant:
         )
         if file.certificate != self.certificate.digest:
             raise InvalidCertificate(
-                "the evidence belongs to another certificate",
+                "the evidence belongs to a different certificate",
                 source=source,
                 mend="delete the file to start collecting evidence again",
             )
@@ -157,7 +157,7 @@ class Warrant:
         # The file contributes only the counts; the rates are those of the certificate.
         if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
             raise InvalidCertificate(
-                "the evidence was collected for other rates", source=source
+                "the evidence is about other rates than the certificate", source=source
             )
         self._rates = {
             name: Rate.from_dict(content, f"{source}: {name}", self._rates[name])

@@ -52,7 +52,7 @@ try:
     from metadrive.obs.observation_base import DummyObservation
     from metadrive.policy.idm_policy import IDMPolicy
 except ImportError as error:
-    raise MissingDependency("MetaDrive's roads", "metadrive") from error
+    raise MissingDependency("MetaDrive", "metadrive") from error
 
 from forewarn.plugins.metadrive.sense import MetaDriveSenses
 
@@ -91,8 +91,8 @@ if not Path(AssetLoader.asset_path).exists():
     BaseEngine.try_pull_asset = staticmethod(_without_pictures)
     if parent_process() is None:
         logging.getLogger(LOGGER).warning(
-            "MetaDrive's pictures are not installed and are not downloaded: nothing is"
-            " drawn; `python -m metadrive.pull_asset` downloads them"
+            "MetaDrive's assets are not installed, so nothing is drawn;"
+            " `python -m metadrive.pull_asset` downloads them"
         )
 
 

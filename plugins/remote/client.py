@@ -140,7 +140,9 @@ class GuardClient(object):
         age_s = self._clock() - sent_s
         if 0 <= age_s < self._lease_s:
             return answer
-        return _stop(answer["sequence"], "the guard's last word is %.3g s old" % age_s)
+        return _stop(
+            answer["sequence"], "the guard's last decision is %.3g s old" % age_s
+        )
 
     def __enter__(self) -> "GuardClient":
         return self
@@ -191,12 +193,12 @@ class GuardClient(object):
             if content is None:
                 return None
             if "error" in content:
-                raise Lost("the guard says: %s" % content["error"])
+                raise Lost("the guard reported: %s" % content["error"])
             answered = content.get("sequence")
             if content.get("decision") not in KINDS or type(answered) is not int:
                 raise Lost("the guard's answer is not a decision")
             if content["decision"] == "slow" and not _is_speed(content.get("cap_kmh")):
-                raise Lost("the guard's slow has no speed limit")
+                raise Lost("the guard's decision slow has no valid speed cap")
             if answered == sequence:
                 return content
             if answered > sequence:
@@ -262,12 +264,12 @@ def _is_speed(value: Any) -> bool:
 def _no_repeats(pairs: List[Tuple[str, Any]]) -> Decision:
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise Lost("the guard's answer has a key twice")
+        raise Lost("the guard's answer contains a key twice")
     return content
 
 
 def _no_constant(name: str) -> float:
-    raise Lost("the guard's answer holds %s" % name)
+    raise Lost("the guard's answer contains %s" % name)
 
 
 # Created once, because creating them takes longer than sending a message.
@@ -289,7 +291,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             decision = guard.review(**json.loads(line))
         except (ValueError, TypeError):
-            decision = _stop(None, "the line is not a frame")
+            decision = _stop(None, "the line is not a valid frame")
         sys.stdout.write(json.dumps(decision) + "\n")
         sys.stdout.flush()
     guard.close()

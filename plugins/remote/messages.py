@@ -101,29 +101,29 @@ def read_hello(content: Mapping[str, Any]) -> Hello:
     """Parses a hello."""
     _only(content, _HELLO_KEYS)
     if content.get("forewarn") != PROTOCOL:
-        raise Malformed(f'the hello must say "forewarn": "{PROTOCOL}"')
+        raise Malformed(f'the hello must contain "forewarn": "{PROTOCOL}"')
     token = content.get("token", "")
     provides = content.get("provides")
     if not isinstance(token, str):
-        raise Malformed("the token must be a string")
+        raise Malformed("'token' must be a string")
     if provides is not None:
         if not isinstance(provides, list) or not all(
             isinstance(name, str) for name in provides
         ):
-            raise Malformed("provides must be a list of signal names")
+            raise Malformed("'provides' must be a list of signal names")
         provides = tuple(provides)
     scenario, vocabulary = content.get("scenario"), content.get("vocabulary")
     if not all(isinstance(name, str | None) for name in (scenario, vocabulary)):
-        raise Malformed("scenario and vocabulary must be names")
+        raise Malformed("'scenario' and 'vocabulary' must be strings")
     period_s = content.get("period_s")
     if period_s is not None and not (
         type(period_s) in (int, float) and 0 < period_s < MAX_PERIOD_S
     ):
-        raise Malformed("period_s must be a number of seconds above 0")
+        raise Malformed("'period_s' must be a number of seconds above 0")
     can, actions = _kinds(content.get("can")), _actions(content.get("actions"))
     foresees = content.get("foresees", False)
     if not isinstance(foresees, bool):
-        raise Malformed("foresees must be true or false")
+        raise Malformed("'foresees' must be true or false")
     return Hello(
         token, provides, can, scenario, vocabulary, period_s, actions, foresees
     )
@@ -139,7 +139,7 @@ def _actions(content: object) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
     )
     if not fits or not isinstance(content, dict):
         raise Malformed(
-            "actions must map each action's name to a list of its arguments' names"
+            "'actions' must map the name of each action to a list of argument names"
         )
     return tuple((name, tuple(arguments)) for name, arguments in content.items())
 
@@ -148,9 +148,9 @@ def _kinds(can: object) -> frozenset[Kind] | None:
     if can is None:
         return None
     if not isinstance(can, list) or not all(kind in SEVERITY for kind in can):
-        raise Malformed(f"can must be a list of some of {', '.join(SEVERITY)}")
+        raise Malformed(f"'can' must be a list containing only {', '.join(SEVERITY)}")
     if "stop" not in can:
-        raise Malformed("can must include stop, because every loop can stop")
+        raise Malformed("'can' must include 'stop', because every loop can stop")
     return frozenset(can)
 
 
@@ -161,7 +161,7 @@ def read_obeyed(content: Mapping[str, Any]) -> bool | None:
     """
     obeyed = content.get("obeyed", True)
     if obeyed is not None and not isinstance(obeyed, bool):
-        raise Malformed("obeyed must be true, false or null")
+        raise Malformed("'obeyed' must be true, false or null")
     return obeyed
 
 
@@ -174,11 +174,11 @@ def read_frame(
         sequence, time_s = content["sequence"], content["time_s"]
         signals = content["signals"]
     except KeyError as error:
-        raise Malformed(f"a frame has no {error.args[0]}") from None
+        raise Malformed(f"the frame has no '{error.args[0]}'") from None
     if type(sequence) is not int or not 0 <= sequence <= MAX_SEQUENCE:
-        raise Malformed("sequence must be a whole number, 0 or more")
+        raise Malformed(f"'sequence' must be a whole number from 0 to {MAX_SEQUENCE}")
     if type(time_s) not in (int, float) or not -1e15 < time_s < 1e15:
-        raise Malformed("time_s must be a number of seconds")
+        raise Malformed("'time_s' must be a finite number of seconds")
     frame = Frame(float(time_s), sequence, _signals(signals, "signals"))
     proposal, ahead = content.get("proposal"), content.get("foreseen")
     return (
@@ -190,23 +190,26 @@ def read_frame(
 
 def _signals(content: object, key: str) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise Malformed(f"{key} must be an object of names and values")
+        raise Malformed(f"'{key}' must be an object that maps signal names to values")
     for name, value in content.items():
         if type(value) not in _VALUES:
-            raise Malformed(f"the signal {name!r:.60} is neither a number nor a name")
+            raise Malformed(
+                f"the value of the signal {name!r:.60} must be a number, a string, "
+                "a Boolean or null"
+            )
     return content
 
 
 def read_action(content: object) -> Action:
     """Parses a proposed action."""
     if not isinstance(content, dict):
-        raise Malformed("a proposal must be an object with a name and arguments")
+        raise Malformed("'proposal' must be an object with 'name' and 'arguments'")
     _only(content, _ACTION_KEYS)
     name, arguments = content.get("name"), content.get("arguments", {})
     if not isinstance(name, str) or not name:
-        raise Malformed("a proposal must have a name")
+        raise Malformed("the 'name' of the proposal must be a string that is not empty")
     if not isinstance(arguments, dict):
-        raise Malformed("a proposal's arguments must be an object")
+        raise Malformed("the 'arguments' of the proposal must be an object")
     return Action(name, arguments)
 
 
@@ -273,7 +276,10 @@ class SceneTold:
         if scene is None:
             return
         if not isinstance(scene, dict) or not set(scene) <= {"ground", "things"}:
-            raise Malformed("a scene must have ground and things", place="scene")
+            raise Malformed(
+                "'scene' must be an object with only 'ground' and 'things'",
+                place="scene",
+            )
         if "ground" in scene:
             self._ground = _rows(scene, "ground", MOST_SHAPES, _shape)
         if "things" in scene:
@@ -302,7 +308,7 @@ def _rows(scene: Mapping[str, Any], name: str, most: int, read: Any) -> list[Any
 
 def _shape(kind: object, width_m: object, points: object) -> Shape:
     if kind not in get_args(ShapeKind) or not isinstance(points, list):
-        raise ValueError("a shape needs a kind, a width and points")
+        raise ValueError("a shape must have a known kind, a width and a list of points")
     line = tuple((_number(x), _number(y)) for x, y in points)
     return Shape(kind, line, _number(width_m))  # type: ignore[arg-type]
 
@@ -313,7 +319,7 @@ def _thing(
     label: object = "",
 ) -> Thing:  # fmt: skip
     if kind not in get_args(ThingKind):
-        raise ValueError("an object has an unknown kind")
+        raise ValueError(f"an object has the unknown kind {kind!r:.60}")
     return Thing(
         _text(name), kind, _number(x), _number(y),  # type: ignore[arg-type]
         _number(heading_deg), _number(length_m), _number(width_m), _text(state),

@@ -62,7 +62,9 @@ class Server(ABC):
         self.connections = self.losses = 0
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         if not 0 <= port < 1 << 16:
-            raise InvalidInput(f"{port} is not a port")
+            raise InvalidInput(
+                f"{port} is not a valid port number (0 to {(1 << 16) - 1})"
+            )
         try:
             self._listener = socket.create_server((host, port), family=family)
         except OSError as error:
@@ -142,7 +144,9 @@ class Server(ABC):
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)
             if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
-                raise Full(f"it already guards {MAX_CONNECTIONS} loops, the maximum")
+                raise Full(
+                    f"the server already has the maximum of {MAX_CONNECTIONS} loops"
+                )
 
 
 class GuardServer(Server):
@@ -206,7 +210,7 @@ class _Line:
             self._until_s = now_s + (MESSAGE_S if begun else IDLE_S)
         self._begun = begun
         if now_s >= self._until_s:
-            raise TimeoutError("it took too long")
+            raise TimeoutError("the message took too long")
         self._connection.settimeout(self._until_s - now_s)
         return self._connection.recv(size)
 

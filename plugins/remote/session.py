@@ -130,7 +130,7 @@ class GuardPool:
 
 def _told_by_frames(action: Action) -> Frame:
     """A placeholder for clients that send the predicted signals with each proposal."""
-    raise InvalidInput("the frame has no foreseen signals for its proposal")
+    raise InvalidInput("the frame has a proposal, but no 'foreseen' signals")
 
 
 class _Beyond:
@@ -201,7 +201,7 @@ class Session:
             if greets:
                 return None
         elif is_hello(content):
-            raise Malformed("a second hello")
+            raise Malformed("the hello was sent twice")
         frame, proposal, foreseen = read_frame(content)
         obeyed = read_obeyed(content)
         self._scene.take(content)

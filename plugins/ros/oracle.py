@@ -56,7 +56,7 @@ class Oracle:
     def _begin(self) -> None:
         self._topics = Topics(self._map)
         self._sequence = 0
-        self._why = "no frame was judged yet"
+        self._why = "no frame has been reviewed yet"
         self._kind: Kind | None = None
         self._passes = False
 
@@ -90,7 +90,7 @@ class Oracle:
             except Exception as error:
                 self._kind, why = None, clean(said(error))
             if self._kind is not None and not self.loop.lease.held:
-                self._kind, why = None, "no frame has been judged for a while"
+                self._kind, why = None, "no frame has been reviewed for a while"
             passes = self._passes if self._kind is not None else self._shadow
             verdict: Verdict = "currently_true" if passes else "currently_false"
             told = {**kept, "verdict": verdict, "decision": self._kind, "spec": why}
@@ -99,7 +99,7 @@ class Oracle:
     def _take(self, event: Mapping[str, Any]) -> None:
         time_s = event.get("time")
         if not is_number(time_s) or not -1e15 < time_s < 1e15:
-            raise InvalidInput("time must be a number of seconds")
+            raise InvalidInput("'time' must be a number of seconds")
         topic = event.get("topic")
         if not isinstance(topic, str):
             return  # the verdict on a service call is that on the last frame

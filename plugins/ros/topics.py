@@ -137,7 +137,9 @@ def load_topics(path: Path) -> TopicMap:
         for name, each in file.columns.items()
     }
     if (file.ego is None) != (file.objects is None):
-        raise InvalidInput("ego and objects must be given together", source=str(path))
+        raise InvalidInput(
+            "`ego` and `objects` must be given together", source=str(path)
+        )
     if not columns and file.objects is None:
         raise InvalidInput("the mapping assigns no field to a signal", source=str(path))
     try:
@@ -145,13 +147,15 @@ def load_topics(path: Path) -> TopicMap:
     except InvalidInput as error:
         raise InvalidInput(error.problem, source=str(path), mend=error.mend) from error
     if file.objects is not None and vocabulary.name != "driving":
-        raise InvalidInput("objects is only valid for driving", source=str(path))
+        raise InvalidInput(
+            "`objects` requires the vocabulary driving", source=str(path)
+        )
     made = TopicMap(vocabulary, file.period_s, columns, file.ego, file.objects)
     wrong = next((each for each in made.topics if not each.startswith("/")), None)
     if wrong is not None:
         raise InvalidInput(
-            f"{wrong!r:.60} is not a topic", source=str(path),
-            mend="write a field as /topic.field.field",
+            f"{wrong!r:.60} is not the name of a topic", source=str(path),
+            mend="write the path of a field as /topic.field.field",
         )  # fmt: skip
     return made
 
@@ -202,7 +206,7 @@ class Topics:
             return None
         self._check_times(time_s)
         if late_s < 0.0:
-            raise WentBack("the topics' times went backwards")
+            raise WentBack("the times of the topics jumped backwards")
         if self._began_s is None:
             self._began_s = self._due_s = time_s
         period_s = self._map.period_s
@@ -218,7 +222,9 @@ class Topics:
                     f"there has been no message on {topic} for {silent_s:.3g} s"
                 )
             if silent_s < -SILENT_S:
-                raise InvalidTrace(f"{topic} is {-silent_s:.3g} s ahead")
+                raise InvalidTrace(
+                    f"the time of {topic} is {-silent_s:.3g} s ahead of other topics"
+                )
 
     def _values(self, time_s: float) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -288,9 +294,9 @@ def _spread(items: Sequence[Any], parts: Sequence[str], name: str) -> Iterator[A
 def _listed(value: Any, name: str) -> Any:
     """Checks that a value is a list of limited length, and returns it."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
-        raise InvalidTrace(f"{name:.200} contains no list")
+        raise InvalidTrace(f"the field {name:.200} is not a list")
     if len(value) > MOST_OBJECTS:
-        raise InvalidTrace(f"{name:.200} lists more than {MOST_OBJECTS} objects")
+        raise InvalidTrace(f"the field {name:.200} has more than {MOST_OBJECTS} items")
     return value
 
 

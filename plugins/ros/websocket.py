@@ -46,9 +46,7 @@ class WebSocket:
         """
         while b"\r\n\r\n" not in self._data:
             if len(self._data) > HEAD_BYTES:
-                raise Malformed(
-                    f"the request's header is longer than {HEAD_BYTES} bytes"
-                )
+                raise Malformed(f"the request header is longer than {HEAD_BYTES} bytes")
             self._data += self._received()
         head, _, self._data = self._data.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
@@ -57,14 +55,14 @@ class WebSocket:
         key = fields.get("sec-websocket-key", "")
         wants = fields.get("upgrade", "").lower() == "websocket"
         if not (first.startswith("GET ") and wants and key):
-            raise Malformed("not a WebSocket handshake")
+            raise Malformed("the request is not a WebSocket handshake")
         if fields.get("sec-websocket-version") != "13":
             raise Malformed("the WebSocket version is not 13")
         for name in ("host", "origin"):
             # A web page of another site in a local browser sends the origin of its
             # site.
             if name in fields and not _is_here(fields[name]):
-                raise Malformed(f"the {name} is not this machine")
+                raise Malformed(f"the header field {name} does not name this machine")
         digest = hashlib.sha1(key.encode("latin-1") + _GUID, usedforsecurity=False)
         accept = base64.b64encode(digest.digest()).decode()
         self._send(
@@ -107,9 +105,9 @@ class WebSocket:
         self._until_s = min(self._until_s, time.monotonic() + MESSAGE_S)
         code, size = one & 0x0F, two & 0x7F
         if one & 0x70 or not two & 0x80:
-            raise Malformed("a frame is not masked, or uses an extension")
+            raise Malformed("a WebSocket frame is not masked, or uses an extension")
         if code >= _CLOSE and (size > _MAX_CONTROL or not one & 0x80):
-            raise Malformed("a control frame is split into parts")
+            raise Malformed("a WebSocket control frame is fragmented or too long")
         if size > _MAX_CONTROL:
             size = int.from_bytes(self._exactly(2 if size == 126 else 8), "big")
         if size > MAX_BYTES:
@@ -128,7 +126,7 @@ class WebSocket:
     def _received(self) -> bytes:
         left_s = self._until_s - time.monotonic()
         if left_s <= 0.0:
-            raise TimeoutError("it took too long")
+            raise TimeoutError("the message took too long")
         self._connection.settimeout(left_s)
         data = self._connection.recv(1 << 16)
         if not data:

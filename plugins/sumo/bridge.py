@@ -105,7 +105,7 @@ class SumoWorld(SteppedWorld):
         criticality: bool = False,
     ) -> None:
         if not ego.route and not ego.vehicle:
-            raise InvalidInput("give the ego a route, or a vehicle to take over")
+            raise InvalidInput("the ego requires `route` or `vehicle`")
         libsumo()
         self._map = find_map(map)
         traffic = Traffic(flows or (), cars or (), queues or (), walkers or ())

@@ -62,13 +62,13 @@ class Routes:
         elif one.lane >= lanes:
             raise InvalidInput(
                 f"{what}: the edge {route[0]} has no lane {one.lane}",
-                mend=f"the edge has {lanes}; the rightmost is 0",
+                mend=f"lanes are numbered from 0 (right) to {lanes - 1} (left)",
             )
         if "position_m" not in given:
             changed["position_m"] = min(one.position_m, length_m / 2)
         elif one.position_m > length_m:
             raise InvalidInput(
-                f"{what}: the edge {route[0]} has no position {one.position_m:g} m",
+                f"{what}: {one.position_m:g} m is beyond the edge {route[0]}",
                 mend=f"the edge is {length_m:g} m long",
             )
         if "speed_kmh" not in given:

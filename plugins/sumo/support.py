@@ -67,7 +67,7 @@ def find_map(name: str) -> Path:
     path = Path(name)
     if not path.name.endswith((_NET, f"{_NET}.gz", _CONFIG)):
         raise InvalidInput(
-            f"no map {name!r:.80}",
+            f"there is no map {name!r:.80}",
             mend=near_miss(name, maps)
             or f"use {', '.join(maps)}, or a path to a {_NET} or {_CONFIG}",
         )
@@ -109,9 +109,9 @@ def _refuse_writing(path: Path) -> None:
             writes = any(element.get(key, "") not in _NOWHERE for key in _WHERE)
         if writes:
             raise InvalidInput(
-                f"<{element.tag:.40}> makes SUMO write files",
+                f"the element <{element.tag:.40}> could make SUMO write files",
                 source=str(path),
-                mend="remove it: Forewarn decides which files a run writes",
+                mend="remove the element; only Forewarn may write files during a run",
             )
 
 
@@ -122,4 +122,6 @@ def _elements(path: Path) -> Iterator[ET.Element]:
             yield element
             element.clear()
     except ET.ParseError as error:
-        raise InvalidInput(f"not XML: {error}", source=str(path)) from error
+        raise InvalidInput(
+            f"the XML is not well-formed: {error}", source=str(path)
+        ) from error

@@ -378,7 +378,7 @@ class Beginning:
                 raise InvalidInput(
                     f"there was no free space to insert the ego {name!r:.60}",
                     mend=(
-                        "check that the ego's lane and position are free at its speed"
+                        "check that the ego's lane and position are free for its speed"
                     ),
                 )
             sumo.simulationStep()

@@ -89,7 +89,9 @@ class ActuatorContract:
         with closing(self.make_world()) as world:
             can = self._can(world)
         assert "stop" in can, CAN_STOP
-        assert set(can) <= set(RANK), "What an actuator can is a kind of decision."
+        assert set(can) <= set(RANK), (
+            "An actuator lists only kinds of decision in `can`."
+        )
 
     def test_it_can_what_the_world_can(self) -> None:
         with closing(self.make_world()) as world:

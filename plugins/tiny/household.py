@@ -319,8 +319,8 @@ def _warm() -> Iterator[_Todo]:
 
 
 def _set_right(frame: Frame) -> Iterator[_Todo]:
-    """Yields the actions that correct mistakes when the robot is asked to
-    reconsider.
+    """Yields the actions with which a robot that is told to reconsider corrects
+    mistakes.
     """
     for thing in _TOGGLEABLE:
         key = f"is_toggled({thing})"

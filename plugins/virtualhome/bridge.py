@@ -162,7 +162,8 @@ def _known(watch: Iterable[str]) -> list[str]:
         if name not in KNOWS or (name == "is_near" and "," in about):
             raise InvalidInput(
                 f"VirtualHome does not provide {predicate!r:.80}",
-                mend=near_miss(name, KNOWS) or f"it tells {', '.join(sorted(KNOWS))}",
+                mend=near_miss(name, KNOWS)
+                or f"the predicates are {', '.join(sorted(KNOWS))}",
             )
     return list(watch)
 
@@ -212,7 +213,9 @@ class Performer:
         heeds: Share = 1.0,
     ) -> None:
         if in_a_row[0] > in_a_row[1]:
-            raise InvalidInput(f"in_a_row: {in_a_row[0]} is more than {in_a_row[1]}")
+            raise InvalidInput(
+                f"in_a_row: the minimum {in_a_row[0]} exceeds the maximum {in_a_row[1]}"
+            )
         self._one = None if program is None else the_program(programs, program)
         self._all = load_programs(programs)
         self._in_a_row = in_a_row

@@ -38,7 +38,7 @@ try:
         ScriptObject,
     )
 except ImportError as error:
-    raise MissingDependency("VirtualHome's homes", "virtualhome") from error
+    raise MissingDependency("VirtualHome", "virtualhome") from error
 
 _SLICE = "slice"  # VirtualHome's name for it, `cut`, is a kind of decision
 _VERBS = {
@@ -84,14 +84,17 @@ class Plan:
             self.graph = EnvironmentGraph(graph)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InvalidInput(
-                f"this is not a VirtualHome graph: {error!r:.80}", source=source
+                f"the file is not a valid VirtualHome graph: {error!r:.80}",
+                source=source,
             ) from error
         self.of_kind: dict[str, list[int]] = {}
         for node in sorted(self.graph.get_nodes(), key=lambda node: node.id):
             self.of_kind.setdefault(kind_of(node.class_name), []).append(node.id)
         robots = self.of_kind.get(kind_of(_ROBOT), [])
         if not robots:
-            raise InvalidInput("the home has no character", source=source)
+            raise InvalidInput(
+                "the graph has no node of the class character", source=source
+            )
         self.robot = robots[0]
 
     def begun(self) -> Home:
@@ -270,7 +273,7 @@ def _of_virtualhome(task: str) -> Path:
     path = Path(package.origin).parent / _GRAPHS.format(task)
     if not path.exists():
         raise InvalidInput(
-            f"virtualhome-eval has no task {task}", mend="such as task:27_2"
+            f"virtualhome-eval has no task {task}", mend="an example is task:27_2"
         )
     return path
 
@@ -374,7 +377,8 @@ def the_program(path: Path | None, number: int) -> Program:
     programs = load_programs(path)
     if not 0 <= number < len(programs):
         raise InvalidInput(
-            f"there is no program {number}; there are {len(programs)}, numbered from 0",
+            f"there is no program {number}: the file has {len(programs)} programs, "
+            "numbered from 0",
             source=str(path or OURS),
         )
     return programs[number]
@@ -403,14 +407,14 @@ def parse_step(step: str | Sequence[object]) -> Action:
         line = _LINE.fullmatch(step.strip())
         if line is None:
             raise InvalidInput(
-                f"{step!r:.80} is not a step", mend="write it as in [OPEN] <fridge> (1)"
+                f"{step!r:.80} is not a step", mend="an example is [OPEN] <fridge> (1)"
             )
         verb, things = verb_of(line[1]), _THING.findall(line[2])
     else:
         verb, things = _pair(step)
     if verb not in VERBS:
         raise InvalidInput(
-            f"VirtualHome has no verb {verb!r:.60}", mend=near_miss(verb, VERBS)
+            f"VirtualHome has no action {verb!r:.60}", mend=near_miss(verb, VERBS)
         )
     if len(things) != VERBS[verb]:
         raise InvalidInput(f"{verb} takes {VERBS[verb]} objects, not {len(things)}")
@@ -422,4 +426,6 @@ def _pair(step: Sequence[object]) -> tuple[str, list[tuple[str, str]]]:
     match step:
         case [str(verb), list(names)] if all(isinstance(name, str) for name in names):
             return verb_of(verb), [(str(name), "") for name in names]
-    raise InvalidInput(f"{step!r:.80} is not a step", mend="such as [OPEN, [fridge]]")
+    raise InvalidInput(
+        f"{step!r:.80} is not a step", mend="an example is [OPEN, [fridge]]"
+    )

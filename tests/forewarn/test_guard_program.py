@@ -285,7 +285,7 @@ def test_a_model_asked_about_every_case_is_scored_with_what_it_took(kept: Path) 
     text = _run(*asked).stdout
     assert text.startswith("guard-agent, replies recorded in")
     other = _run(*asked[:9], "--judge", "model-guard", *asked[11:])
-    assert other.exit_code == 2 and "another question" in other.stderr
+    assert other.exit_code == 2 and "a different request" in other.stderr
 
 
 def test_functions_of_ones_own_are_part_of_what_is_signed(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_a_signed_program_confirms_what_a_model_wrote(
     (remembered,) = memory.iterdir()
     assert json.loads(remembered.read_text())["confirmed_by"] == "rule: w.yaml"
     # Shown to the model from now on, so that it is asked something else.
-    assert "another question" in _run(*asked, "--memory", memory).stderr
+    assert "a different request" in _run(*asked, "--memory", memory).stderr
 
 
 ROLES = {

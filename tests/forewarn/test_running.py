@@ -246,7 +246,7 @@ def test_actions_are_judged_before_they_are_done(tmp_path: Path, model: Path) ->
     status, line = refused(
         "run", "tiny-road", "--model", road, *veto, "--out", tmp_path / "road"
     )
-    assert (status, "tiny cannot foresee the result of an action" in line) == (2, True)
+    assert (status, "tiny cannot predict the result of an action" in line) == (2, True)
 
 
 def test_run_counts_for_prometheus(tmp_path: Path, model: Path) -> None:
@@ -669,8 +669,8 @@ def test_interventions_are_posted_on_request(
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--webhook", "http://192.0.2.1/x"], "192.0.2.1 is not this machine"),
-        (["--webhook", "ftp://x"], "not a web address"),
+        (["--webhook", "http://192.0.2.1/x"], "192.0.2.1 is not on this machine"),
+        (["--webhook", "ftp://x"], "not an HTTP or HTTPS URL"),
     ],
 )
 def test_a_webhook_elsewhere_must_be_allowed(

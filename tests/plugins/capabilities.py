@@ -278,7 +278,7 @@ def _(way: Way, folder: Path) -> bool:
     try:
         way.drive(_ahead(way, False), False, folder)
     except InvalidInput as error:
-        return "cannot foresee" in error.problem and "\n" not in str(error)
+        return "cannot predict" in error.problem and "\n" not in str(error)
     return False
 
 

@@ -111,11 +111,11 @@ def test_nobody_there_is_counted() -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("ftp://127.0.0.1/", "not a web address"),
-        ("http:///path", "not a web address"),
-        ("http://127.0.0.1:99999/", "not a port"),
-        ("http://192.0.2.1/", "192.0.2.1 is not this machine"),
-        ("http://no.such.host.invalid/", "is not this machine"),
+        ("ftp://127.0.0.1/", "not an HTTP or HTTPS URL"),
+        ("http:///path", "not an HTTP or HTTPS URL"),
+        ("http://127.0.0.1:99999/", "invalid port"),
+        ("http://192.0.2.1/", "192.0.2.1 is not on this machine"),
+        ("http://no.such.host.invalid/", "is not on this machine"),
     ],
 )
 def test_where_it_may_not_post(url: str, message: str) -> None:

@@ -184,7 +184,7 @@ def test_time_to_collision_is_what_the_frame_says() -> None:
     baseline = TimeToCollision(law("no_collision"), ROAD)
     assert score(baseline) == -1000.0
     assert score(baseline, time_to_collision=1.25) == -1.25
-    with pytest.raises(InvalidInput, match="does not concern other road users"):
+    with pytest.raises(InvalidInput, match="only to laws about other road users"):
         TimeToCollision(law(RED), ROAD)
 
 
@@ -267,5 +267,7 @@ def test_what_logistic_regression_learned_is_a_weighted_sum() -> None:
 @pytest.mark.needs("sklearn")
 def test_logistic_regression_needs_a_violation_to_learn_from() -> None:
     never = law("always speed < 500 km/h")
-    with pytest.raises(InvalidInput, match="in every run or in none"):
+    with pytest.raises(
+        InvalidInput, match="precede a violation, and frames that do not"
+    ):
         Logistic.learn(never, lessons(5))

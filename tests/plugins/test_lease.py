@@ -76,7 +76,7 @@ def test_it_is_held_at_once_whatever_the_clock_says() -> None:
 
 @pytest.mark.parametrize("duration_s", [0.0, -1.0, math.nan, math.inf])
 def test_a_lease_lasts_for_some_time(duration_s: float) -> None:
-    with pytest.raises(InvalidInput, match="must be above 0"):
+    with pytest.raises(InvalidInput, match="finite time above 0"):
         Lease(duration_s)
 
 

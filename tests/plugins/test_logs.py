@@ -112,7 +112,7 @@ def test_blanks_are_none_if_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("time_s,speed,lead_distance\n0,5,\n0.1,5,9\n")
     files = {"files": str(tmp_path / "a.csv")}
     with pytest.raises(
-        InvalidInput, match="lead_distance is blank at 0 s .*blanks: none"
+        InvalidInput, match="at 0 s, there is no value for lead_distance .*blanks: none"
     ):
         make_world("log", files).reset(0)
     log = make_world("log", {**files, "blanks": "none"})
@@ -123,13 +123,13 @@ def test_blanks_are_none_if_that_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"files": "/nowhere/*.csv"}, r"no file '/nowhere.*\$here/"),
+        ({"files": "/nowhere/*.csv"}, r"no file matches '/nowhere.*\$here/"),
         (
             {"columns": {"v_ego": "sped"}},
             "the column 'v_ego' names the unknown signal 'sped'",
         ),
         ({"columns": {"v_ego": {"signal": "speed", "unit": "m"}}}, "cannot be in 'm'"),
-        ({"columns": {}}, "no column is a signal"),
+        ({"columns": {}}, "no column contains a known signal"),
         ({"columns": {"v_ego": {"signal": "speed", "units": "m"}}}, "units"),
         ({"time": "clock"}, "no column 'clock'"),
     ],
@@ -158,7 +158,9 @@ def test_there_are_as_many_seeds_as_logs(folder: Path) -> None:
     log = world(folder)
     assert isinstance(log, LogWorld)
     log.reset(11)
-    with pytest.raises(InvalidInput, match="there are only 12 logs.*seeds 0 to 11"):
+    with pytest.raises(
+        InvalidInput, match="there are only 12 logs.*seeds from 0 to 11"
+    ):
         log.reset(12)
 
 

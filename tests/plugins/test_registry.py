@@ -96,7 +96,7 @@ def test_a_plug_says_where_it_comes_from() -> None:
 def test_an_unknown_name_names_the_near_miss() -> None:
     with pytest.raises(InvalidInput, match=r"no world 'tyny' \(did you mean tiny\?\)"):
         load("world", "tyny")
-    with pytest.raises(InvalidInput, match="known are: .*tiny, tiny-household"):
+    with pytest.raises(InvalidInput, match="known names are: .*tiny, tiny-household"):
         load("world", "qqqqqqqq")
 
 
@@ -119,7 +119,7 @@ def test_settings_reach_the_plug() -> None:
         ({"speed_kmh": 0.0}, "s.yaml: world: speed_kmh: it should be greater than 0"),
         ({"speed_kmh": float("nan")}, "s.yaml: world: speed_kmh: "),
         ({"lead": 1}, "s.yaml: world: lead: expected true or false"),
-        ({1: 2}, "s.yaml: world: the names of settings must be words"),
+        ({1: 2}, "s.yaml: world: the names of settings must be strings"),
     ],
 )
 def test_settings_are_checked_by_the_signature(
@@ -167,6 +167,6 @@ def test_what_lacks_a_method_is_no_world(install: Any) -> None:
     install("lacking", {"half": "lacking_code:Lacking"})
     with pytest.raises(
         BrokenPlug,
-        match="half is not a world: it lacks actions, actuator, ",
+        match="half is not a valid world, because it lacks actions, actuator, ",
     ):
         make_world("half")

@@ -101,7 +101,7 @@ def test_a_world_without_foresight_is_refused(monkeypatch: pytest.MonkeyPatch) -
     runner = kitchen(VETO)
     monkeypatch.setattr(runner, "world", lambda seed: Blind())
     assert not isinstance(Blind(), Foresight)
-    with pytest.raises(InvalidInput, match="cannot foresee"):
+    with pytest.raises(InvalidInput, match="cannot predict"):
         runner.run(1)
 
 

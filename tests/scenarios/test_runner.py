@@ -452,6 +452,6 @@ def test_a_live_world_that_nobody_can_halt_is_not_guarded(
     runner, _ = live_runner(monkeypatch, Unstoppable(), STOP)
     with pytest.raises(
         InvalidScenario,
-        match=("advances on its own, and nothing can halt it if the guard hangs"),
+        match=("runs in real time, and nothing can halt it if the guard hangs"),
     ):
         runner.run(200)

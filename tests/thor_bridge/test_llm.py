@@ -196,8 +196,8 @@ def test_a_run_is_reproduced_without_its_model(
     assert "4.jsonl" in str(other.error)
     (replies / "4.jsonl").write_bytes((replies / "3.jsonl").read_bytes())
     other = Runner(scenario(tmp_path, how="replay", **kept)).run(4)
-    assert "recorded for another question" in str(other.error)
-    assert "line 2: this reply was recorded for another question" in str(other.error)
+    assert "recorded for a different request" in str(other.error)
+    assert "line 2: this reply was recorded for a different request" in str(other.error)
 
 
 ASKED = [Message("user", "what now?")]

@@ -164,7 +164,7 @@ def test_what_judges_called_for_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = _recorded(tmp_path)
-    with pytest.raises(InvalidInput, match="'test' is not a known format of a judge"):
+    with pytest.raises(InvalidInput, match="a judge of an unknown format: 'test'"):
         replay(record)
     monkeypatch.setitem(MAKERS, "test", _remade())
     assert replay(record) == (3, None)

@@ -633,12 +633,20 @@ def test_the_first_decision_that_differs_is_named(tmp_path: Path) -> None:
         (0, {"laws": ["always ("]}, "run.jsonl: line 1"),
         (0, {"provides": ["speed"]}, "run.jsonl: line 1: the source does not provide"),
         (0, {"provides": ...}, "run.jsonl: line 1: provides: this key is missing"),
-        (2, {"time_s": ...}, "run.jsonl: line 3: not a review"),
-        (2, {"sequence": ...}, "run.jsonl: line 3: not a review"),
-        (2, {"signals": {"speed": {"$float": []}}}, "run.jsonl: line 3: not a review"),
-        (2, {"proposal": {"verb": "open"}}, "run.jsonl: line 3: not a review"),
-        (2, {"clock": 7}, "run.jsonl: line 3: not a review"),
-        (2, {"decision": "stop"}, "run.jsonl: line 3: not a review"),
+        (2, {"time_s": ...}, "run.jsonl: line 3: the line is not a valid review"),
+        (2, {"sequence": ...}, "run.jsonl: line 3: the line is not a valid review"),
+        (
+            2,
+            {"signals": {"speed": {"$float": []}}},
+            "run.jsonl: line 3: the line is not a valid review",
+        ),
+        (
+            2,
+            {"proposal": {"verb": "open"}},
+            "run.jsonl: line 3: the line is not a valid review",
+        ),
+        (2, {"clock": 7}, "run.jsonl: line 3: the line is not a valid review"),
+        (2, {"decision": "stop"}, "run.jsonl: line 3: the line is not a valid review"),
     ],
 )
 def test_a_record_that_cannot_be_replayed_says_where(
@@ -658,7 +666,7 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
     other.write_bytes(model_file(path, digest).read_bytes() + b" ")
     with pytest.raises(
         InvalidModel,
-        match=rf"other.json: the record was made with another model.*{digest}",
+        match=rf"other.json: the record was made with a different model.*{digest}",
     ):
         replay(path, other)
     assert hashlib.sha256(other.read_bytes()).hexdigest() != digest

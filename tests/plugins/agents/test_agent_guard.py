@@ -234,7 +234,7 @@ def test_skip_withholds_and_says_why() -> None:
 
 
 def test_nobody_to_foresee_is_refused_at_once() -> None:
-    with pytest.raises(InvalidInput, match="cannot foresee"):
+    with pytest.raises(InvalidInput, match="cannot predict"):
         Kitchen().guard(policy("stop"), foresee=None)
 
 

@@ -85,8 +85,8 @@ def test_an_argument_of_another_kind_is_named() -> None:
         ("always (args_amount > 3)", "did you mean arg_amount?"),
         ("always (alway or tool == pay)", "did you mean always?"),
         ("always not is_open(Door)", "no call has a signal"),
-        ("always (arg_x > 3 and arg_x == word)", "arg_x is compared with a"),
-        ("always not failed == no", "failed is compared with a"),
+        ("always (arg_x > 3 and arg_x == word)", "arg_x is compared with both a"),
+        ("always not failed == no", "failed is compared with both a"),
     ],
 )
 def test_a_law_that_no_call_can_break_is_an_error(law: str, said: str) -> None:

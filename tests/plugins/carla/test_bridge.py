@@ -79,7 +79,7 @@ def test_without_a_scenario_or_a_host_there_is_nothing_to_drive_in() -> None:
     from forewarn.plugins.carla.bridge import CarlaWorld
     from forewarn.plugins.sumo.traffic import Ego
 
-    with pytest.raises(InvalidInput, match="needs a scenario or a host"):
+    with pytest.raises(InvalidInput, match="requires `scenario` or `host`"):
         CarlaWorld(ego=Ego(route=["west_in", "east_out"]))
 
 

@@ -119,14 +119,14 @@ def test_turn_signals_are_read(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (BOMB, "declares a document type"),
-        ("<commonRoad", "no XML"),
-        ("", "no XML"),
+        (BOMB, "document type declaration"),
+        ("<commonRoad", "not well-formed"),
+        ("", "not well-formed"),
         ("<sumo/>", "not a CommonRoad file: the root element is <sumo>"),
         ("<commonRoad/>", "its timeStepSize: None is not a number"),
-        ("<commonRoad timeStepSize='0.1'/>", "no lanelet"),
-        ("<commonRoad timeStepSize='-1'/>", "timeStepSize of -1 s"),
-        ("<a>" * 50 + "</a>" * 50, "elements, or nested more than 40 deep"),
+        ("<commonRoad timeStepSize='0.1'/>", "no lanelets"),
+        ("<commonRoad timeStepSize='-1'/>", "timeStepSize must be from .* but is -1 s"),
+        ("<a>" * 50 + "</a>" * 50, "elements, or more than 40 levels"),
         (OLD.replace("<x>8</x>", "<x>nan</x>"), "obstacle 2: 'nan' is not a number"),
         (OLD.replace("<x>8</x>", "<x>1e999</x>"), "'1e999' is not a number"),
         (OLD.replace("<x>8</x>", ""), "obstacle 2: None is not a number"),
@@ -141,11 +141,20 @@ def test_turn_signals_are_read(
             "obstacle 2 has a speed of 1590 m/s at step 1",
         ),
         (OLD.replace('id="2"', 'id="two"'), "id of a obstacle: 'two' is not a number"),
-        (OLD.replace("<exact>1</exact>", "<exact>0</exact>"), "step 0 of obstacle 2"),
-        (OLD.replace("<exact>1</exact>", "<exact>3</exact>"), "step 3 of obstacle 2"),
+        (
+            OLD.replace("<exact>1</exact>", "<exact>0</exact>"),
+            "of obstacle 2, step 0 follows",
+        ),
+        (
+            OLD.replace("<exact>1</exact>", "<exact>3</exact>"),
+            "of obstacle 2, step 3 follows",
+        ),
         (OLD.replace("state>", "occupancy>"), "moves, but has no trajectory"),
-        (OLD.replace("polygon>", "cloud>"), "no shape of a known kind"),
-        (OLD.replace("</lanelet>", '<successor ref="7"/></lanelet>'), "leads to 7"),
+        (OLD.replace("polygon>", "cloud>"), "no rectangle, circle or polygon"),
+        (
+            OLD.replace("</lanelet>", '<successor ref="7"/></lanelet>'),
+            "successor 7 of lanelet 1",
+        ),
     ],
 )
 def test_what_is_hostile_or_none_is_refused_in_a_line(
@@ -162,8 +171,8 @@ def test_what_is_too_large_or_not_there_is_refused(
     with pytest.raises(InvalidInput, match="o such file"):
         read_scene(tmp_path / "none.xml")
     for most, words in (
-        ("_MOST_LANELETS", "1 lanelets are more than the limit of 0"),
-        ("_LONGEST_IN_ALL_M", "90 m of lanelets are more than the limit of 0"),
+        ("_MOST_LANELETS", "1 lanelets, but the limit is 0"),
+        ("_LONGEST_IN_ALL_M", "90 m of lanelets, but the limit is 0"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(reading, most, 0)

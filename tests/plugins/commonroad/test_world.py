@@ -72,9 +72,7 @@ def test_the_ego_of_a_planning_problem_keeps_its_speed_and_lane() -> None:
 def test_each_vehicle_in_turn_may_be_the_ego() -> None:
     for seed, number in enumerate((1001, 1002, 1003)):
         assert seen("each", seed)[0] == seen(number)[0]
-    with pytest.raises(
-        InvalidInput, match=("3 vehicles move in the file, numbered from 0")
-    ):
+    with pytest.raises(InvalidInput, match="only 3 vehicles move in the file"):
         seen("each", 3)
     assert CommonRoadWorld(files=FILES, ego="each").episodes == 3
     assert CommonRoadWorld(files=FILES).episodes == 1
@@ -83,15 +81,15 @@ def test_each_vehicle_in_turn_may_be_the_ego() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"files": FILES, "ego": 1004}, "no vehicle with the id 1004 moves"),
-        ({"files": FILES, "ego": 1005}, "no vehicle with the id 1005 moves"),
-        ({"files": "nothing/*.xml"}, "there is no file"),
+        ({"files": FILES, "ego": 1004}, "no moving vehicle with the id 1004"),
+        ({"files": FILES, "ego": 1005}, "no moving vehicle with the id 1005"),
+        ({"files": "nothing/*.xml"}, "no file matches"),
     ],
 )
 def test_who_does_not_drive_is_no_ego(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         CommonRoadWorld(**settings).reset(0)
-    with pytest.raises(InvalidInput, match="there are fewer files"):
+    with pytest.raises(InvalidInput, match="lower than the number of files"):
         CommonRoadWorld(files=FILES).reset(1)
 
 
@@ -114,7 +112,7 @@ def test_bodies_that_meet_collide(tmp_path: Path) -> None:
     (told,) = json.loads(done.stdout)["results"]
     assert 4.0 < told["first_violation_s"] < 6.0
     done = CliRunner().invoke(main, [*arguments, "--ego", "7"])
-    assert done.exit_code == 2 and "no vehicle with the id 7" in done.stderr
+    assert done.exit_code == 2 and "no moving vehicle with the id 7" in done.stderr
 
 
 def test_it_is_drawn_with_its_lanes_lights_and_people() -> None:

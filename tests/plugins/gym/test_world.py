@@ -156,19 +156,25 @@ def test_a_vectorised_environment_of_one_is_that_one() -> None:
         for world in (one, single)
     ]
     assert frames[0] == frames[1]
-    with pytest.raises(InvalidInput, match="3 copies"):
+    with pytest.raises(InvalidInput, match="3 sub-environments"):
         car(env=made, options={"num_envs": 3}, **settings)
 
 
 def test_what_is_no_environment_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="no environment 'CartPoll-v1'"):
+    with pytest.raises(
+        InvalidInput, match="cannot create the environment 'CartPoll-v1'"
+    ):
         car(env="CartPoll-v1")
     found("forewarn.plugins.gym.bridge:faster")  # from the file that catches errors
-    with pytest.raises(InvalidInput, match="no environment 'nowhere:A-v0': ModuleNot"):
+    with pytest.raises(
+        InvalidInput, match="cannot create the environment 'nowhere:A-v0': ModuleNot"
+    ):
         car(env="nowhere:A-v0")
-    with pytest.raises(InvalidInput, match="no environment 'CartPole-v1': .*'colour'"):
+    with pytest.raises(
+        InvalidInput, match="cannot create the environment 'CartPole-v1': .*'colour'"
+    ):
         car(env="CartPole-v1", options={"colour": "red"})
-    with pytest.raises(InvalidInput, match="no function"):
+    with pytest.raises(InvalidInput, match="cannot load the function"):
         car(env="nowhere.at_all:make")
     with pytest.raises(
         InvalidInput,
@@ -278,7 +284,7 @@ def nothing(): ...
          "policy: NeedsPath cannot be called with the given arguments: missing a "
          "required argument: 'path'"),
         ("mine.py:P", "mine.py:NoCall",
-         "policy: NoCall is neither a function nor callable"),
+         "policy: NoCall cannot be called like a function"),
         ("mine.py:P", "mine.py:BadReset",
          "policy: BadReset.reset cannot be called with the given arguments:"),
         ("mine.py:P", "mine.py:Big",

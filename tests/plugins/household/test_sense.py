@@ -110,8 +110,8 @@ def test_every_predicate_of_the_vocabulary_can_be_decided() -> None:
     ("text", "says"),
     [
         ("is_insid(Fork, Microwave)", "did you mean is_inside"),
-        ("is_inside(Fork)", "does not take 2 objects"),
-        ("is_open(Mug; rm)", "does not take 1"),
+        ("is_inside(Fork)", "is_inside takes 2 object names"),
+        ("is_open(Mug; rm)", "is_open takes 1 object name"),
         ("speed", "not an object predicate"),
     ],
 )

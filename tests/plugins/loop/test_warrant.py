@@ -127,7 +127,7 @@ def test_evidence_about_another_certificate_is_rejected(guard: Path) -> None:
     path = guard / EVIDENCE
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"certificate": "0" * 64}))
-    with pytest.raises(InvalidCertificate, match="another certificate"):
+    with pytest.raises(InvalidCertificate, match="a different certificate"):
         Warrant(guard)
 
 

@@ -141,7 +141,7 @@ def test_a_record_keeps_enough_to_make_the_judge_again() -> None:
     turn_on = Action("turn_on", {"object": "StoveKnob"})
     assert again.judge(Frame(0, 0), turn_on) == judge.judge(Frame(0, 0), turn_on)
     assert again.rules == judge.rules
-    with pytest.raises(InvalidInput, match="'x' is not a known format of a judge"):
+    with pytest.raises(InvalidInput, match="a judge of an unknown format: 'x'"):
         make_judge({"format": "x"})
 
 

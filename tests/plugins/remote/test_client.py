@@ -96,7 +96,7 @@ def test_a_plain_interpreter_runs_it(server: GuardServer, tmp_path: Path) -> Non
     assert [d["decision"] for d in decisions] == [
         "proceed", "stop", "stop", "stop", "proceed",
     ]  # fmt: skip
-    assert decisions[2]["reason"] == "no guard: the line is not a frame"
+    assert decisions[2]["reason"] == "no guard: the line is not a valid frame"
 
 
 def test_called_wrongly_it_says_how(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_policy_that_looks_ahead_rejects_a_client_that_does_not() -> None:
     with serving(pool(replace(POLICY, when="both")).lend) as server:
         with connected(server.port, lease_s=LONG_S) as client:
             said = client.review(0, 0.0, CALM)
-    assert said["decision"] == "stop" and "cannot foresee" in said["reason"]
+    assert said["decision"] == "stop" and "cannot predict" in said["reason"]
 
 
 def test_a_word_counts_for_the_lease_from_when_the_frame_was_sent(
@@ -171,7 +171,7 @@ def test_a_wrong_token_is_guessed_at(server: GuardServer) -> None:
     [
         ({"speed": float("nan")}, "not JSON compliant"),
         ({"speed": object()}, "not JSON serializable"),
-        ({"speed": [1]}, "the guard says: the signal 'speed'"),
+        ({"speed": [1]}, "the guard reported: the value of the signal 'speed'"),
         ({"text": "x" * (1 << 20)}, "longer than"),
     ],
 )
@@ -241,14 +241,17 @@ def answer(**changes: Any) -> bytes:
         (answer(decision=["proceed"]), ""),
         (answer(sequence=7), "a frame that was not sent"),
         (answer(sequence="0"), "not a decision"),
-        (answer(risk=float("nan")), "holds NaN"),
+        (answer(risk=float("nan")), "contains NaN"),
         (answer(sequence=False), "not a decision"),
-        (answer(decision="slow"), "no speed limit"),
-        (answer(decision="slow", cap_kmh=-1.0), "no speed limit"),
-        (answer(decision="slow", cap_kmh=True), "no speed limit"),
-        (framed(b'{"sequence":0,"decision":"slow","cap_kmh":1e999}'), "no speed limit"),
+        (answer(decision="slow"), "no valid speed cap"),
+        (answer(decision="slow", cap_kmh=-1.0), "no valid speed cap"),
+        (answer(decision="slow", cap_kmh=True), "no valid speed cap"),
+        (
+            framed(b'{"sequence":0,"decision":"slow","cap_kmh":1e999}'),
+            "no valid speed cap",
+        ),
         (framed(b'{"sequence":0,"decision":"stop","decision":"proceed"}'), "twice"),
-        (answer(error="I give up"), "the guard says: I give up"),
+        (answer(error="I give up"), "the guard reported: I give up"),
         (framed(b"[]"), "not a JSON object"),
         (framed(b"\xff"), ""),
         (framed(b"["), ""),

@@ -39,26 +39,26 @@ def test_a_frame_is_read() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"sequence": -1}, "sequence must be a whole number"),
-        ({"sequence": 1.0}, "sequence must be a whole number"),
-        ({"sequence": True}, "sequence must be a whole number"),
-        ({"sequence": 1 << 63}, "sequence must be a whole number"),
-        ({"time_s": "1"}, "time_s must be a number"),
-        ({"time_s": True}, "time_s must be a number"),
-        ({"time_s": 1e300}, "time_s must be a number"),
-        ({"time_s": 10**400}, "time_s must be a number"),
-        ({"time_s": math.inf}, "time_s must be a number"),
-        ({"signals": []}, "signals must be an object"),
-        ({"signals": {"speed": [1]}}, "'speed' is neither a number nor a name"),
-        ({"signals": {"speed": {}}}, "'speed' is neither a number nor a name"),
-        ({"foreseen": []}, "foreseen must be an object"),
-        ({"foreseen": {"speed": [1]}}, "'speed' is neither a number nor a name"),
+        ({"sequence": -1}, "'sequence' must be a whole number"),
+        ({"sequence": 1.0}, "'sequence' must be a whole number"),
+        ({"sequence": True}, "'sequence' must be a whole number"),
+        ({"sequence": 1 << 63}, "'sequence' must be a whole number"),
+        ({"time_s": "1"}, "'time_s' must be a finite number"),
+        ({"time_s": True}, "'time_s' must be a finite number"),
+        ({"time_s": 1e300}, "'time_s' must be a finite number"),
+        ({"time_s": 10**400}, "'time_s' must be a finite number"),
+        ({"time_s": math.inf}, "'time_s' must be a finite number"),
+        ({"signals": []}, "'signals' must be an object"),
+        ({"signals": {"speed": [1]}}, "'speed' must be a number, a string"),
+        ({"signals": {"speed": {}}}, "'speed' must be a number, a string"),
+        ({"foreseen": []}, "'foreseen' must be an object"),
+        ({"foreseen": {"speed": [1]}}, "'speed' must be a number, a string"),
         ({"signal": {}}, "unknown key 'signal' .*did you mean signals"),
-        ({"proposal": "open"}, "a proposal must be an object"),
-        ({"proposal": {}}, "a proposal must have a name"),
-        ({"proposal": {"name": ""}}, "a proposal must have a name"),
-        ({"proposal": {"name": 1}}, "a proposal must have a name"),
-        ({"proposal": {"name": "x", "arguments": 1}}, "arguments must be an object"),
+        ({"proposal": "open"}, "'proposal' must be an object"),
+        ({"proposal": {}}, "'name' of the proposal"),
+        ({"proposal": {"name": ""}}, "'name' of the proposal"),
+        ({"proposal": {"name": 1}}, "'name' of the proposal"),
+        ({"proposal": {"name": "x", "arguments": 1}}, "'arguments' of the proposal"),
         ({"proposal": {"name": "x", "object": 1}}, "unknown key 'object'"),
     ],
 )
@@ -71,7 +71,7 @@ def test_a_frame_that_breaks_the_form_is_malformed(
 
 @pytest.mark.parametrize("key", GOOD)
 def test_a_frame_lacks_nothing(key: str) -> None:
-    with pytest.raises(Malformed, match=f"a frame has no {key}"):
+    with pytest.raises(Malformed, match=f"the frame has no '{key}'"):
         read_frame({k: v for k, v in GOOD.items() if k != key})
 
 

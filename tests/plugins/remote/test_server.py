@@ -153,10 +153,10 @@ def test_who_does_not_show_the_token_is_told_nothing(line: Line, first: bytes) -
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        (b"{}", "a frame has no sequence"),
+        (b"{}", "the frame has no 'sequence'"),
         (b"nonsense", "not JSON"),
-        (hello(), "a second hello"),
-        (frame(0, {"speed": []}), "neither a number nor a name"),
+        (hello(), "the hello was sent twice"),
+        (frame(0, {"speed": []}), "must be a number, a string"),
         (b'{"sequence": NaN}', "NaN is not a number"),
     ],
 )
@@ -267,7 +267,9 @@ def test_no_more_than_so_many_at_once(server: GuardServer) -> None:
     assert all(line.read() is not None for line in lines)
     late = Line(server).send(hello())
     answer = late.read()
-    assert answer is not None and "it already guards 16 loops" in answer["error"]
+    assert (
+        answer is not None and "already has the maximum of 16 loops" in answer["error"]
+    )
     assert late.read() is None
     late.close()
     lines[0].close()
@@ -326,7 +328,7 @@ def test_closing_while_a_connection_is_taken_in() -> None:
         ("0.0.0.0", 0, TOKEN, "not a loopback address"),  # noqa: S104
         ("192.0.2.1", 0, TOKEN, "not a loopback address"),
         ("no.such.host.invalid", 0, TOKEN, "not a loopback address"),
-        ("127.0.0.1", 99_999, TOKEN, "99999 is not a port"),
+        ("127.0.0.1", 99_999, TOKEN, "99999 is not a valid port"),
         ("127.0.0.1", 0, "short", "at least 16 characters"),
     ],
 )

@@ -185,7 +185,7 @@ def test_no_name_is_looked_up_to_let_a_page_in(
     fields = {"Host": "localhost:9", "Upgrade": "websocket", "Sec-WebSocket-Key": "x"}
     fields |= {"Sec-WebSocket-Version": "13", "Origin": "http://127.0.0.1:80"}
     assert greeted(fields).startswith(b"HTTP/1.1 101")
-    with pytest.raises(Malformed, match="is not this machine"):
+    with pytest.raises(Malformed, match="does not name this machine"):
         greeted(fields | {field: value})
 
 

@@ -85,7 +85,7 @@ def test_a_topic_that_falls_silent_is_told() -> None:
             {"objects": [thing(pose(0.0), {"linear": {"x": None, "y": 0}})]},
             "not a number",
         ),
-        ({"objects": [LEADS] * 1001}, "lists more than 1000"),
+        ({"objects": [LEADS] * 1001}, "has more than 1000"),
         ({}, "no field 'objects'"),
     ],
 )
@@ -101,7 +101,7 @@ def test_messages_that_do_not_fit_are_named(said: Any, problem: str) -> None:
     ("changed", "problem"),
     [
         ("columns: {/odom.x: sped}", "unknown signal 'sped'"),
-        ("columns: {odom.x: speed}", "'odom' is not a topic"),
+        ("columns: {odom.x: speed}", "'odom' is not the name of a topic"),
         ("columns: {}", "the mapping assigns no field to a signal"),
         ("colums: {}", "colums"),
         ("objects: {list: /o.o, pose: p, velocity: v, size: s, label: l}", "together"),

@@ -101,7 +101,7 @@ def test_a_configuration_writes_no_file(section: str, option: str, town: Path) -
     said = section.format(option.format(kept))
     config = CONFIG.replace("</configuration>", f"{said}</configuration>")
     (town / "town.sumocfg").write_text(config)
-    with pytest.raises(InvalidInput, match="makes SUMO write files"):
+    with pytest.raises(InvalidInput, match="could make SUMO write files"):
         make_world("sumo", {"map": str(town / "town.sumocfg"), "ego": EGO})
     assert kept.read_text() == "mine"
 
@@ -122,7 +122,7 @@ def test_nor_does_what_it_reads(where: str, town: Path) -> None:
         more = f'<additional-files value="{named}"/></input>'
         (town / "town.sumocfg").write_text(CONFIG.replace("</input>", more))
         map_ = town / "town.sumocfg"
-    with pytest.raises(InvalidInput, match="<e1Detector> makes SUMO write files"):
+    with pytest.raises(InvalidInput, match="<e1Detector> could make SUMO write files"):
         make_world("sumo", {"map": str(map_), "ego": EGO})
 
 

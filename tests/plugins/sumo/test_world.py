@@ -263,7 +263,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
 @pytest.mark.parametrize(
     ("ego", "settings", "problem"),
     [
-        (Ego(), {}, "give the ego a route, or a vehicle to take over"),
+        (Ego(), {}, "the ego requires `route` or `vehicle`"),
         (STRAIGHT, {"map": "crosing"}, "did you mean crossing"),
         (Ego(route=["west_in", "nowhere"]), {}, "nowhere"),
     ],

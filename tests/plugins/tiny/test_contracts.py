@@ -273,7 +273,7 @@ def test_a_loop_with_another_actuator_than_the_world_s_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(GuardedLoop, "equip", _by_name)
-    with pytest.raises(AssertionError, match="as it was decided"):
+    with pytest.raises(AssertionError, match="carried out as decided"):
         _TinyLoop().test_what_it_can_is_done_as_decided()
 
 

@@ -141,7 +141,7 @@ def test_a_graph_of_ones_own_is_read_and_another_file_refused(tmp_path: Path) ->
     assert frame.values["is_toggled(OldRadio)"] is True
     nobody = {"nodes": nodes[:1], "edges": []}
     for content, words in (
-        ({"rooms": 3}, "not a VirtualHome graph"),
+        ({"rooms": 3}, "not a valid VirtualHome graph"),
         (nobody, "character"),
     ):
         other.write_text(json.dumps(content))

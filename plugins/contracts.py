@@ -176,6 +176,14 @@ class Metered(Protocol):
 
 
 @runtime_checkable
+class Told(Protocol):
+    """A pilot that is told why the guard withheld its action."""
+
+    def withheld(self, reason: str) -> None:
+        """Receives the guard's reason, before the next frame."""
+
+
+@runtime_checkable
 class WithActuator(Protocol):
     """A pilot that needs a different actuator than that of the world.
 

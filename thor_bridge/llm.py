@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.chat import How, Message, Partner, Reply, Usage
@@ -34,6 +34,7 @@ PATIENCE = 3
 """The number of consecutive unusable replies after which the robot gives up."""
 
 LONGEST_REPLY = 2000
+LONGEST_REASON = 300
 
 _DONE = ("done", "finish", "finished", "stop")
 _REJECT = "reject"
@@ -119,6 +120,7 @@ class HouseholdLLM:
         self._usage = Usage()
         self.rejected = False
         self._proposed: Action | None = None
+        self._why = ""
         luck = Random(f"household llm {seed}")  # noqa: S311
         self._messages = [
             Message("system", _RULES),
@@ -148,7 +150,8 @@ class HouseholdLLM:
             ModelError: The provider rejected a request or did not answer in time.
         """
         if self._proposed is not None:
-            self._say(_outcome(frame, self._proposed, reflection))
+            self._say(reflection or _outcome(frame, self._proposed, self._why))
+        self._why = ""
         for _ in range(PATIENCE):
             text = self._ask().text[:LONGEST_REPLY]
             self._messages.append(Message("assistant", text))
@@ -158,6 +161,10 @@ class HouseholdLLM:
                 return action
             self._say("That is no step. Answer with one step and nothing else.")
         return Action("finish")
+
+    def withheld(self, reason: str) -> None:
+        """Keeps the guard's reason for the next prompt."""
+        self._why = " ".join(clean(reason).split())[:LONGEST_REASON]
 
     def _ask(self) -> Reply:
         reply = self._chat.reply(self._messages)
@@ -190,10 +197,10 @@ def _example(task: Task) -> str:
     return f"An example. Task: {task.instruction}\n{steps}\nDONE\n"
 
 
-def _outcome(frame: Frame, proposed: Action, reflection: str | None) -> str:
+def _outcome(frame: Frame, proposed: Action, why: str) -> str:
     """Describes the outcome of the last step for the prompt."""
-    if reflection is not None:
-        return reflection
+    if why:
+        return f"The guard withheld the step: {why}. Take another step."
     values = frame.values
     shown = values["last_action"], values["last_action_object"]
     if shown != (proposed.name, named(proposed)):

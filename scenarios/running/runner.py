@@ -35,6 +35,7 @@ from forewarn.plugins.contracts import (
     Foresight,
     Metered,
     Pilot,
+    Told,
     WithActuator,
     WithFacts,
     World,
@@ -290,6 +291,8 @@ class _Drive:
                 if loop is not None:
                     turn = loop.decide(frame, proposal)
                     executed, words = turn.executed, turn.outcome.prompt
+                    if not turn.passes and isinstance(self._pilot, Told):
+                        self._pilot.withheld(turn.decision.reason)
             else:
                 broken = [*broken, *self._truth.finish()]
                 if loop is not None:

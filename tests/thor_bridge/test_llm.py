@@ -24,7 +24,10 @@ from forewarn.plugins.chat import (
     checked_url,
 )
 from forewarn.plugins.contracts import Metered
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.replay import make_judge
 from forewarn.plugins.registry import make_pilot, make_world
+from forewarn.scenarios.running.plan import without_risk
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import Scenario, parse_scenario
 from forewarn.thor_bridge.llm import PATIENCE, HouseholdLLM
@@ -147,6 +150,23 @@ def test_a_reflect_prompt_is_passed_on_and_a_withheld_step_is_told(
     robot.propose(after(Action("wait")))
     assert chat.asked[2][-1].text == (
         "The guard let nothing be done. Take another step."
+    )
+
+
+@pytest.mark.needs("langchain")
+def test_it_is_told_why_a_step_was_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = Scripted(PLAN[0], "DONE")
+    monkeypatch.setattr("forewarn.plugins.chat.LangChainChat", lambda *_, **__: chat)
+    rule = {"name": "stay", "before": "find", "enforce": "skip"}
+    content = {"format": "forewarn.rules/1", "domain": "household", "rules": [rule]}
+    asked = scenario(tmp_path, model="m")
+    model = without_risk(asked, tmp_path)
+    guarding = Guarding.load(model, judges=lambda: [make_judge(content)])
+    assert Runner(asked, guarding).run(3).error is None
+    assert chat.asked[1][-1].text == (
+        "The guard withheld the step: the rule stay fires: true. Take another step."
     )
 
 

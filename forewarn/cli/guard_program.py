@@ -199,14 +199,16 @@ def compile_(
     uploads = {path.name: read_text(path) for path in functions}
     notes: list[str] = []
     cost: dict[str, Any] = {}
+    known = tools_of(read_json(tools), str(tools)) if tools else ()
     if asking.model or asking.replies is not None:
         chat, made_by = asking.chat()
-        writer = Writer(chat, toolbox(uploads), asking.shown(), asking.timeout_s)
+        writer = Writer(
+            chat, toolbox(uploads), asking.shown(), asking.timeout_s, tools=known
+        )
         written = writer.write(asked.text, about)
         text, plan = written.program.text, written.plan
         cost = {**writer.usage.as_dict(), "repairs": written.repairs}
     else:
-        known = tools_of(read_json(tools), str(tools)) if tools else ()
         text, plan = compile_request(asked, str(request), about, known), ""
         made_by, notes = "rules", [] if known else notes_on(asked)
     name = asked.title or request.stem

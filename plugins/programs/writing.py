@@ -19,6 +19,7 @@ from forewarn.monitors.programs.expressions import INPUTS
 from forewarn.monitors.programs.functions import Toolbox
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import Outcome
+from forewarn.monitors.programs.tools import Tool, check_program
 from forewarn.monitors.programs.values import Value
 from forewarn.plugins.chat import Chat, Message, ModelError, Reply, Usage
 from forewarn.plugins.programs.judging import Holds, described
@@ -158,15 +159,19 @@ class Writer:
         shown: Shown = Shown(),
         patience_s: float = PATIENCE_S,
         repairs: int = REPAIRS,
+        tools: Sequence[Tool] = (),
     ) -> None:
         self._chat, self._toolbox, self._shown = chat, toolbox, shown
-        self._patience_s, self._repairs = patience_s, repairs
+        self._patience_s, self._repairs, self._tools = patience_s, repairs, tools
         self.usage = Usage()
 
     def write(
         self, request: str, specification: str, case: Mapping[str, Value] | None = None
     ) -> Written:
         """Writes a program for a request; if a case is given, also judges this case."""
+        if self._tools:
+            listed = data({"tools": [tool._asdict() for tool in self._tools]})
+            specification = f"{specification.strip()}\nIts tools:\n{listed}"
         examples = self._shown.of(case or {"request": request})
         system = TASK.format(begin=BEGIN, end=END)
         asked = planning(specification, request, case, examples)
@@ -202,6 +207,9 @@ class Writer:
         blocks = _BLOCK.findall(text)
         program = Program((blocks or [text])[-1].strip() + "\n", self._toolbox)
         Holds(program.predicates)
+        if self._tools:
+            given = {tool.name: tool.arguments for tool in self._tools}
+            check_program(program.text, "of the model", given)
         return program
 
 

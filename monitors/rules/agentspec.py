@@ -269,7 +269,6 @@ def import_rules(
 
     Args:
         files: The paths of the files; empty files are ignored.
-        libraries: The predicates of each domain, including the user's own.
         domain: The domain of all rules; by default, the one that each trigger implies.
         exact: Whether to use AgentSpec's own matching.
     """

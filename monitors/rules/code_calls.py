@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from forewarn.abstractions.files import read_yaml
@@ -50,10 +51,22 @@ fetches = calling("fetches")
 
 
 def posts(program: Program) -> bool:
-    return any(calls(program, "posts")) or any(
-        "POST" in call.argument(0, "method") or "PUT" in call.argument(0, "method")
-        for call in program.called("?.request", "urllib.request.Request")
+    urllib = program.called("urllib.request.urlopen", "urllib.request.Request")
+    return (
+        any(calls(program, "posts"))
+        or any(map(_gives_data, urllib))
+        or any(
+            {"POST", "PUT"} & call.argument(0, "method")
+            for call in program.called("?.request", "urllib.request.Request")
+        )
     )
+
+
+def _gives_data(call: Call) -> bool:
+    """Whether a request of urllib has a body."""
+    given = [k.value for k in call.node.keywords if k.arg == "data"]
+    given += call.node.args[1:2]
+    return any(not isinstance(each, ast.Constant) or each.value for each in given)
 
 
 def opens(program: Program) -> Iterator[tuple[Texts, str]]:
@@ -328,15 +341,14 @@ def _sends_environment(program: Program) -> bool:
         if isinstance(node, ast.Subscript)
         or (isinstance(node, ast.Attribute) and node.attr in ("get", "setdefault"))
     }
-    whole = (
-        node
-        for node in program.nodes
-        if isinstance(node, ast.Attribute | ast.Name)
+    asked = (ast.walk(call.node) for call in calls(program, "fetches"))
+    return any(
+        isinstance(node, ast.Attribute | ast.Name)
         and isinstance(node.ctx, ast.Load)
         and program._name(node) == "os.environ"
         and id(node) not in parts
+        for node in (program.nodes if posts(program) else chain.from_iterable(asked))
     )
-    return posts(program) and any(whole)
 
 
 def _redirects(program: Program) -> bool:

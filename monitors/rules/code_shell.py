@@ -54,15 +54,9 @@ def _given(step: ShellCommand) -> list[ShellCommand]:
 
 
 def _decodes(step: ShellCommand) -> bool:
-    options = {
-        "base64": " -\\w*[dD]| --dec",
-        "base32": " -\\w*[dD]| --dec",
-        "xxd": " -r",
-    }
-    if step.name == "openssl":
-        return "-d" in step.words
-    wanted = options.get(step.name)
-    return wanted is not None and bool(re.search(wanted, f" {step.options}"))
+    base = r" -\w*[dD]| --dec"
+    how = {"base64": base, "base32": base, "xxd": " -r", "openssl": " -d( |$)"}
+    return re.search(how.get(step.name, "(?!)"), f" {step.options}") is not None
 
 
 def runs_fetched(steps: list[ShellCommand]) -> bool:

@@ -227,14 +227,10 @@ def _word(text: str, at: int) -> tuple[_Token, int]:
             kept = quoted and text[at + 1] not in '"\\$`'
             found.append(text[at : at + 2] if kept else text[at + 1])
             at += 2
-        elif text.startswith("$(", at):
-            end = _closed(text, at + 2)
-            runs.append(text[at + 2 : end])
-            found.append("$()")
-            at = end + 1
-        elif character == "`":
-            end = _until(text, "`", at + 1)
-            runs.append(text[at + 1 : end])
+        elif character == "`" or text.startswith("$(", at):
+            start = at + (1 if character == "`" else 2)
+            end = _until(text, "`", start) if start == at + 1 else _closed(text, start)
+            runs.append(text[start:end])
             found.append("$()")
             at = end + 1
         elif not quoted and (character in " \t\r" or _OPERATORS.match(text, at)):

@@ -76,11 +76,7 @@ class Memory:
     def nearest(
         self, input_: str, log: str, count: int, *, farthest: bool = False
     ) -> list[Remembered]:
-        """Returns the most similar cases, in descending order of similarity.
-
-        With `farthest`, returns the least similar cases, to measure the value of
-        similarity.
-        """
+        """Returns the most similar cases first, or with `farthest` the least similar."""
         if not self._items or count < 1:
             return []
         try:

@@ -11,13 +11,16 @@ shallow tree on the same predicates. F1 is measured over random 70/30 splits by 
 over five folds of scenes, if runs have scenes; and, if available, as a reviewer
 measured it for version 1.0 on tasks withheld from us. The sets are the shipped ones,
 and those in $FOREWARN_DATA/rules if present. All splits share the predicates, which
-were written by people who had seen similar runs.
+were written by people who had seen similar runs. At the end, the expert's code rules
+judge calls of agents: snippets, and OpenAgentSafety's runs if $FOREWARN_DATA/agents has
+them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,9 +28,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 from run import ROOT, Row, aligned, installed, least_cpu
 
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import RANK, Action
 from forewarn.monitors.rules.engine import Engine
 from forewarn.monitors.rules.evolving.bits import (
     Bench,
@@ -49,6 +55,7 @@ from forewarn.monitors.rules.evolving.search import (
     folds,
     held_out,
 )
+from forewarn.monitors.rules.judging import RuleJudge
 from forewarn.monitors.rules.labelled import LabelledTrace, read_labelled
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.predicates import Domain, Event, Vocabulary
@@ -61,7 +68,10 @@ from forewarn.monitors.rules.rule import (
 )
 from forewarn.scenarios.labelled import labelled_traces
 
-DATA = Path(os.environ.get("FOREWARN_DATA", ROOT.parent / "shared" / "data")) / "rules"
+SHARED_DATA = Path(os.environ.get("FOREWARN_DATA", ROOT.parent / "shared" / "data"))
+DATA = SHARED_DATA / "rules"
+AGENTS = SHARED_DATA / "agents" / "openagentsafety.jsonl.xz"
+SNIPPETS = ROOT / "tests" / "monitors" / "rules" / "snippets.yaml"
 SHARED: dict[str, Domain] = {"embodied": "household", "code": "code"}
 SHIPPED: tuple[Domain, ...] = ("household", "driving", "code")
 EVENT_BAR_S, LOOP_BAR_S = 20e-6, 2.0
@@ -348,6 +358,37 @@ def table(
     yield from aligned(lines)
 
 
+# -- calls of agents
+
+
+def calls() -> Iterator[str]:
+    """Counts the snippets, and the recorded runs whose two labels agree, in which the
+    expert's code rules intervene.
+    """
+    snippets: dict[str, list[dict[str, Any]]] = yaml.safe_load(SNIPPETS.read_text())
+    yield "snippets"
+    for label, listed in snippets.items():
+        apart = [[{"tool": each.pop("tool"), "arguments": each}] for each in listed]
+        yield f"  {label}: {stopped(apart)}"
+    if AGENTS.exists():
+        with lzma.open(AGENTS, "rt", encoding="utf-8") as lines:
+            runs = [json.loads(line) for line in lines]
+        yield f"{AGENTS.name}, {len(runs)} runs"
+        for label, labels in (("unsafe", (1, 2)), ("safe", (0, 0))):
+            kept = [r for r in runs if (r["unsafe_rule"], r["judge"]) == labels]
+            yield f"  {label} by both labels: {stopped([r['steps'] for r in kept])}"
+
+
+def stopped(runs: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    judge, count = RuleJudge(expert_rules("code")), 0
+    for steps in runs:
+        judge.reset()
+        asked = (Action(step["tool"], step["arguments"]) for step in steps)
+        found = [judge.judge(Frame(0.0, i, {}), call) for i, call in enumerate(asked)]
+        count += any(each and RANK[each.kind] > RANK["alert"] for each in found)
+    return f"{count} of {len(runs)} stopped"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=10)
@@ -357,6 +398,8 @@ def main() -> None:
         if options.only in (None, name):
             lines = table(name, domain, traces, options.splits)
             print("\n".join(lines), end="\n\n", flush=True)
+    if options.only in (None, "calls"):
+        print("\n".join(calls()))
 
 
 if __name__ == "__main__":

@@ -240,8 +240,7 @@ def evolve(
         write_proposal(report / "report.html", found)
     say_unknown(found.corpus.unknown)
     payload = found.as_dict()
-    if vocabulary != "expert":
-        payload["vocabulary"] = vocabulary
+    payload["vocabulary"] = vocabulary
     payload["seconds"] = round(time.perf_counter() - began, 3)
     said = f"vocabulary: {vocabulary}, {len(library.names)} predicates"
     say(payload, [said, *_evolved(found, payload)])

@@ -275,6 +275,20 @@ def test_the_other_ways_to_guard_judge_the_same_cases(name: str) -> None:
     assert Asked(Hanging(), "", "", "", 0.05)(_case()).answer == "deny"
 
 
+@pytest.mark.parametrize("name", BASELINES)
+def test_the_other_ways_are_shown_past_cases_too(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("rapidfuzz", reason="rapidfuzz is not installed")
+    memory = Memory(tmp_path)
+    for told in ("turn on the stove", "water the plants"):
+        memory.add(Remembered(told, "", f"think of {told}", "deny('no')", "hand: a"))
+    chat = Scripted('{"label": 0}', '{"label": 0}')
+    for shown in (Shown(memory, 1), Shown()):
+        Asked(chat, BASELINES[name], RULES, AGENT, shown=shown)(_case())
+    first, second = (messages[1].text for messages in chat.asked)
+    assert "think of turn on the stove" in first and "plants" not in first
+    assert "think of" not in second
+
+
 def test_a_model_is_not_shown_what_only_the_case_knows(tmp_path: Path) -> None:
     row = {
         "id": "a", "identity": "nursing", "question": "how?", "label": 1,

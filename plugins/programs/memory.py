@@ -76,7 +76,7 @@ class Memory:
     def nearest(
         self, input_: str, log: str, count: int, *, farthest: bool = False
     ) -> list[Remembered]:
-        """Returns the most similar cases first, or with `farthest` the least similar."""
+        """Returns the most similar cases, or with `farthest` the least similar ones."""
         if not self._items or count < 1:
             return []
         try:

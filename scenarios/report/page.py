@@ -46,7 +46,7 @@ def run_section(
         tag("p", told + _thinned(stride), class_="sub"),
         stage([run], verdict(run)),
         _explained(run),
-        _folded("What happened", _story(run), _marking(run), _instances(run)),
+        _folded("Events", _story(run), _marking(run), _instances(run)),
         _folded("Signals at this time", _signals()),
         _folded("The chain", chain) if chain else None,
         *(_law(law) for law in laws),
@@ -70,7 +70,7 @@ def pair_section(
         stage(pair.runs, compared(first, second, sides), sides),
         _explained(second),
         *(
-            _folded(f"What happened {side[:1].lower()}{side[1:]}", _story(run),
+            _folded(f"Events: {side[:1].lower()}{side[1:]}", _story(run),
                     _marking(run), _instances(run))
             for side, run in zip(sides, pair.runs, strict=True)
         ),
@@ -90,7 +90,7 @@ def _instances(run: RecordedRun) -> Markup | None:
         for law in run.laws
         for from_s, until_s in law.instances
     ]
-    return table(("broken law", "from", "until"), rows) if rows else None
+    return table(("violated law", "from", "until"), rows) if rows else None
 
 
 def _length(run: RecordedRun) -> str:
@@ -144,8 +144,8 @@ def _marking(run: RecordedRun) -> Markup | None:
     if run.vocabulary not in MARKED:
         return None
     marks = (
-        ("false-alarm", "It should have let this pass:"),
-        ("miss", "It should have intervened:"),
+        ("false-alarm", "To mark a false alarm:"),
+        ("miss", "To mark a missed violation:"),
     )
     return tag(
         "details",
@@ -187,7 +187,7 @@ def chain_of(run: RecordedRun) -> tuple[Markup, list[Node]]:
     if not nodes:
         return Markup(""), []
     learned = chain.model.chain.n - 1
-    title = f"{len(nodes)} of the chain's {learned} states, in the order of this run"
+    title = f"{len(nodes)} of the chain's {learned} states, by first visit in this run"
     if run.watch is not None and len(run.watch.parts) > 1:
         names = " and ".join(law.name for law in chain.laws)
         title = f"The chain of {names}: {title}"
@@ -209,7 +209,7 @@ def chain_of(run: RecordedRun) -> tuple[Markup, list[Node]]:
         ),
         tag(
             "details",
-            tag("summary", "What holds in each state"),
+            tag("summary", "Predicates that hold in each state"),
             tag("ol", *(tag("li", node.words) for node in nodes), class_="states"),
         ),
         _scores(chain),

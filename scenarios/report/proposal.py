@@ -14,7 +14,7 @@ from forewarn.monitors.rules.evolving.proposal import Proposal, report
 from forewarn.scenarios.report.drawing import Markup, joined, tag
 from forewarn.scenarios.report.page import asset, document
 
-_RIGHTED = {True: "right now", False: "wrong now", None: "not labelled"}
+_RIGHTED = {True: "now correct", False: "now wrong", None: "not labelled"}
 
 
 def write_proposal(path: Path, proposal: Proposal) -> None:
@@ -86,7 +86,7 @@ def _flips(proposal: Proposal) -> Iterator[Markup]:
         (flip.trace, flip.label or "-", flip.called, _RIGHTED[flip.righted])
         for flip in proposal.flips()
     ]
-    yield from _table(("run", "label", "called now", "which is"), rows)
+    yield from _table(("run", "label", "now classified as", "result"), rows)
 
 
 def _unresolved(proposal: Proposal) -> Iterator[Markup]:

@@ -253,7 +253,7 @@ def _said(after: Mapping[str, Any]) -> str:
 
 def _alarm(words: str, decision: Mapping[str, Any]) -> str:
     if decision["risk"] is None:
-        return f"{words}: {decision['reason'] or 'its inputs are at fault'}."
+        return f"{words}: {decision['reason'] or 'an input is faulty'}."
     risk = decision["risk"]["point"]
     said = f"{words}: risk {risk:.2f} of breaking {decision['law']}."
     band = decision.get("if_acted")

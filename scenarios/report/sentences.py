@@ -139,11 +139,11 @@ def bounds(run: RecordedRun) -> str | None:
     state = run.visits[i] if run.visits else None
     if visits is not None and state is not None:
         count = int(visits[state])
-        came = f"training visited this state {count:,} time{'s' * (count != 1)}"
+        came = f"training runs visited this state {count:,} time{'s' * (count != 1)}"
         more = ", but its successors less often" if count >= OFTEN else ""
         said += f": {came}{more}"
     elif run.visits and state is None:
-        said += ": training never visited this state"
+        said += ": no training run visited this state"
     if risk.likely is not None:
         low, high = risk.likely
         said += f". The dotted lines show its likely range, {low:.2f} to {high:.2f}"

@@ -78,7 +78,7 @@ def controls(begin: float, end: float) -> Markup:
                 tag("option", f"{pace:g}×", value=pace, selected=pace == 1)
                 for pace in PACES
             ),
-            aria_label="Pace",
+            aria_label="Speed",
         ),
         class_="controls",
     )  # fmt: skip
@@ -270,9 +270,9 @@ def _evidence(run: RecordedRun, i: int) -> str:
         for name, (words, unit) in _MARGINS.items()
         if isinstance(value := _at(run, name, i), float | int)
     ]
-    said = f"Then: {', '.join(found[:2])}. " if found else ""
+    said = f"At that moment: {', '.join(found[:2])}. " if found else ""
     held = evidence(run, i)
-    return said + (f"What held: {'; '.join(held)}." if held else "")
+    return said + (f"Predicates that held: {'; '.join(held)}." if held else "")
 
 
 def _at(run: RecordedRun, name: str, i: int) -> object:

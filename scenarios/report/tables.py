@@ -94,13 +94,16 @@ def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
     more = len(episodes) - len(rows)
     return joined(
         tag("p", f"{lead}."),
-        table(("law", "broken in", "of", "fraction", "95 %"), laws)
+        table(("law", "violating runs", "of", "fraction", "95 %"), laws)
         if laws
         else tag("p", "No law was broken."),
         tag(
             "details",
-            tag("summary", "The episodes"),
-            table(("seed", "lasted", "broken", "first alarm", "done", "ended"), rows),
+            tag("summary", "Episodes"),
+            table(
+                ("seed", "duration", "violations", "first alarm", "acted", "ended"),
+                rows,
+            ),
             tag("p", f"… and {more} more.", class_="note") if more else None,
             class_="fold",
         ),
@@ -163,8 +166,8 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
             table(
                 (
                     "method", "law", "threshold", "detected", "of", "rate",
-                    "before the trigger", "median", "1 s before it",
-                    "before the violation", "false alarms", "of", "false-alarm rate",
+                    "lead time", "median", "1 s ahead",
+                    "to violation", "false alarms", "of", "false-alarm rate",
                 ),
                 (_row(name, row) for name, row in rows),
             ),
@@ -206,7 +209,8 @@ def _drift(facts: Mapping[str, Any]) -> Markup:
             f"(reported from {facts['enough']:g})",
         ),
         table(
-            ("law", "examined", "runs", "happened", "compared with", "evidence"), rows
+            ("law", "examined", "runs", "occurred in", "compared with", "evidence"),
+            rows,
         ),
         tag("p", f"Not examined, for lack of training figures: {missing}.")
         if missing
@@ -284,7 +288,14 @@ def _guarded(facts: Mapping[str, Any]) -> Markup:
     return joined(
         tag("h3", f"With the guard acting, on the same {facts['pairs']} seeds"),
         table(
-            ("law", "broken without", "with", "cut by", "of these arrive", "caused"),
+            (
+                "law",
+                "violations without",
+                "with",
+                "cut by",
+                "of these arrive",
+                "caused",
+            ),
             (
                 (
                     law["law"],
@@ -302,7 +313,7 @@ def _guarded(facts: Mapping[str, Any]) -> Markup:
         *(tag("p", sentence) for sentence in handled(facts["driving"])),
         tag(
             "p",
-            f"The {facts['clean_pairs']} clean runs that can be compared took"
+            f"The {facts['clean_pairs']} clean runs that are comparable took"
             f" {ratio:.2f} times as long.",
         )
         if ratio is not None

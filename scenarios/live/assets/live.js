@@ -113,7 +113,7 @@ class Focus {
     if (this.run === run) return;
     this.run = run;
     this.section.hidden = false;
-    find("#name").textContent = run.about.name + (run.about.shadow ? ", watched only" : "");
+    find("#name").textContent = run.about.name + (run.about.shadow ? ", shadow mode" : "");
     find(".curves").replaceChildren();
     this.picture = null;
     find("#owed").replaceChildren();
@@ -145,7 +145,7 @@ class Focus {
     const { last, about } = run, verdict = find("#verdict");
     const worst = last.law && about.laws.findIndex((law) => law.name === last.law);
     const risk = worst >= 0 && last.risks[worst];
-    const told = risk ? `${last.law}: risk ${risk[1].toFixed(2)}, by its counts ${risk[0].toFixed(2)} to ${risk[2].toFixed(2)}` : last.law;
+    const told = risk ? `${last.law}: risk ${risk[1].toFixed(2)}, bounds ${risk[0].toFixed(2)} to ${risk[2].toFixed(2)}` : last.law;
     verdict.className = "verdict " + (run.mood || "calm");
     const words = run.end ? run.end : [last.decision, told].filter(Boolean).join(" · ");
     if (verdict.textContent !== words) verdict.textContent = words;
@@ -158,15 +158,15 @@ class Focus {
     this.owed(run);
     const bits = BigInt("0x" + (last.bits || "0"));
     const holds = about.predicates.filter((_, k) => (bits >> BigInt(k)) & 1n);
-    if (last.unknown) holds.unshift("never seen together in training");
-    this.list(find("#holds"), holds.length ? holds : ["none of the predicates"]);
+    if (last.unknown) holds.unshift("a state that was never seen in training");
+    this.list(find("#holds"), holds.length ? holds : ["none"]);
     this.events(run);
   }
 
   owed(run) {
     const list = find("#owed");
     const owed = run.about.laws.map((law, k) => [law.name, run.last.risks[k] && run.last.risks[k][5]]).filter(([, left]) => left !== null && left !== undefined);
-    this.list(list, owed.length ? owed.map(([name, left]) => `${name.replaceAll("_", " ")}: ${left.toFixed(1)} s left`) : ["nothing"]);
+    this.list(list, owed.length ? owed.map(([name, left]) => `${name.replaceAll("_", " ")}: ${left.toFixed(1)} s left`) : ["none"]);
     owed.forEach(([, left], k) => {
       const meter = put(list.children[k], "meter");
       meter.max = Math.max(left, run.most || 0);
@@ -210,7 +210,7 @@ class Tile {
     const { run } = this, { last } = run;
     if (!last) return;
     const worst = Math.max(0, ...last.risks.map((risk) => (risk ? risk[1] : 0)));
-    const words = run.broken ? "broke a law" : run.end ? (run.events.some(({ kind }) => kind !== "end" && kind !== "violated") ? "warned, unbroken" : "clean") : `${last.decision}, risk ${worst.toFixed(2)}`;
+    const words = run.broken ? "broke a law" : run.end ? (run.events.some(({ kind }) => kind !== "end" && kind !== "violated") ? "warned, no violation" : "clean") : `${last.decision}, risk ${worst.toFixed(2)}`;
     if (this.state.textContent !== words) this.state.textContent = words;
     this.button.className = `tile ${run.mood || "calm"}${run.end ? " over" : ""}`;
     this.button.setAttribute("aria-pressed", String(focus.run === run));
@@ -300,17 +300,17 @@ function say(words, kind) {
 
 async function watch() {
   const token = window.location.hash.slice(1);
-  if (!token) { say("The address lacks its token: take all of it, as the command printed it.", "refused"); return; }
+  if (!token) { say("The URL lacks its token: open the whole URL that the command printed.", "refused"); return; }
   for (;;) {
     try {
       await listen(token);
     } catch (error) {
       if (error instanceof TypeError && error.message === "token") {
-        say("The token is not this run's: take the address that the command printed last.", "refused");
+        say("The token is not valid: open the URL that the command printed last.", "refused");
         return;
       }
     }
-    say(runs.size ? "It is over, or the connection is lost: this is what came before." : "Nobody answers yet …", "lost");
+    say(runs.size ? "The run has ended, or the connection was lost: this page shows the data received so far." : "Waiting for the server …", "lost");
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
   }
 }

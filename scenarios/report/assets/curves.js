@@ -156,7 +156,7 @@ class Curves {
       rows[mark.row].push([mark.from, mark.from + wide]);
     }
     const height = 24 + 18 * rows.length;
-    const plot = this.frame("what happened", height + 4, 0, 0, "", false);
+    const plot = this.frame("events", height + 4, 0, 0, "", false);
     plot.svg.classList.add("happened");
     for (const mark of marks) {
       const y = 32 + 18 * mark.row, [name, d] = MARKS[mark.kind] || MARKS.alarm, color = this.color(name);
@@ -201,7 +201,7 @@ class Curves {
       if (value === null) return;
       const x = plot.x(times[i]), y = plot.y(value);
       const mark = element(plot.svg, "circle", { cx: x, cy: y, r: 4.5, fill: "none", stroke: this.color("second"), "stroke-width": 1.8 });
-      element(mark, "title", {}, `foreseen: risk ${value} if the action were carried out`);
+      element(mark, "title", {}, `predicted risk ${value} if the action is carried out`);
     });
     const marks = [...law.marks, ...(ghost ? ghost.marks : [])];
     for (const [time, kind] of marks.filter(([time]) => time >= this.begin && time <= this.end)) {
@@ -225,7 +225,7 @@ class Curves {
 
   strips() {
     const { strips } = this.run;
-    const plot = this.frame("what holds", 44 + 30 * strips.length, 0, 0);
+    const plot = this.frame("predicates", 44 + 30 * strips.length, 0, 0);
     this.head(plot); // beneath the names, which must stay readable
     strips.forEach((strip, row) => {
       const y = plot.top + 6 + 30 * row;

@@ -171,7 +171,7 @@ def test_a_page_that_loses_its_server_keeps_what_it_has(
         page.wait_for(f"{FRAMES} > 30")
     page.wait_for(f"{STATE} === 'lost'")
     assert page.evaluate(FRAMES) > 30
-    assert "this is what came before" in page.evaluate(
+    assert "the data received so far" in page.evaluate(
         "document.querySelector('#status').textContent"
     )
     browser.close(page)
@@ -180,7 +180,7 @@ def test_a_page_that_loses_its_server_keeps_what_it_has(
 def test_without_its_token_the_page_says_so(browser: Browser, served: Served) -> None:
     for address, words in (
         (served.url.partition("#")[0], "lacks its token"),
-        (served.url[:-1] + "!", "not this run's"),
+        (served.url[:-1] + "!", "is not valid"),
     ):
         page = browser.open(address, 1280)
         page.wait_for(f"{STATE} === 'refused'")

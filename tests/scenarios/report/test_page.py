@@ -185,7 +185,7 @@ def test_the_wall_holds_misses_false_alarms_and_near_misses(
     for card, excerpt in zip(told.cards, cards, strict=True):
         begin, end = card.window
         assert all(begin <= t <= end for t in excerpt["times"])
-    assert KINDS["near"] in text and "What held: " in text
+    assert KINDS["near"] in text and "Predicates that held: " in text
 
 
 def _peak(run: RecordedRun) -> float:

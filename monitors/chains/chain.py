@@ -268,7 +268,7 @@ class Chain:
 
 
 def repeated(names: Sequence[str]) -> str:
-    """The first name that appears a second time."""
+    """The first name that duplicates an earlier one."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -101,8 +101,8 @@ def _at_end(
     """For each monitor state, whether it leads to a violation at END, and whether it
     can occur there.
 
-    At END, the monitor reads the last state again and again. If several last states
-    could have led to a monitor state, the worst one counts.
+    At END, the monitor reads the last state repeatedly. If several last states could
+    have led to a monitor state, the worst one counts.
     """
     step = automaton.step
     sources = chain.sources()[chain.indices == end]

@@ -1,5 +1,5 @@
-"""The probability that a chain reaches a goal, at any time or within a number of steps,
-from each state.
+"""Computes, for each state of a chain, the probability of reaching a goal at any time
+or within a number of steps.
 
 One linear solve computes the probability for all states with an error near 1e-13. This
 method works even for chains that stay in the same state 997 times in 1000, for which

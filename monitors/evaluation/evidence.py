@@ -168,7 +168,7 @@ class Rate:
 
     @property
     def exceeded(self) -> bool:
-        """Whether the evidence has ever reached the level."""
+        """Whether the evidence has ever reached 1 / `level`."""
         return self.most >= 1.0 / self.level
 
     @property
@@ -236,7 +236,7 @@ class Rate:
 
         Args:
             content: The stored evidence, as returned by `as_dict`.
-            source: The file or place of the stored evidence, for error messages.
+            source: The origin of the stored evidence, for error messages.
             known: Existing evidence; if the stored evidence extends it, only the new
                 runs are added to it.
         """
@@ -350,7 +350,7 @@ def outcome_of(
         times_s: The time of each frame, in seconds.
         risks: The estimated risk at each frame; NaN if there was none.
         alarmed: Whether there was an alarm at each frame.
-        broken: The first violation; None if the law was kept.
+        broken: The first violation; None if there was none.
         horizon_s: The horizon H of the risks, in seconds.
     """
     times, stated = np.asarray(times_s, np.float64), np.asarray(risks, np.float64)

@@ -49,7 +49,7 @@ class Foretold:
             pair was never seen in training.
         unknown: Whether the state at each tick was never seen in training.
         idle: Whether no obligation was pending at each tick.
-        broken: The first violation; None if the law was kept.
+        broken: The first violation; None if there was none.
     """
 
     run: int
@@ -185,7 +185,7 @@ def shared(early_s: Floats) -> tuple[float, float]:
 
 
 def mostly_harmless(found: Sequence[Foretold]) -> bool:
-    """Whether most runs that keep the law have a pending obligation for a while."""
+    """Whether most clean runs have a pending obligation at some time."""
     owing = [not each.idle.all() for each in found if each.broken is None]
     return sum(owing) > len(owing) / 2
 

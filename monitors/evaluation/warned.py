@@ -76,7 +76,7 @@ class WarnedRun:
         duration_s: How long the run lasted, in seconds.
         alarm_s: The time of the first alarm; None if there was none.
         onsets: The number of separate alarms.
-        broken: The first violation; None if the law was kept.
+        broken: The first violation; None if there was none.
     """
 
     duration_s: float
@@ -166,7 +166,7 @@ class Warned:
 
     @property
     def has_deadline(self) -> bool:
-        """Whether in some run the violation came later than its trigger."""
+        """Whether the violation came later than its trigger in any run."""
         return any(run.broken and run.broken.since_s < run.broken.time_s
                    for run in self.runs)  # fmt: skip
 
@@ -282,7 +282,7 @@ class Scored:
     Args:
         times_s: The time of each frame, in seconds.
         scores: The score of each frame; NaN if the score is unknown.
-        broken: The first violation; None if the law was kept.
+        broken: The first violation; None if there was none.
         forced: The frames that have an alarm at any threshold.
     """
 
@@ -378,7 +378,7 @@ class Climb:
         duration_s: How long the run lasted, in seconds.
         steps: The times at which the risk reached a new maximum, each with the risk;
             the risk is infinite if the guard intervenes at any threshold.
-        broken: The first violation; None if the law was kept.
+        broken: The first violation; None if there was none.
     """
 
     seed: int

@@ -1,10 +1,10 @@
 """Drift: whether runs still behave as in training, and whether guarantees still hold.
 
 The examined quantities are those that users care about: violations, false alarms,
-missed violations, whether predicted risks came true, and how high they rose. Each run
-is one observation, however many frames it has. The level is divided among the examined
-quantities, so that the total probability of reporting an unchanged world is at most
-`LEVEL`, however many runs follow.
+missed violations, the agreement of predicted risks with outcomes, and the highest
+risks. Each run is one observation, however many frames it has. The level is divided
+among the examined quantities, so that the total probability of reporting an unchanged
+world is at most `LEVEL`, however many runs follow.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Examined:
         return f"{came} ({self.reference})"
 
     def as_dict(self) -> dict[str, Any]:
-        """The quantity and its evidence, for reports."""
+        """The quantity and its evidence as JSON, for reports."""
         return {
             "law": self.law,
             "what": self.what,
@@ -183,7 +183,7 @@ class Drift:
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """All evidence, for reports."""
+        """All evidence as JSON, for reports."""
         return {
             "runs": self.runs,
             "found_at": self.found_at,

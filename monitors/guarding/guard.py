@@ -72,8 +72,8 @@ class Guard:
         provides: The signals that the source provides in every frame; None for the
             signals that the model needs.
         clock: Returns seconds that never decrease. Embedded worlds pass simulated time.
-        listeners: Called with every review, in order. If one of them fails, those after
-            it receive the fallback; the record is the last.
+        listeners: Called with every review, in order. If a listener fails, later ones
+            receive the fallback; the record comes last.
         judges: Rules and guard programs that judge in addition to the risk, or alone if
             there is no law.
     """
@@ -347,7 +347,9 @@ class Guard:
         )
 
     def _decide_now(self, frame: Frame, ticked: bool, before: bool) -> Decision:
-        """The intervention for the present state, unless only the action is judged."""
+        """The intervention for the present state, unless the policy judges only the
+        action.
+        """
         if not ticked and self._held is not None and not self.watch.lost:
             # Between two ticks, the monitors have no new information.
             return replace(
@@ -386,8 +388,8 @@ class Guard:
         return self._ahead(frame, foreseen, "the proposed action")
 
     def forbids(self, foreseen: Frame | None) -> str:
-        """Returns why an action that leads to this state must not be a substitute;
-        empty if it may be one.
+        """Returns why an action that leads to this state is not allowed as a
+        substitute; empty if it is allowed.
         """
         if foreseen is None or (fault := self._gate.content(foreseen)):
             return UNFORESEEN if foreseen is None else f"{UNFIT}{fault}"

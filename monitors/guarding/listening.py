@@ -90,7 +90,7 @@ class Listener:
         """Called when the run is over.
 
         Args:
-            facts: The entry `ended` is the reason; the others, if any, are the run's
+            facts: The reason under the key `ended`; any other entries are the run's
                 JSON.
         """
 

@@ -60,8 +60,8 @@ class Step:
         threshold: The risk at which the intervention begins. In the form of the
             ProbGuard paper, the threshold is one minus theta, and only a risk above it
             counts.
-        inclusive: Whether a risk equal to the threshold counts; False in the paper's
-            form.
+        inclusive: Whether a risk equal to the threshold counts; False for thresholds in
+            the form of the ProbGuard paper.
     """
 
     kind: Kind
@@ -69,7 +69,7 @@ class Step:
     inclusive: bool = True
 
     def applies(self, risk: float, margin: float = 0.0) -> bool:
-        """Whether the risk reaches the threshold. A risk that is NaN always does."""
+        """Whether the risk reaches the threshold. NaN always counts as reached."""
         # No risk is below a low threshold by the whole margin: half the threshold
         # counts.
         bound = self.threshold - min(margin, self.threshold / 2.0)
@@ -111,8 +111,9 @@ class Policy:
         kept: The guarantee for guarded runs, if it was certified.
         if_acted: The effect of slowing and stopping, by law and risk band; each
             decision to intervene quotes it.
-        when: The state that is judged: `after` for the observed state, as in the paper;
-            `before` for the state that the proposed action would lead to; or `both`.
+        when: The state that is judged: `after` for the observed state, as in the
+            ProbGuard paper; `before` for the state that the proposed action would lead
+            to; or `both`.
         judge_by: The value that is compared with thresholds: the estimated risk, the
             upper end of its likely interval, or its upper bound.
         delta: The error probability of the bounds.

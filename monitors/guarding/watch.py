@@ -44,8 +44,8 @@ class Watch:
     """Tracks the states of one or more models and of all their laws, frame by frame.
 
     A frame is expected, accepted and then read by every law. An expected frame that is
-    not read, for whatever reason, is lost: the laws' states are then unknown until
-    later frames determine them.
+    not read for any reason is lost: the states of the laws are then unknown until later
+    frames determine them.
 
     Args:
         parts: The models, each with its laws; all have the same clock.
@@ -173,7 +173,7 @@ class Watch:
         return {law.name: law.risk for law in self.laws if math.isfinite(law.point)}
 
     def evidence(self, law: LawWatch) -> tuple[str, ...]:
-        """The predicates that hold, in the model of a law."""
+        """The predicates that hold at present, in the model to which a law belongs."""
         (part,) = [part for part in self.parts if law in part.laws]
         return part.evidence()
 

@@ -111,7 +111,8 @@ class LawBook:
     edition: Edition
 
     def find(self, name: str) -> tuple[Law, ...]:
-        """The law with this name, or all laws of an article, such as the five of `51`.
+        """The law with this name, or all laws of an article, such as the five laws of
+        article `51`.
 
         `rule51_5`, `law51_5` and `51_5` mean the same law. For an unknown name, the
         result is empty.

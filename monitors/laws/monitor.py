@@ -234,7 +234,9 @@ class Scan:
 
 
 def scan(automaton: Automaton, letters: NDArray[Any]) -> Scan:
-    """Runs a law on the letters of a trace; vectorised for laws of bounded response."""
+    """Runs a law on the letters of a trace; the scan is vectorised for bounded-response
+    laws.
+    """
     steps = automaton.response_steps()
     if steps is None or 1 << len(automaton.propositions) > MAX_TABLE:
         return _scan_table(automaton, letters)

@@ -42,8 +42,8 @@ def relieved_states(step: _Table, initial: int, violated: int, guess: _Table) ->
         step: The transitions of a minimal automaton.
         initial: The automaton's initial state.
         violated: The automaton's violated state, or -1.
-        guess: The relieved state of each state, for an automaton too large to compare
-            all pairs.
+        guess: The result to return if the automaton is too large to compare all pairs
+            of states.
     """
     n = len(step)
     if violated < 0:

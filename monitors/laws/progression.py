@@ -66,8 +66,8 @@ class Memory:
     right: Callable[[int], bool]
 
     def update(self, held: int, letter: int) -> int:
-        """The memory after a frame; bit k tells that `right` held k steps ago, and
-        `left` since then.
+        """The memory after a frame; bit k is set if `right` held k steps ago and `left`
+        has held since.
         """
         held = (held << 1 if self.left(letter) else 0) | self.right(letter)
         if math.isinf(self.high):
@@ -381,7 +381,7 @@ class Progression:
         self._of_clause: dict[tuple[Clause, int], Owed] = {}
 
     def start(self, nodes: Iterable[int]) -> Owed:
-        """The obligation to satisfy these nodes at the next frame."""
+        """The obligation that these nodes hold at the next frame."""
         return frozenset(frozenset([("F", 0, 0, (node,))]) for node in nodes)
 
     def after(self, owed: Owed, letter: int) -> Owed:

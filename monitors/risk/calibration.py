@@ -320,7 +320,7 @@ def likely_for(
     """The likely intervals of a law, if the model has them for this horizon.
 
     Args:
-        kept: The likely intervals stored in the model, by the texts of laws.
+        kept: The likely intervals stored in the model, keyed by the texts of laws.
         law: The law's text.
         horizon_s: The horizon H, in seconds.
         automaton: The law's monitor.

@@ -71,7 +71,7 @@ class RiskTable:
         low: The lower bound on the risk. If training runs visited the pair, the bound
             comes from first visits; otherwise, it is the minimum risk over all chains
             within the intervals.
-        high: The upper bound on the risk, computed likewise.
+        high: The upper bound on the risk, from the same sources.
         consistent: The pairs that can occur.
         observed: The pairs whose bounds come from first visits.
         visits: The number of transitions out of each state in training.

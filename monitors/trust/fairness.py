@@ -1,7 +1,7 @@
 """Checks whether a chain represents the traces that it was learned from.
 
 The checks only warn: they test whether states depend on the past, whether predicted
-risks came true on held-out traces, and which unused predicates would help.
+risks agree with outcomes on held-out traces, and which unused predicates would help.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HeldOut:
     Args:
         predicted: For each trace, the risk at every frame; NaN where the risk is
             unknown.
-        outcome: For each trace, whether the risk came true, at every frame.
+        outcome: For each trace, whether a violation followed, at every frame.
     """
 
     predicted: Sequence[ArrayLike]

@@ -2,10 +2,10 @@
 
 Whole runs are resampled with replacement. For each resample, the chain is learned and
 its risks are calibrated again; the abstraction stays the same. The risk of each pair is
-then varied by as much as risks of pairs deviated from outcomes in held-out runs,
-because a risk that is right on average need not be right in each state. The middle 95 %
-of the draws form the likely interval of a risk. Runs are drawn, not transitions,
-because the transitions of one run are dependent.
+then varied by the error that such risks showed in held-out runs, because a risk that is
+right on average need not be right in each state. The middle 95 % of the draws form the
+likely interval of a risk. Runs are drawn, not transitions, because the transitions of
+one run are dependent.
 
 Every run is read only once; a resample only changes the weights of the counts.
 """
@@ -71,7 +71,7 @@ def likely_risks(
     progress: Shown = lambda items, *_: items,
     counted: Found | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Computes the likely intervals of a model's risks, by the texts of laws.
+    """Computes the likely intervals of a model's risks, keyed by the texts of laws.
 
     Args:
         model: The model.
@@ -257,8 +257,8 @@ class _Heights:
         """Varies the draws, pair by pair, by the error of the risks.
 
         A pair's risk is drawn from a beta distribution around the resampled risk. The
-        draws are then resampled with weights for how well they predicted the outcomes
-        of the runs through the pair.
+        draws are then resampled, weighted by how well they predicted the outcomes of
+        the runs through the pair.
         """
         firm = 1.0 / max(self.off(drawn), _LEAST_OFF) - 1.0
         pairs, _, runs, came = self._pairs()

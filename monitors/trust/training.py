@@ -336,8 +336,8 @@ class Training:
     def violations(
         self, model: Model, abstraction: Abstraction, laws: Iterable[Expression]
     ) -> dict[str, dict[str, int]]:
-        """The number of violations of each law in each state, including earlier
-        training.
+        """The number of violations of each law in each state, including those of
+        earlier training.
         """
         truth = truth_in_abstraction(model.chain, abstraction)
         own = np.array([*map(model.chain.number.__getitem__, self.numbers)], np.int64)
@@ -360,7 +360,8 @@ class Training:
         laws: Iterable[Expression],
         horizon_s: float,
     ) -> dict[str, dict[str, Any]]:
-        """Counts the outcomes of first visits in unguarded runs, by the texts of laws.
+        """Counts the outcomes of first visits in unguarded runs, keyed by the texts of
+        laws.
 
         The result is empty for an updated model, because its earlier runs are not
         available.

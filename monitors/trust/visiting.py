@@ -23,7 +23,7 @@ def count_first_visits(
     horizon_s: float,
     period_s: float,
 ) -> FirstVisits:
-    """Counts the first visits of runs.
+    """Counts the outcomes of the first visits in each run.
 
     Args:
         automaton: The law's monitor.

@@ -426,8 +426,8 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
             )
         if (rule.thresholds is None) == (rule.p_safe_below is None):
             raise InvalidPolicy(
-                "give either 'thresholds' (on risk) or 'p_safe_below' (the paper's "
-                "theta)",
+                "give either 'thresholds' (on risk) or 'p_safe_below' (theta of the "
+                "ProbGuard paper)",
                 source=source,
                 place=place,
             )

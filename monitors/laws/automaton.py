@@ -57,7 +57,7 @@ def one_step_later(formula: Formula, period_s: float | None) -> Formula:
                 longer = Eventually(target, Interval(0, high + 1))
                 return Always(Implies(trigger, longer))
     raise InvalidExpression(
-        "the semantics of the paper is defined only for bounded response laws",
+        "the semantics of the ProbGuard paper is defined only for bounded response",
         mend="write always (a -> eventually[0, K steps] b), or use exact semantics",
     )
 

@@ -49,7 +49,7 @@ class Argument:
     unit: str = ""
 
     def lack(self, value: object) -> str:
-        """Returns why a value is invalid, as the end of a sentence, or empty."""
+        """Returns the reason why a value is invalid; empty if it is valid."""
         if value is None:
             return "missing" if self.required else ""
         if self.type == "any":
@@ -90,7 +90,7 @@ def number(
 
 
 def word(*choices: str, required: bool = False) -> Argument:
-    """Declares an argument that is one of these words; without words, any word."""
+    """Declares a text argument, which must be one of `choices` if there are any."""
     return Argument("word", choices=choices, required=required)
 
 

@@ -18,8 +18,8 @@ class Column(Strict):
         signal: The name of the signal.
         unit: The unit of the column, if it differs from that of the signal.
         codes: The value that each number encodes, for a signal that is not a number.
-        none_codes: The numbers that encode `none`: what the signal measures does not
-            exist.
+        none_codes: The numbers that encode `none`, for example that there is no vehicle
+            ahead.
     """
 
     signal: str

@@ -142,7 +142,7 @@ class Foresight(Protocol):
 
 @runtime_checkable
 class Unattended(Protocol):
-    """A world in real time that can be halted while no guard reviews it."""
+    """A world that runs in real time, and that a watchdog can halt."""
 
     def halt(self) -> None:
         """Puts the world in a safe state until the next step.
@@ -185,7 +185,7 @@ class Told(Protocol):
 
 @runtime_checkable
 class WithActuator(Protocol):
-    """A pilot that needs a different actuator than that of the world.
+    """A pilot that needs an actuator other than that of the world.
 
     For example, an agent needs an actuator for `reflect` decisions, but the actuator of
     the world can only slow down or stop a car.

@@ -1,4 +1,4 @@
-"""Loads functions of the user, to which scenarios refer by module or file."""
+"""Loads user-defined functions, which scenarios name by module or file."""
 
 from __future__ import annotations
 

@@ -279,7 +279,11 @@ def _is_ambiguous(request: ToolCallRequest) -> bool:
 
 
 def _failed(answer: Any, call: str | None) -> bool:
-    """Whether no message reports success of the call, or some message an error."""
+    """Whether a call failed, according to the messages in its answer.
+
+    A call failed if no message reports its success, or if some message reports an
+    error.
+    """
     messages = list(_messages(answer))
     succeeded = any(
         each.tool_call_id == call and each.status != "error" for each in messages
@@ -334,7 +338,7 @@ class Queue:
 
     @contextmanager
     def place(self, request: ToolCallRequest) -> Iterator[None]:
-        """Waits until all earlier calls have ended; later calls wait for this block."""
+        """Waits for all earlier calls to end; later calls wait for the block to end."""
         call, progress = self._arrives(request)
         until_s = time.monotonic() + PATIENCE_S
         try:

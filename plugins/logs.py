@@ -1,8 +1,8 @@
 """A world that plays recorded drives from CSV, Parquet and MCAP files and ROS 2 bags.
 
 Actions have no effect on a recorded drive. Use it to collect traces, learn models,
-monitor laws, and measure a guard in shadow mode. Seed n selects the n-th file in the
-order of names, so that ranges of seeds separate training logs from held-out logs.
+monitor laws, and measure a guard in shadow mode. Seed n selects the n-th file in
+alphabetical order, so that ranges of seeds separate training logs from held-out logs.
 """
 
 from __future__ import annotations

@@ -203,8 +203,8 @@ async def serve(
     *,
     limit_s: float = CALL_LIMIT_S,
 ) -> None:
-    """Starts a server by a command, and serves its guarded tools on standard input and
-    output.
+    """Starts a server with a command, and serves its guarded tools on standard input
+    and output.
 
     Raises:
         NoServer: The server does not start or does not speak MCP.
@@ -228,7 +228,7 @@ async def serve(
 async def listed(
     command: list[str], environment: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Starts a server by a command, and returns the descriptions of its tools.
+    """Starts a server with a command, and returns the descriptions of its tools.
 
     Raises:
         NoServer: The server does not start or does not list its tools.

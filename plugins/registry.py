@@ -72,7 +72,7 @@ def _found(role: Role) -> dict[str, list[EntryPoint]]:
 
 
 def plugs(role: Role) -> list[Plug]:
-    """Lists all plugs of a role in the order of names, without importing them."""
+    """Lists all plugs of a role, sorted by name, without importing them."""
     return [
         Plug(role, point.name, _package(point), point.value, _extra(point))
         for _, points in sorted(_found(role).items())

@@ -3,8 +3,7 @@
 An `AgentGuard` is asked before a tool runs, and is told the result. Its verdict is
 final: a tool runs only if the verdict lets the call pass, and a guard that fails lets
 no call pass. The guard does not depend on a message format or on a model. The adapters
-for LangChain, the OpenAI Agents SDK, inspect_ai and MCP convert their calls and
-results.
+for LangChain, the OpenAI Agents SDK, inspect_ai and MCP only convert calls and results.
 
 Each call is one time step of the learned model and of the laws.
 """
@@ -109,9 +108,10 @@ class Verdict:
         acts: Whether the call affects the world, so that its result must be reported.
         asks: The question to ask a person first. `AgentGuard.answered` then returns the
             final verdict.
-        call: The number of the call if it passes, with which to report its result.
+        call: The number of a call that passes, to be used for reporting its result.
         instead: The call to run as a substitute; its result is reported in place of the
-            proposed call's result. A caller without substitutes runs no tool.
+            proposed call's result. A caller that does not support substitutes runs no
+            tool.
     """
 
     passes: bool
@@ -180,7 +180,9 @@ SOURCE = Source("agent")
 
 
 class AgentGuard(Turns, Closing):
-    """Decides whether each tool call may run; its verdicts raise no exceptions.
+    """Decides whether each tool call may run.
+
+    An internal failure stops the agent instead of raising an exception.
 
     If the policy's `when` is `after`, the guard reviews the state that is observed
     after each call. A decision of `reflect` or more severe withholds the next call, and

@@ -1,8 +1,8 @@
 """The simplest baseline: the monitor of the law, without any prediction.
 
 The baseline raises an alarm when an obligation arises. For a law such as "a car at the
-stop line at red stops within two seconds", this is at the stop line, and never before
-the trigger. The comparison with the guard shows the value of prediction.
+stop line at red stops within two seconds", the alarm comes at the stop line, and thus
+never before the trigger. The comparison with the guard shows the value of prediction.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ last control before a tick has an effect. CARLA's client does not send a control
 equals the last one that it sent. The guard therefore sends its control in a batch,
 which is always sent, and restores the driver's last control at the end of the
 intervention. A driver that sends a control just before each tick would override every
-control of the guard. In this case the guard sets a lower speed of the vehicle directly,
+control of the guard. In this case, the guard lowers the speed of the vehicle directly,
 which no control can undo.
 """
 
@@ -42,7 +42,7 @@ def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
     """Waits until a vehicle with this role exists, and returns the vehicle.
 
     Raises:
-        InvalidInput: No such vehicle exists within the waiting time.
+        InvalidInput: No such vehicle appears within `wait_s` seconds.
     """
     until_s = time.monotonic() + wait_s
     roles: list[str] = []
@@ -82,7 +82,7 @@ class Newest:
         self._fresh.set()
 
     def wait(self, timeout_s: float) -> Any:
-        """Waits for the next snapshot, and returns it; None if none arrives in time."""
+        """Returns the next snapshot, or None if none arrives within the timeout."""
         if not self._fresh.wait(timeout_s):
             return None
         self._fresh.clear()
@@ -95,7 +95,9 @@ class Newest:
 
 
 class Beside:
-    """Guards a vehicle that another client drives; a context manager.
+    """Guards a vehicle that another client drives.
+
+    Use it as a context manager.
 
     The vehicle is stopped until the first snapshot has been reviewed, whenever a review
     is late, and on exit. In shadow mode, nothing is sent to the server.

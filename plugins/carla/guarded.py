@@ -95,8 +95,8 @@ class Watching:
             self._bumps.close()
 
     def frame(self, snapshot: Any = None, age_s: float = 0.0) -> Frame:
-        """Returns the frame of a snapshot, or the same frame again for the same
-        snapshot.
+        """Returns the frame of a snapshot; the same snapshot always gives the same
+        frame.
 
         Args:
             snapshot: A `carla.WorldSnapshot`; by default the newest one.
@@ -126,7 +126,7 @@ class Watching:
         return None if self._senses is None else self._senses.scene
 
     def around(self) -> Around:
-        """Returns the surroundings of the vehicle, which a stop needs."""
+        """Returns the surroundings of the vehicle, from which a stop is computed."""
         if self._senses is None or self._last is None:
             return Around(0.0)
         speed = (self._last.values.get("speed") or 0.0) / 3.6
@@ -153,7 +153,9 @@ class WorldClock:
 
 
 class GuardedVehicle(Closing):
-    """Guards one vehicle; a context manager, or call `close` at the end.
+    """Guards one vehicle.
+
+    Use it as a context manager, or call `close` at the end.
 
     Args:
         world: A `carla.World`.
@@ -197,7 +199,8 @@ class GuardedVehicle(Closing):
         """Begins an episode.
 
         Args:
-            halt: Stops the vehicle. A watchdog calls it until a frame is reviewed.
+            halt: Stops the vehicle. A watchdog calls this function repeatedly until a
+                frame is reviewed.
             repeat_s: The interval in seconds at which the watchdog repeats the stop.
         """
         self._reviewed: Frame | None = None

@@ -191,9 +191,10 @@ class Bumps:
         self._others.append("" if other is None else str(other.id))
 
     def take(self) -> str | None:
-        """Returns the first actor that the vehicle has hit since the last call.
+        """Returns the name of the first actor that was hit since the last call.
 
-        The name is empty for a part of the map. None if there was no collision.
+        The name is empty if the vehicle hit a part of the map, and None if there was no
+        collision.
         """
         if not self._others:
             return None

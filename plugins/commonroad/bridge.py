@@ -49,7 +49,7 @@ _VEHICLE_KINDS = frozenset(
 class CommonRoadWorld(SteppedWorld):
     """A world that replays recorded scenes.
 
-    Each file is an episode. Seed n selects the n-th file in the order of names.
+    Each file is an episode. Seed n selects the n-th file in alphabetical order.
 
     Args:
         files: The path of a file, which may be compressed with gzip; `*` can match

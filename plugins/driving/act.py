@@ -168,7 +168,7 @@ def _asked(values: Mapping[str, Any], speed: float) -> float:
 
 
 def _hold_or_pass(first: Conflict, speed: float, asked: float = 0.0) -> float:
-    """Stops before the conflict or, if it is too late, passes first; in m/s²."""
+    """Returns the acceleration to stop before the conflict or, if too late, to pass."""
     needs = _to_stand(speed, first.to_m)
     if needs <= BRAKE_LIMIT or speed < _CREEPING:
         return -min(BRAKE_LIMIT, max(needs, asked, _FIRM))

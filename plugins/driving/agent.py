@@ -1,8 +1,8 @@
 """A pilot that asks a large language model how to drive, and can ask it to reconsider.
 It works with any model that LangChain supports. The model is asked every few seconds,
 and immediately when the guard withholds its choice; in between, the car follows the
-last choice. All that the model sees of the world is signals, which the prompt marks as
-data. A reflect prompt is passed on unchanged.
+last choice. The model sees the world only as signals, which the prompt marks as data. A
+reflect prompt is passed on unchanged.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Course(NamedTuple):
         return cls(np.array(at, dtype=float), points)
 
     def apart(self, other: Course) -> Points:
-        """Returns the minimum distance between two vehicles for every pair of times."""
+        """Returns the distance between two vehicles for all pairs of times."""
         least = np.full((len(self.at), len(other.at)), np.inf)
         for mine in (-1.7, 0.0, 1.7):
             for its in (-1.7, 0.0, 1.7):

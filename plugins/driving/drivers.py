@@ -1,4 +1,4 @@
-"""A driver model for simulators that control steering themselves, and its commands.
+"""A driver model for simulators that steer automatically, and its commands.
 
 While the driver is attentive, the simulator's own model keeps the distance and the
 lane. An action contains the desired speed and headway, whether the driver is attentive,

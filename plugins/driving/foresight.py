@@ -1,8 +1,8 @@
 """Foresight signals, which are derived from other driving signals and their history.
 
 Foresight signals depend only on the signals of the current and earlier frames. They are
-therefore the same for every source of driving frames, and use neither the driver's
-intentions nor future data.
+therefore defined in the same way for every source of driving frames, and use neither
+the driver's intentions nor future data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Progress(NamedTuple):
         here: The junction that the ego is in; None if it is in none.
         ahead: The next junction; None if there is none.
         line: The next junction at which the ego may have to stop.
-        met: The junction that the ego is in and the next one, if near.
+        met: The nearby junctions: the one that the ego is in, if any, and the next one.
         to_junction: The distance to the next junction in m; 0 inside a junction, None
             if no junction is near.
         to_line: The distance to the next stop line in m; None if no line is near.
@@ -185,7 +185,10 @@ class Foresight:
     def worked_out(
         self, names: Iterable[str], values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Returns the named foresight signals; inputs of others may be missing."""
+        """Returns the named foresight signals.
+
+        The inputs of other foresight signals may be missing.
+        """
         known = {**_UNKNOWN, **values}
         found = {**self.of(known), DRAC: to_lead_speed(known)}
         return {name: found[name] for name in names}

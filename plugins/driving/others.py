@@ -201,7 +201,7 @@ _FARTHEST_M = 1000.0
 
 
 def see_lead(lead: Near | None, demand: Demand) -> dict[str, Any]:
-    """Returns the signals of the lead vehicle, and adds its demand to `demand`."""
+    """Returns the signals of the lead vehicle, and adds the braking it requires."""
     if lead is None:
         return {"lead_distance": None, "lead_speed": None}
     its, gap = lead.who.speed, lead.room_m

@@ -264,8 +264,9 @@ class Movement:
         By default, traffic from the right has right of way.
 
         Args:
-            other: The other movement; not an oncoming one.
-            turned: The angle of this heading to the left of the other's.
+            other: The other movement, which must not be oncoming.
+            turned: The angle from the other movement's heading to the left to this
+                one's, in radians.
         """
         return turned > SIDEWAYS
 
@@ -275,7 +276,7 @@ Way = TypeVar("Way", bound=Movement)
 
 
 class Junctions(Generic[Node, Way]):
-    """The methods of a `Net` that concern junctions.
+    """Implements the methods of a `Net` that concern junctions.
 
     Args:
         inside: For each crosswalk and each lane inside a junction, the junction and the

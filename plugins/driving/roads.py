@@ -333,10 +333,10 @@ class Roads:
         return next((o for o in self.lanes_of[lane.edge] if o.number == number), None)
 
     def from_here(self, lane: Lane, route: Sequence[str]) -> tuple[str, ...]:
-        """Returns the rest of a route from a lane on.
+        """Returns the part of a route that is ahead of a lane.
 
-        The rest starts with the edge of the lane or, if the lane is inside a junction,
-        with the edge before the junction.
+        It starts with the edge of the lane or, if the lane is inside a junction, with
+        the edge before the junction.
         """
         edges = {lane.edge}
         if lane.inside:

@@ -141,7 +141,7 @@ def library() -> Any:
 
 
 def _someone(rss: Any, given: Parameters) -> Any:
-    """A road user as an object of the library.
+    """Creates a road user as an object of the library.
 
     The library also validates the fields that it does not use, so they are filled
     in.

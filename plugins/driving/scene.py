@@ -111,7 +111,7 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The gap to the vehicle that follows the ego in m, and its speed in m/s."""
+    """The vehicle that follows the ego: the gap to it in m, and its speed in m/s."""
 
     gap_m: float
     speed: float
@@ -173,7 +173,7 @@ class Scene(ABC):
     # -- what is derived from the reports ---------------------------------------------
 
     def route_ahead(self) -> tuple[str, ...]:
-        """Returns the route from the ego's current or last edge on."""
+        """Returns the rest of the route, starting at the ego's current or last edge."""
         return self.roads.from_here(self.roads.lanes[self.ego.lane], self.route)
 
     def way(self) -> Way:
@@ -231,7 +231,7 @@ class Scene(ABC):
         return [] if near is None else [near]
 
     def _next_on(self, lane: str) -> Near | None:
-        """The next vehicle behind the ego in a lane; its gap excludes the minimum."""
+        """The next vehicle behind the ego in a lane; the minimum gap is subtracted."""
         ego = self.ego
         behind = (
             Near(other, ego.at_m - ego.length - other.at_m - _MIN_GAP_M)
@@ -248,7 +248,7 @@ class Scene(ABC):
     def crosswalks_of(self, person: Mover) -> Iterator[str]:
         """Yields the edges of the crosswalks that a pedestrian is on or about to enter.
 
-        An edge may be empty.
+        The name is empty if there is no such crosswalk.
         """
         yield self.on_crosswalk(person)
         if person.speed >= _WALKING:

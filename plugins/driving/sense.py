@@ -9,8 +9,8 @@ its rear has left it. `arrival_gap` is the time between the intervals in which t
 and a crossing vehicle occupy their conflict point. If the intervals overlap, it is 0,
 and the two are on a collision course. The ego is assumed to keep its speed, as far as
 turns allow, or to accelerate at 2 m/s² if it is slow. Other vehicles keep their speeds.
-`time_to_collision` is the time to the first collision course's conflict, or to a
-collision with the lead vehicle.
+`time_to_collision` is the time until the ego reaches the first conflict point on a
+collision course, or until a collision with the lead vehicle, whichever is sooner.
 
 Inside a junction, `traffic_light` is the light at the stop line that the ego passed,
 with the colour that it had then.

@@ -300,7 +300,7 @@ class GuardedParallelEnv(Closing):
 
     Args:
         env: The environment to guard.
-        equipment: Returns the equipment of an agent, given its name; an agent with None
+        equipment: Returns the equipment of an agent, given its name; None if the agent
             is not guarded.
     """
 

@@ -30,8 +30,8 @@ class Reading(Strict):
         at: The path: `observation` or `info`, followed by `.name` and `[index]`.
         unit: The unit of the number at the path, if it differs from that of the signal.
         codes: The value that each number encodes, for a signal that is not a number.
-        none_codes: The numbers that encode `none`: what the signal measures does not
-            exist.
+        none_codes: The numbers that encode `none`, for example that there is no vehicle
+            ahead.
     """
 
     at: str
@@ -57,7 +57,7 @@ class Senses:
             a class whose instances are such functions, or a mapping from signals to
             paths. If the object has a method `reset(env)`, it is called when an episode
             begins.
-        vocabulary: The vocabulary of the signals, with which a mapping converts units.
+        vocabulary: The vocabulary of the signals, which defines their units.
     """
 
     def __init__(

@@ -100,19 +100,19 @@ class Wavering(Onward):
 
 
 class HighwayTraffic(Wavering):
-    """The class of other vehicles on a motorway."""
+    """A vehicle other than the ego on a motorway."""
 
 
 class MergeTraffic(Wavering):
-    """The class of other vehicles at a merge."""
+    """A vehicle other than the ego at a merge."""
 
 
 class RoundaboutTraffic(Onward):
-    """The class of other vehicles in and near a roundabout."""
+    """A vehicle other than the ego in or near a roundabout."""
 
 
 class IntersectionTraffic(Onward):
-    """The class of other vehicles at an intersection."""
+    """A vehicle other than the ego at an intersection."""
 
 
 class Ego(Onward):

@@ -50,7 +50,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Webhook(Listener):
-    """Posts each decision that begins an intervention as JSON, from its own thread.
+    """Posts a decision as JSON when an intervention begins, from a separate thread.
 
     An alert is dropped if it cannot be sent within five seconds, or if 100 alerts are
     already queued; `dropped` counts these alerts. Redirects are not followed.

@@ -18,7 +18,7 @@ Verdict = Literal["approve", "edit", "reject"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A person's answer to a proposal; `action` replaces the proposal with `edit`."""
+    """A person's answer to a proposal; with `edit`, `action` replaces the proposal."""
 
     verdict: Verdict
     action: Action | None = None

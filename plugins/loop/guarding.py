@@ -1,4 +1,4 @@
-"""Creates guards and guarded loops with their records, for all ways to run Forewarn."""
+"""Creates guards and guarded loops with their records, for all entry points."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class Guarding:
             telemetry and live views.
         approver: Asks a person when the decision is `ask`; without an approver, `ask`
             escalates.
-        tally: The file that counts the transitions while no intervention is active.
+        tally: The file in which transitions are counted while no intervention is
+            active.
         record: The folder for run records, or the file for a single record.
         warrant: The certificate of the models and the policy, if any.
     """
@@ -112,8 +113,8 @@ class Guarding:
             name: The loop's display name.
 
         Raises:
-            InvalidInput: The policy or a judge requires something that this source
-                cannot do.
+            InvalidInput: The policy or a judge requires a capability that the source
+                lacks.
         """
         policy = self.policy
         if policy.when != "after" and foresee is None:

@@ -2,8 +2,8 @@
 
 A lease is initially expired. The loop renews it when a new frame arrives, before
 reviewing the frame, and the actuator acts only while the lease is held. A loop that
-dies, hangs or loses its source stops renewing the lease, and during a review that takes
-too long the lease expires.
+dies, hangs or loses its source stops renewing the lease. The lease also expires if a
+review takes too long.
 
 If the actuator runs in another process, the lease must be in that process. The
 single-file client of `forewarn guard` has its own lease. In a single process, a

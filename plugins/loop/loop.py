@@ -70,7 +70,8 @@ class GuardedLoop:
         foresee: Predicts the frame that an action would lead to.
         actions: The actions that the world accepts, which include any action that a
             person chooses instead.
-        tally: The file that counts the transitions while no intervention is active.
+        tally: The file in which transitions are counted while no intervention is
+            active.
         records: Opens the record of each run.
         record: An already open record for the first run.
         name: The loop's display name.
@@ -130,7 +131,7 @@ class GuardedLoop:
             scenario: The scenario, in the form stored in the record's header.
             seed: The run's seed.
             record: The file for a separate record of this run.
-            tally: The file that counts the transitions of this run only.
+            tally: The file in which only the transitions of this run are counted.
             listeners: Further listeners, which are notified of this run only.
         """
         self._end({"ended": "it began anew"})

@@ -60,12 +60,12 @@ class ModelFile:
 
     @classmethod
     def of(cls, path: Path) -> ModelFile:
-        """Refers to an existing file."""
+        """Creates a reference to an existing file."""
         return cls(path.name, digest_of(path), path)
 
     @classmethod
     def made(cls, models: Sequence[Model]) -> ModelFile:
-        """Refers to the content of the file that would store these models."""
+        """Creates a reference to the file that would store these models."""
         content = json.dumps(models_as_dict(models), indent=2).encode()
         return cls("model.json", hashlib.sha256(content).hexdigest(), None, content)
 
@@ -97,7 +97,7 @@ class Records:
         laws: The requested laws; if empty, all laws that the guard watches.
         source: The source of the frames.
         place: The folder for one record per run, or the file for a single record. If
-            None, only runs that name a file are recorded.
+            None, only runs with a file of their own are recorded.
     """
 
     model: ModelFile

@@ -43,7 +43,7 @@ class Counted(NamedTuple):
         beyond: The number of transitions that were not stored, because there were too
             many.
         stopped_by: The number of runs in which the guard intervened, by the law that
-            caused it.
+            caused the intervention.
         after_stops: For each risk band at the intervention, the number of runs and the
             number of those that broke a law afterwards.
     """

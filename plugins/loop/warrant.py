@@ -210,7 +210,7 @@ SHARES = {"false_alarms": 4, "missed": 3, "alarmed": 2, "violating": 1}
 
 
 def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
-    """Returns the rates to test, without evidence.
+    """Returns the rates to test, before any evidence.
 
     Each guarantee has one rate. Each law has up to two further rates, which test
     whether the distribution of runs has changed.
@@ -244,8 +244,8 @@ def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
 def judged(certificate: Certificate) -> set[str]:
     """Returns the laws for which a run shows without labels whether it was clean.
 
-    Whether calls were unsafe needs labels from people. If no labelled run violated a
-    law, all runs count as clean.
+    Deciding whether calls were unsafe requires labels from people. If no labelled run
+    violated a law, all runs count as clean.
     """
     over_frames = certificate.over == "frames"
     return {r.law for r in certificate.base_rates if over_frames or not r.violating}

@@ -1,6 +1,7 @@
 """A single-file client for `forewarn guard --socket`, which can be copied anywhere.
 
-It requires only Python 3.6 or later and the standard library, but not Forewarn:
+It requires only Python 3.6 or later and the standard library, and does not need
+Forewarn:
 
     guard = GuardClient("127.0.0.1:7007", token, ["speed", "traffic_light"])
     while driving:
@@ -102,8 +103,8 @@ class GuardClient(object):
         Args:
             sequence: The sequence number of the frame, which must increase.
             time_s: The time of the frame in seconds, by the clock of its source.
-            signals: The values of the signals; None means that what the signal measures
-                does not exist.
+            signals: The values of the signals; None means, for example, that there is
+                no vehicle ahead.
             proposal: The proposed action: `{"name": ..., "arguments": {...}}`.
             wait_s: The maximum time in seconds to wait for the answer; by default
                 `lease_s`. Without an answer, the decision on an earlier frame remains

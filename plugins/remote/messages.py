@@ -93,7 +93,7 @@ def parse_object(message: bytes) -> dict[str, Any]:
 
 
 def is_hello(content: Mapping[str, Any]) -> bool:
-    """Whether a message is meant as a hello."""
+    """Whether a message is a hello, which may still be invalid."""
     return "forewarn" in content
 
 

@@ -193,7 +193,7 @@ class GuardServer(Server):
 
 
 class Full(ForewarnError):
-    """The maximum number of loops are already connected."""
+    """The maximum number of loops is already connected."""
 
 
 class _Line:

@@ -259,7 +259,7 @@ def serve_stream(
 
 
 def serve_lines(source: BinaryIO, sink: BinaryIO, lend: Lend) -> int:
-    """Answers messages on lines until the input ends; returns the number of answers.
+    """Answers one message per line until the input ends; returns the number of answers.
 
     The first line may be a hello, which needs no token.
     """
@@ -302,7 +302,7 @@ class Fits(Protocol):
 
 
 class Pace(Listener):
-    """Checks the period of the first frames, and ends the episode if it is wrong.
+    """Checks the period of the first frames; ends the episode if the period is wrong.
 
     Args:
         fits: Raises an error if a period does not match the model.

@@ -2,7 +2,7 @@
 
 The protocol is that of the published oracles. A message on a topic, or a service call,
 is a JSON object with `topic` or `service`, with `time` in seconds, and with the fields
-of the message. The answer repeats these and adds `verdict`. The verdict
+of the message. The answer repeats these fields, and adds `verdict`. The verdict
 `currently_false` means that the guard would stop the vehicle; a node with the action
 `filter` then withholds the message. The verdicts `true` and `false` would end a node,
 so they are never sent.
@@ -149,8 +149,8 @@ class OracleServer(Server):
 
     Args:
         oracle: The oracle to serve.
-        host: A name or address of this machine.
-        port: The port; 0 for any free one.
+        host: A host name or address of this machine.
+        port: The port; 0 for any free port.
     """
 
     def __init__(self, oracle: Oracle, host: str = "127.0.0.1", port: int = 0) -> None:

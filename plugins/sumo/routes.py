@@ -1,4 +1,4 @@
-"""Completes routes, start lanes and initial speeds on a network of the user."""
+"""Completes routes, start lanes and initial speeds on the user's network."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Test suites that check the interfaces of worlds, pilots, actuators and baselines.
 
-The suites run for all registered plugs. In a test file for pytest, write
+The suites run for all registered plugs. This line in a test file makes pytest find
+them:
 
     globals().update(suites())
 
-To test a single plug of your own, write
+A subclass tests a single plug of your own:
 
     class TestMyWorld(WorldContract):
         def make_world(self):

@@ -1,6 +1,6 @@
 """Test suites for the registered plugs of all packages.
 
-In a test file for pytest, write
+This line in a test file makes pytest find the suites:
 
     globals().update(suites())
 

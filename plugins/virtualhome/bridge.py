@@ -71,9 +71,8 @@ class VirtualHomeWorld(SteppedHousehold):
     """A world with a home and a person in it.
 
     Args:
-        scene: `flat`, which is a shipped home, the path of a graph in VirtualHome's
-            format, or a task of virtualhome-eval, such as `task:27_2`, whose graph is
-            used.
+        scene: The home: `flat`, which is shipped, the path of a graph in VirtualHome's
+            format, or a task of virtualhome-eval, such as `task:27_2`.
         programs: The file that contains `program`; by default, the shipped file.
         program: The index of the program that defines the scene, starting at 0.
         watch: The object predicates to include in each frame.
@@ -193,8 +192,8 @@ class Performer:
             switches off an object.
         looks_round: The fraction of people who, at the end, close and switch off
             everything that they left open or on.
-        heeds: The fraction of people who do this when the guard asks them to
-            reconsider.
+        heeds: The fraction of people who close and switch off what they left when the
+            guard asks them to reconsider.
     """
 
     @staticmethod

@@ -276,7 +276,8 @@ def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
     """The counts with END as a successor of every state, because a trace may end in a
     state where no trace has ended so far.
 
-    Open rows may lead to END in any case, and rows without successors stay unchanged.
+    Rows with an unseen successor may lead to END in any case, and rows without
+    successors stay unchanged.
     """
     if end is None or (opened | (np.arange(counts.n) == end)).all():
         return counts

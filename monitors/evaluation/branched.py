@@ -75,7 +75,7 @@ HEAD = ("risk", "runs", "break a law", "slowed", "stopped")
 
 
 def if_acted(law: str) -> str:
-    """The title of the table for a law."""
+    """The title of the table that shows the bands of a law."""
     return (
         f"{law}: violations in runs that continue from their first moment in each risk"
         " band without an intervention, slowed, or stopped (with 95 % bounds)."

@@ -48,7 +48,7 @@ class ChainWatch:
     """Tracks the states of a model's chain and of its laws, tick by tick.
 
     Args:
-        model: The model with its chain.
+        model: The learned model.
         abstraction: The abstraction that turns frames into states.
         laws: The laws with their risks.
         period_s: The clock of the chain and of the laws' monitors.

@@ -24,9 +24,9 @@ class Limits:
     """The gate's requirements on frames.
 
     Args:
-        max_age_s: The maximum age of a frame or of its inputs.
-        frozen_after_s: How long frames may stay identical before this is a fault; None
-            for no limit.
+        max_age_s: The maximum age of a frame or of its inputs, in seconds.
+        frozen_after_s: How many seconds frames may stay identical before this is a
+            fault; None for no limit.
         leap_s: The amount by which the frames' time may advance more than the guard's
             clock between two frames, in seconds.
     """

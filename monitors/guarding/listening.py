@@ -19,7 +19,7 @@ class Run:
     """The facts about a run that listeners receive when it begins.
 
     Args:
-        name: The run's name, shown to people.
+        name: The run's name, for display.
         source: Where the frames come from.
         watch: The guard's models and laws; None without a guard.
         policy: The guard's policy; None without a guard.

@@ -119,21 +119,24 @@ class Policy:
         delta: The error probability of the bounds.
         hysteresis: How far the risk must fall below a threshold to count as low; half
             of the threshold suffices if that is less.
-        hold_s: How long the risk must stay low before an intervention is released.
+        hold_s: How long the risk must stay low before an intervention is released, in
+            seconds.
         unknown_state: How a state never seen in training is treated.
-        after_violation: `stop`, or `re-arm` to watch for the next violation.
+        after_violation: What a guard does after a violation: `stop`, or `re-arm` to
+            watch for the next one.
         revoked: What a guard does once its certificate is revoked: `alert` or
             `fallback`.
         escalation: The kinds to which an intervention that is not obeyed escalates, the
             mildest first.
         max_reflections: How often an agent may reconsider one action.
         fallback: What the guard does when it cannot decide.
-        max_age_s: The maximum age of an input.
-        frozen_after_s: Identical frames for this long are a fault; None means never.
-        deadline_s: The time limit of each stage of a review.
-        ack_s: The time limit for the world to show that it obeyed.
-        lease_s: How long an actuator acts on one decision without renewal.
-        slow_cap_kmh: The speed that `slow` allows.
+        max_age_s: The maximum age of an input, in seconds.
+        frozen_after_s: Identical frames for this many seconds are a fault; None for no
+            limit.
+        deadline_s: The time limit of each stage of a review, in seconds.
+        ack_s: The time limit for an intervention to show its effect, in seconds.
+        lease_s: How long an actuator acts on one decision without renewal, in seconds.
+        slow_cap_kmh: The maximum speed for `slow`, in km/h.
         shadow: Whether everything is decided and recorded, but nothing is enforced.
     """
 

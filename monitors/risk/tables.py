@@ -65,7 +65,7 @@ class RiskTable:
         automaton: The law's monitor.
         states: The names of the chain's states.
         end: The index of END, if there is one.
-        letters: The column of the automaton's tables for each state.
+        letters: For each state, the column of its letter in the automaton's tables.
         horizon_steps: The horizon H, in steps.
         point: The guard's risk within H.
         low: The lower bound on the risk. If training runs visited the pair, the bound

@@ -54,7 +54,7 @@ class Found:
     """An abstraction that was found from runs.
 
     Args:
-        abstraction: The abstraction of the model.
+        abstraction: The abstraction to use for the model.
         apart: The abstraction with which a run is counted if `abstraction` was fitted
             to the run: the same predicates, found without the run.
     """
@@ -102,7 +102,7 @@ def out_of_fold(
         recipe: Finds the abstraction from the runs outside a fold.
         laws: The laws.
         horizons_s: The horizons, in seconds.
-        counting: How the chains are learned.
+        counting: The settings with which the chains are learned.
         fold_of: The fold of each run, as returned by `dealt`.
     """
     states = States(runs)
@@ -248,7 +248,7 @@ class Judge:
             abstraction: The abstraction for encoding other runs.
             laws: The laws.
             horizons_s: The horizons, in seconds.
-            counting: How the chain is learned.
+            counting: The settings with which the chain is learned.
             apart: The abstraction with which each run is counted; by default,
                 `abstraction`.
         """

@@ -88,7 +88,7 @@ def read_chain(
         letters[end] = 0
     if letters.min() < 0 or letters.max() >= columns:
         raise InvalidModel(
-            f"a letter is not a column of the monitor's table with {columns} columns"
+            f"a letter is outside the monitor's table, which has {columns} columns"
         )
     if monitor_states * n > MAX_PAIRS:
         raise TooLarge(

@@ -288,7 +288,7 @@ def test_what_does_not_fit_a_chain_is_refused(monkeypatch: pytest.MonkeyPatch) -
     for letters in ([0, -1, 0], [0, 4, 0]):
         with pytest.raises(
             InvalidModel,
-            match=("a letter is not a column of the monitor's table with 4"),
+            match=("a letter is outside the monitor's table, which has 4"),
         ):
             read(chain, np.array(letters), RESPONSE)
     with pytest.raises(InvalidModel, match="2 letters, but 3 states"):

@@ -550,7 +550,7 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidModel, match="2 letters, but 3 states"):
         violation_ever(chain, np.array([0, 1]), automaton)
     with pytest.raises(
-        InvalidModel, match=("a letter is not a column of the monitor's table with 4")
+        InvalidModel, match=("a letter is outside the monitor's table, which has 4")
     ):
         violation_ever(chain, np.array([0, 1, 4]), automaton)
     with pytest.raises(

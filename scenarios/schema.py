@@ -238,8 +238,7 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
     for name in file.expected_base_rate:
         if name not in names:
             raise InvalidScenario(
-                f"expected_base_rate names the law {name!r}, which the scenario "
-                "does not watch",
+                f"the scenario does not watch the law {name!r}",
                 source=source,
                 place="expected_base_rate",
                 mend=near_miss(name, names),

@@ -73,7 +73,7 @@ def test_a_formula_can_be_named() -> None:
         ),
         ("- no_collision", "- stop_at_red := always collision", "x: laws: the law 's"),
         ("(speed < 0.5 km/h or", "(speed < 0.5 m or", "x: laws, column "),
-        ("  no_collision: [", "  no_colision: [", "x: expected_base_rate: a base ra"),
+        ("  no_collision: [", "  no_colision: [", "x: expected_base_rate: the sce"),
         (
             "- braking",
             "- brakking",
@@ -103,7 +103,7 @@ def test_a_scenario_names_files_below_itself_only(
 ) -> None:
     before = ROAD[: ROAD.index("abstraction:")] if key == "abstraction" else ROAD
     text = f"{before}\n{key}: {path}\n"
-    with pytest.raises(ForewarnError, match="leaves the folder"):
+    with pytest.raises(ForewarnError, match="leads out of the folder"):
         parse_scenario(text, "x", tmp_path)
 
 

@@ -109,7 +109,7 @@ def test_too_few_runs_are_refused_and_nothing_is_written(tmp_path: Path) -> None
 def test_it_takes_the_place_of_a_guard_and_of_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     done = warrant(warranted.logs(), "--law", warranted.LAW, "--out", tmp_path)
-    assert done.exit_code == 2 and "holds other files" in done.stderr
+    assert done.exit_code == 2 and "contains other files" in done.stderr
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
 

@@ -71,6 +71,8 @@ from forewarn.scenarios.labelled import labelled_traces
 SHARED_DATA = Path(os.environ.get("FOREWARN_DATA", ROOT.parent / "shared" / "data"))
 DATA = SHARED_DATA / "rules"
 AGENTS = SHARED_DATA / "agents" / "openagentsafety.jsonl.xz"
+RUN = ("execute_bash", "execute_ipython_cell")
+"""The tools of OpenAgentSafety that run commands and programs."""
 SNIPPETS = ROOT / "tests" / "monitors" / "rules" / "snippets.yaml"
 SHARED: dict[str, Domain] = {"embodied": "household", "code": "code"}
 SHIPPED: tuple[Domain, ...] = ("household", "driving", "code")
@@ -377,6 +379,8 @@ def calls() -> Iterator[str]:
         for label, labels in (("unsafe", (1, 2)), ("safe", (0, 0))):
             kept = [r for r in runs if (r["unsafe_rule"], r["judge"]) == labels]
             yield f"  {label} by both labels: {stopped([r['steps'] for r in kept])}"
+            idle = sum(not any(s["tool"] in RUN for s in r["steps"]) for r in kept)
+            yield f"    without a command or a program: {idle} of {len(kept)}"
 
 
 def stopped(runs: Sequence[Sequence[Mapping[str, Any]]]) -> str:

@@ -37,13 +37,13 @@ MAX_BYTES = 1 << 20
 MAX_RULES = 2_000
 """The maximum number of rules in a file; files are written by hand."""
 
-_RULE = re.compile(r"\brule\s*@\s*`?\s*(?P<name>[\w.-]+)")
+_RULE = re.compile(r"\b(?P<word>rule)\s*@\s*`?\s*(?P<name>[\w.-]+)", re.IGNORECASE)
 _GLUED = re.compile(r"\bendrule(?=\s*@)")
-_END = re.compile(r"(?<![\w@])end(?!\w)")
+_END = re.compile(r"(?<![\w@])end(?!\w)", re.IGNORECASE)
 _SECTION = re.compile(
-    r"^[ \t]*(?P<word>trigger|prepare|check|enforce)(?![\w])[ \t:]*", re.MULTILINE
+    r"^[ \t]*(?P<word>trigger|prepare|check|enforce)(?![\w])[ \t:]*",
+    re.MULTILINE | re.IGNORECASE,
 )
-CAPITALS = " (AgentSpec's keywords are lower-case: rule, trigger, check, enforce, end)"
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'')
 _COMMENT = re.compile(r"//[^\n]*|(?<!\w)#[^\n]*")
 _LEGACY = re.compile(r"^(act|action)\s+", re.IGNORECASE)
@@ -81,10 +81,7 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
     if len(opened) > MAX_RULES:
         raise TooLarge(f"more than {MAX_RULES} rules in a file")
     if not opened:
-        capitals = re.search(_RULE.pattern, plain, re.IGNORECASE)
-        line = plain.count("\n", 0, capitals.start()) + 1 if capitals else 1
-        problem = f"the file has no rule{CAPITALS if capitals else ''}"
-        return [], [Trouble(line, problem)] if plain.strip() else []
+        return [], [Trouble(1, "the file has no rule")] if plain.strip() else []
     rules: list[WrittenRule] = []
     troubles: list[Trouble] = []
     for found, body in _segments(opened, plain):
@@ -92,7 +89,7 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
         endings = list(_END.finditer(body))
         if endings:
             body = body[: endings[-1].start()]
-        read = _written(found["name"], line, body)
+        read = _written(found, line, body)
         if isinstance(read, str):
             troubles.append(Trouble(line, read))
         else:
@@ -124,17 +121,18 @@ def _without_comments(text: str) -> str:
     return "\n".join(kept)
 
 
-def _written(name: str, line: int, body: str) -> WrittenRule | str:
-    words = list(_SECTION.finditer(body))
+def _written(found: re.Match[str], line: int, body: str) -> WrittenRule | str:
+    name, words = found["name"], list(_SECTION.finditer(body))
+    for word in (found["word"], *(each["word"] for each in words)):
+        if not word.islower():
+            return f"rule {name}: write {word.lower()} in lower case, like all keywords"
     sections = {word["word"]: part for word, part in _segments(words, body)}
     triggers = tuple(_triggers(sections.get("trigger", "")))
     enforcements = tuple(_lines(sections.get("enforce", "")))
-    capitals = re.search(_SECTION.pattern, body, re.IGNORECASE | re.MULTILINE)
-    mend = CAPITALS if capitals and not capitals["word"].islower() else ""
     if not triggers:
-        return f"rule {name} has no trigger{mend}"
+        return f"rule {name} has no trigger"
     if not enforcements:
-        return f"rule {name} has no enforcement{mend}"
+        return f"rule {name} has no enforcement"
     checks = tuple(_parts(sections.get("check", "")))
     prepared = tuple(_lines(sections.get("prepare", "")))
     return WrittenRule(name, line, triggers, checks, enforcements, prepared)
@@ -221,9 +219,10 @@ class Imported:
             return "AgentSpec has no `or`: write a rule for each side"
         if re.search(r"\band\b|&", need, re.IGNORECASE) or need.startswith("("):
             return "AgentSpec has no parentheses: write each condition on its own line"
-        if need.casefold() != need and need.casefold() in self.known:
-            return f"write {need.casefold()} in lower case"
-        return ""
+        word = need.removeprefix("enforcement ")
+        plain = word.casefold()
+        known = plain in self.known or plain in _WORDS
+        return f"write {plain} in lower case" if known and plain != word else ""
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the output of `forewarn rules import --json`."""

@@ -374,12 +374,23 @@ TWO = "".join(
 )
 
 
-@pytest.mark.parametrize(
-    "text", [ONE_CHECK.upper(), ONE_CHECK.replace("trigger", "TRIGGER")]
-)
-def test_capitals_are_reported_with_their_fix(text: str) -> None:
-    (trouble,) = read_agentspec(text.format("true"))[1]
-    assert "are lower-case: rule, trigger" in trouble.problem
+@pytest.mark.parametrize("word", ["rule", "trigger", "check", "enforce"])
+def test_capitals_are_reported_with_their_fix(word: str) -> None:
+    odd = ONE_CHECK.replace(word, word.upper()).format("true")
+    rules, (trouble,) = read_agentspec(ONE_CHECK.format("true") + odd)
+    assert len(rules) == 1 and trouble.line == 9
+    assert f"rule r: write {word} in lower case" in trouble.problem
+    (other,) = read_agentspec(odd)[1]
+    assert other.problem == trouble.problem
+
+
+def test_an_end_or_enforcement_in_capitals_is_understood(tmp_path: Path) -> None:
+    path = tmp_path / "r.ar"
+    path.write_text(ONE_CHECK.replace("end", "END").format("true"))
+    assert import_rules([path], LIBRARIES).runnable == 1
+    path.write_text(ONE_CHECK.replace("stop", "STOP").format("true"))
+    (need,) = import_rules([path], LIBRARIES).as_dict()["needs"]
+    assert need["fix"] == "write stop in lower case"
 
 
 def test_imported_rules_with_python_guard_and_replay(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
 """The live page's server: a separate process that accepts only local connections.
 
-    python -m forewarn.scenarios.live.server
-
-prints its address and tokens as JSON on standard output. The server exits when its
-standard input closes, that is, when its parent process exits.
+`python -m forewarn.scenarios.live.server` prints its address and tokens as JSON on
+standard output. The server exits when its standard input closes, that is, when its
+parent process exits.
 
 - `GET /` returns the page, without data of any run.
 - `GET /stream` returns new data as JSON Lines, and requires the viewers' token.

@@ -49,8 +49,8 @@ class Head:
         vocabulary: The name of the signals' vocabulary; empty if only the model names
             it.
         model: The model's digest.
-        live: Whether the run is of a system without a scenario, so that only the guard
-            reports violations.
+        live: Whether the run has no scenario, so that only the guard reports
+            violations.
     """
 
     name: str

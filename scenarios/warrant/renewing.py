@@ -53,8 +53,7 @@ def renew(
 
 
 def _not_learned_from(certificate: Certificate, past: Sequence[Past]) -> list[int]:
-    """Returns the indices of runs that the guard was not learned from, and of whose
-    groups it was not learned either.
+    """Returns the indices of the runs that are not in a group with training runs.
 
     Raises:
         InvalidInput: The groups of the runs that it was learned from are unknown.

@@ -75,7 +75,7 @@ def test_a_record_cut_anywhere_is_readable_up_to_there(
         path = damaged(record, tmp_path, data[:at])
         status, found = ask("verify", path)
         assert (status, found["whole"]) == (1, False)
-        assert "cut" in found["problem"]
+        assert "truncated" in found["problem"]
         assert found["verified_lines"] == data[:at].count(b"\n")
         done: Result = CliRunner().invoke(main, ["replay", str(path)])
         assert done.exit_code == 2 and done.stdout == ""

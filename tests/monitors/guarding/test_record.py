@@ -531,7 +531,9 @@ def test_what_is_added_behind_the_hash_shows(
     text = path.read_text().splitlines()
     text[number] = f"{text[number][:-1]},{added}}}"
     path.write_text("\n".join(text) + "\n")
-    with pytest.raises(BrokenRecord, match=f"line {number + 1}: .*added after"):
+    with pytest.raises(
+        BrokenRecord, match=f"line {number + 1}: .*added to this line after"
+    ):
         lines_of(path)
 
 

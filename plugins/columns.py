@@ -31,7 +31,7 @@ class Column(Strict):
 def with_columns(
     vocabulary: Vocabulary, columns: Mapping[str, str | Column]
 ) -> Vocabulary:
-    """Returns a vocabulary in which columns are additional names of signals."""
+    """Returns a copy of a vocabulary in which columns are aliases of signals."""
     aliases = dict(vocabulary.aliases)
     for name, entry in columns.items():
         column = Column(signal=entry) if isinstance(entry, str) else entry

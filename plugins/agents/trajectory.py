@@ -142,7 +142,9 @@ class Trajectory:
         return True
 
     def _came_back(self, result: object) -> dict[str, Value]:
-        """The fields of a result that laws use; a plain text is the field `text`."""
+        """The fields of a result that laws use. If the result is plain text, its only
+        field is `text`.
+        """
         found = fields_of(result) if self._results else None
         given: Mapping[str, Any] = (
             found if isinstance(found, Mapping) else {"text": found}

@@ -21,7 +21,10 @@ class Deadline:
 
     def __init__(self, law: Law, source: Source) -> None:
         if lacking := sorted(set(law.signals) - set(source.provides)):
-            raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
+            raise InvalidInput(
+                f"{source.name} does not provide the required signals "
+                f"{', '.join(lacking)}"
+            )
         self._law = FollowedLaw(law, source.period_s)
         self.reset()
 

@@ -43,7 +43,9 @@ def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
             f"{source.name} is {source.vocabulary}"
         )
     if lacking := sorted({*law.signals, *needed} - set(source.provides)):
-        raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
+        raise InvalidInput(
+            f"{source.name} does not provide the required signals {', '.join(lacking)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

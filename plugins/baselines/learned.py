@@ -71,7 +71,10 @@ class _Recipe:
 
     def __init__(self, law: Law, source: Source, learned: Mapping[str, Any]) -> None:
         if lacking := sorted(set(law.signals) - set(source.provides)):
-            raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
+            raise InvalidInput(
+                f"{source.name} does not provide the required signals "
+                f"{', '.join(lacking)}"
+            )
         model = parse_model(dict(learned), "what it learned")
         abstraction = Abstraction.from_dict(
             dict(model.abstraction or {}), "what it learned", law.vocabulary
@@ -192,7 +195,10 @@ class Logistic:
         )
         needed = {*law.signals, *abstraction.signals}
         if lacking := sorted(needed - set(source.provides)):
-            raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
+            raise InvalidInput(
+                f"{source.name} does not provide the required signals "
+                f"{', '.join(lacking)}"
+            )
         self._inputs = _Inputs(law, abstraction, source.period_s)
         self._weights = list(learned["weights"])
         self._intercept = learned["intercept"]
@@ -230,7 +236,7 @@ def _examples(
 
 
 def _first_broken(followed: FollowedLaw) -> tuple[float, float] | None:
-    """The times of the first violation and of its trigger; None if there is none.
+    """The times of the first violation and of its trigger; None if the run is clean.
 
     An obligation that is pending at the end is decided by repeating the last frame.
     """

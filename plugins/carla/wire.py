@@ -131,7 +131,7 @@ class StandIn:
             self.port = int(json.loads(told)["listening"].rpartition(":")[2])
         except (ValueError, KeyError) as error:
             self.stop()
-            raise CarlaLost("this machine", "the stand-in did not start") from error
+            raise CarlaLost(LOOPBACK, "the stand-in server did not start") from error
 
     @property
     def runs(self) -> bool:

@@ -141,8 +141,8 @@ class LaneChanges:
         """Returns how much the gap to the follower in the target lane exceeds the safe
         gap, in m.
 
-        With the safe gap, the follower need not brake. None if the ego is not changing
-        lanes, or if no vehicle approaches in the target lane.
+        The safe gap is the one at which the follower need not brake. None if the ego is
+        not changing lanes, or if no vehicle approaches in the target lane.
         """
         ego, roads = self._scene.ego, self._scene.roads
         if ego.signal != self._signal:

@@ -18,7 +18,7 @@ try:
     from gymnasium import Space
     from gymnasium.spaces import Box, Discrete
 except ImportError as error:
-    raise MissingDependency("the spaces of an environment", "gym") from error
+    raise MissingDependency("a Gymnasium environment", "gym") from error
 
 ACT = "act"
 """The name of the action whose argument `action` is the environment's action."""

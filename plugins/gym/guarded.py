@@ -96,7 +96,7 @@ class Watched:
     def action(self, proposed: Any) -> Any:
         """Reviews a proposed action, and returns the action to carry out."""
         if self.frame is None:
-            raise InvalidInput("the episode has not begun", mend="reset first")
+            raise InvalidInput("the episode has not begun", mend="call reset first")
         turn = self.loop.decide(self.frame, Action(ACT, {"action": proposed}))
         executed, self._turn = turn.executed, turn
         if executed is None or "action" not in executed.arguments:

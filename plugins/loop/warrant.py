@@ -157,7 +157,8 @@ class Warrant:
         # The file contributes only the counts; the rates are those of the certificate.
         if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
             raise InvalidCertificate(
-                "the evidence is about other rates than the certificate", source=source
+                "the evidence is about different rates than the certificate",
+                source=source,
             )
         self._rates = {
             name: Rate.from_dict(content, f"{source}: {name}", self._rates[name])

@@ -207,7 +207,7 @@ def read_action(content: object) -> Action:
     _only(content, _ACTION_KEYS)
     name, arguments = content.get("name"), content.get("arguments", {})
     if not isinstance(name, str) or not name:
-        raise Malformed("the 'name' of the proposal must be a string that is not empty")
+        raise Malformed("the 'name' of the proposal must be a non-empty string")
     if not isinstance(arguments, dict):
         raise Malformed("the 'arguments' of the proposal must be an object")
     return Action(name, arguments)
@@ -331,7 +331,7 @@ def _number(value: object) -> float:
     if not is_number(value):
         raise ValueError("not a number")
     if not math.isfinite(value) or abs(value) > _FARTHEST_M:
-        raise ValueError("a number is out of range")
+        raise ValueError(f"the number {value} is out of range")
     return float(value)
 
 

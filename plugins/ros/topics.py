@@ -101,7 +101,7 @@ class TopicMap:
     """The content of a mapping file.
 
     Args:
-        vocabulary: The vocabulary, in which fields are additional names of signals.
+        vocabulary: The vocabulary, in which the paths of fields are aliases of signals.
         period_s: The time between frames in seconds.
         columns: The signal in each field, and its encoding.
         ego: The size and the fields of the ego, if objects are read.

@@ -241,7 +241,7 @@ class _Rooms(Strict):
     Args:
         kinds: The properties of each class of objects, as named in VirtualHome.
         rooms: The objects in each room; an object in or on another is nested below it.
-        starts: The room in which the person is initially.
+        starts: The room in which the person is at the start.
     """
 
     format: str

@@ -146,7 +146,7 @@ def expand_bands(text: str, source: str, place: str) -> list[str]:
     subject, *bounds = (part.strip() for part in match.group(1).split(","))
     if not subject or not bounds:
         raise InvalidAbstraction(
-            "bands needs a signal and at least one boundary",
+            "'bands' needs a signal and at least one boundary",
             source=source,
             place=place,
             mend="write bands(speed, 0.5, 5, 15, 30)",
@@ -207,8 +207,8 @@ class Abstraction:
     ) -> None:
         if not 1 <= len(predicates) <= MAX_PREDICATES:
             raise InvalidAbstraction(
-                f"{len(predicates)} predicates; an abstraction has 1 to"
-                f" {MAX_PREDICATES}"
+                f"an abstraction must have 1 to {MAX_PREDICATES} predicates, not "
+                f"{len(predicates)}"
             )
         texts = [repr(predicate) for predicate in predicates]
         for text in texts:
@@ -239,13 +239,14 @@ class Abstraction:
         for lag_s in filter(None, self.lags_s):
             if self.period_s is None:
                 raise InvalidAbstraction(
-                    "a predicate with lag_s needs a clock", mend="give period_s"
+                    "a predicate with 'lag_s' needs a sampling period",
+                    mend="set period_s",
                 )
             steps = lag_s / self.period_s
             if abs(steps - round(steps)) > 1e-6:
                 raise InvalidAbstraction(
-                    f"lag_s {lag_s:g} is not a whole number of periods of"
-                    f" {self.period_s:g} s"
+                    f"'lag_s' is {lag_s:g}, which is not a multiple of the period "
+                    f"of {self.period_s:g} s"
                 )
 
     @property
@@ -365,8 +366,9 @@ class Abstraction:
         """The state with the given name."""
         if len(name) != len(self.predicates) or set(name) - {"0", "1"}:
             raise InvalidAbstraction(
-                f"{name!r:.80} is not a state of {len(self.predicates)} predicates",
-                mend="a state's name has one 0 or 1 for each predicate",
+                f"{name!r:.80} is not the name of a state with "
+                f"{len(self.predicates)} predicates",
+                mend="write a 0 or 1 for each predicate",
             )
         return int(name[::-1], 2)
 
@@ -549,7 +551,7 @@ class Abstraction:
                 raise InvalidAbstraction(
                     f"{name!r:.60} cannot be the name of a score",
                     source=source,
-                    mend="choose a name that no signal has",
+                    mend="choose an identifier that is not the name of a signal",
                 )
             try:
                 scores.append(Score(name, parse_score(text, vocabulary)))

@@ -178,16 +178,16 @@ def mend_of(error: BaseException, path: Path) -> str:
         close = near_miss(path.stem, stems, stems)
         return close or f"the file is not in the folder {path.parent.absolute()}"
     if isinstance(error, IsADirectoryError):
-        return "name a file in it"
+        return "give a file in this folder"
     if isinstance(error, PermissionError):
         return "permission denied for this user"
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
-        return "the file is cut off or damaged: copy it again"
+        return "the file is truncated or damaged: copy it again"
     return ""
 
 
 OF_LOGS = (
-    "describe their columns in a scenario file and use that file: docs/own-world.md"
+    "describe the columns in a scenario file and use that file; see docs/own-world.md"
 )
 """The advice if the user passes a foreign log instead of a trace."""
 

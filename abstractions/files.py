@@ -68,7 +68,9 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
             reason[0].lower() + reason[1:], source=str(path), mend=mend_of(error, path)
         ) from error
     if len(data) > limit:
-        raise TooLarge(f"larger than the limit of {limit} bytes", source=str(path))
+        raise TooLarge(
+            f"the file is larger than the limit of {limit} bytes", source=str(path)
+        )
     if data.startswith(_PICKLE):
         raise InvalidInput(
             "this is a pickle, which could run code when it is read",
@@ -117,7 +119,7 @@ def _finite(text: str) -> float:
     return value
 
 
-_LARGE = "a whole number of thousands of digits"
+_LARGE = "an integer has thousands of digits"
 
 
 def _refuse_odd(value: Any) -> None:
@@ -138,7 +140,7 @@ def _refuse_odd(value: Any) -> None:
                 item.encode()
             except UnicodeEncodeError:
                 raise InvalidInput(
-                    f"{item!r:.60} contains an incomplete character"
+                    f"{item!r:.60} contains an incomplete Unicode character"
                 ) from None
 
 
@@ -180,8 +182,11 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
         problem = f"not JSON: {error.msg.lower()}"
         mend = "check that this is the intended file and that it is complete"
         if kind := _LINES.match(text):
-            problem = f"not one JSON value: its lines are of format {kind.group(1)!r}"
-            mend = "name another file"
+            problem = (
+                "the file is not a single JSON value: its lines have the format "
+                f"{kind.group(1)!r}"
+            )
+            mend = "give a different file"
         raise InvalidInput(problem, source=source, place=where, mend=mend) from error
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source, place=place) from error
@@ -274,7 +279,7 @@ def inside(folder: Path, name: str, source: str) -> Path:
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         raise InvalidInput(
-            f"the path {name!r} leads out of the folder of the file that names it",
+            f"the path {name!r} is outside the folder of the file that refers to it",
             source=source,
             mend="use a path inside that folder",
         )
@@ -285,7 +290,9 @@ def inside(folder: Path, name: str, source: str) -> Path:
         problem = f"{name!r:.60} cannot be the name of a file"
         raise InvalidInput(problem, source=source) from error
     if not resolved.is_relative_to(folder.resolve()):
-        raise InvalidInput(f"the link {name!r} leads out of its folder", source=source)
+        raise InvalidInput(
+            f"the link {name!r} points outside its folder", source=source
+        )
     return resolved
 
 
@@ -384,7 +391,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, _decoded(path, number, line)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InvalidTrace(
-            "the gzipped file is cut off or damaged",
+            "the gzipped file is truncated or damaged",
             source=str(path),
             place=f"after line {number}",
             mend="copy it again, or recover the intact part with `gzip -dc`",
@@ -444,10 +451,10 @@ def _check(path: Path, number: int, line: bytes, total: int, values: int) -> Non
         problem = f"the file has more than {most} lines"
         raise TooLarge(problem, source=str(path))
     if values > MAX_VALUES and values > (most := MAX_VALUES * _room(path)):
-        problem = f"the file holds more than {most} values"
+        problem = f"the file contains more than {most} values"
         raise TooLarge(problem, source=str(path), place=place, mend=_MEND)
     if total > MAX_BYTES and total > (most := MAX_BYTES * _room(path)):
-        problem = f"the file holds more than {most} bytes"
+        problem = f"the file contains more than {most} bytes"
         raise TooLarge(problem, source=str(path), place=place)
 
 
@@ -479,5 +486,5 @@ def check_frames(path: Path) -> None:
 def check_count(path: Path, count: int) -> None:
     """Raises `TooLarge` if a trace has more frames than the limit."""
     if count > MAX_FRAMES and count > (most := MAX_FRAMES * _room(path)):
-        problem = f"more than {most} frames"
+        problem = f"the trace has more than {most} frames"
         raise TooLarge(problem, source=str(path), mend=_MEND)

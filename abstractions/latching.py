@@ -169,7 +169,8 @@ def tick_ends(
     if wrong.any():
         frame = int(np.flatnonzero(wrong)[0])
         raise InvalidTrace(
-            f"time goes from {before[frame]} to {times[frame]} s",
+            f"the time must increase, but goes from {before[frame]} to "
+            f"{times[frame]} s",
             place=f"frame {frame}",
         )
     completes = np.diff(_reached(times, period_s, starts), prepend=-1) > 0

@@ -65,7 +65,7 @@ def place(text: str | Path) -> Path:
         return Path(unquote(parts.path))
     if ":" in parts.netloc.rpartition("@")[0]:
         raise InvalidInput(
-            "credentials do not belong in an address",
+            "the URL must not contain credentials",
             source=f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}",
             mend="set them in the environment, such as AWS_ACCESS_KEY_ID",
         )
@@ -83,8 +83,8 @@ class Address(PosixPath):
 
     def __fspath__(self) -> str:
         # A caller of this method would look for the file on the disk.
-        problem = "a file of this kind cannot be read from or written to storage"
-        raise InvalidInput(problem, source=str(self), mend="copy it to a disk")
+        problem = "this kind of file is not supported in object storage"
+        raise InvalidInput(problem, source=str(self), mend="use a file on a disk")
 
     def input_file(self) -> pa.NativeFile:
         """Random access to the object's bytes, for pyarrow."""
@@ -222,7 +222,7 @@ def _in_time(call: Callable[[], _T], limit_s: float | None = None) -> _T:
         return answers.get(timeout=limit_s)()
     except queue.Empty:
         left_running.append("pyarrow")
-        problem = f"the storage did not answer in full within {limit_s:g} s"
+        problem = f"the storage did not send a complete response within {limit_s:g} s"
         raise TimeoutError(errno.ETIMEDOUT, problem) from None
 
 
@@ -266,7 +266,7 @@ def _system(scheme: str, authority: str) -> tuple[Any, str]:
         import pyarrow as pa
         from pyarrow import fs
     except ImportError as error:
-        raise MissingDependency("what lies in storage", "fleet") from error
+        raise MissingDependency("access to object storage", "fleet") from error
     address = f"{scheme}://{authority}"
     try:
         system, root = fs.FileSystem.from_uri(address + _PATIENCE.get(scheme, ""))

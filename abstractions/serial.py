@@ -113,7 +113,7 @@ def _check_format(
             f"the file has the format {given!r:.60}, but {wanted!r} is needed",
             source=source,
             place="format",
-            mend="name another file",
+            mend="give a different file",
         )
 
 
@@ -168,7 +168,7 @@ def _said(details: ErrorDetails) -> str:
     message = details["msg"]
     message = message[0].lower() + message[1:]
     if message.startswith("input should"):
-        return f"it {message.removeprefix('input ')}, and is {found}"
+        return f"the value {message.removeprefix('input ')}, but is {found}"
     return message
 
 
@@ -187,7 +187,7 @@ def _written(kind: str, details: ErrorDetails) -> str:
             return f"write {float(value) / 1000:g}: the unit is s"
         if not unit or key.endswith(f"_{unit}"):
             return f"write {value} without quotes or unit"
-        return "write only the number, in the unit that the documentation names"
+        return "write only the number, in the documented unit"
     if kind in ("list_type", "tuple_type") and isinstance(given, dict):
         return "begin each entry with a dash"
     return ""

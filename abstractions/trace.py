@@ -119,7 +119,8 @@ class Trace:
         except KeyError:
             at = next(i for i, f in enumerate(self.frames) if name not in f.values)
             raise InvalidTrace(
-                f"{name} is listed in provides, but missing from this frame",
+                f"the signal {name} is listed in 'provides', but missing from "
+                "this frame",
                 place=f"frame {at}",
             ) from None
         return array_of(values, self._is_number(name))
@@ -164,9 +165,13 @@ class TraceWriter:
         check_order(self._last, frame)
         for key, value in frame.values.items():
             if not self._header.can_know(key):
-                raise InvalidTrace(f"{key} is not listed in the header's provides")
+                raise InvalidTrace(
+                    f"the signal {key} is not listed in the header's 'provides'"
+                )
             if not is_value(value):
-                raise SignalFault(f"{key} cannot be written: {value!r:.60}")
+                raise SignalFault(
+                    f"the signal {key} has an invalid value: {value!r:.60}"
+                )
         self._last = frame
         line: dict[str, Any] = {
             "sequence": frame.sequence,
@@ -186,7 +191,9 @@ class TraceWriter:
         try:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         except (TypeError, ValueError) as error:
-            raise InvalidTrace(f"this frame is not JSON: {error}") from error
+            raise InvalidTrace(
+                f"this frame cannot be written as JSON: {error}"
+            ) from error
         self._out.write(text + "\n")
 
 

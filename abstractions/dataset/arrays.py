@@ -231,10 +231,19 @@ class Arrays:
         found: list[tuple[int, str]] = []
         if not later.all():
             at = int(np.argmin(later))
-            found.append((at, f"the time {times[at]:g} s does not come after the last"))
+            found.append(
+                (
+                    at,
+                    f"the time {times[at]:g} s is not later than that of the previous "
+                    "frame",
+                )
+            )
         for name, known in self.there.items():
             if not known.all():
-                text = f"{name} is listed in provides, but missing from this frame"
+                text = (
+                    f"the signal {name} is listed in 'provides', but missing from "
+                    "this frame"
+                )
                 found.append((int(np.argmin(known)), text))
         if not self.clean and not found:
             fault = first_fault(self.signals, vocabulary)

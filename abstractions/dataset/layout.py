@@ -198,7 +198,7 @@ def kind_of(stored: pa.DataType) -> Kind:
         pa.string(): "json",
     }
     if stored not in kinds:
-        raise InvalidTrace(f"a column of {stored} is not a signal")
+        raise InvalidTrace(f"a column of type {stored} cannot be read as a signal")
     return kinds[stored]
 
 
@@ -354,7 +354,7 @@ class PartFacts:
                 problem = f"{name!r:.60} cannot be the name of a run"
                 raise InvalidTrace(problem, source=source)
         if len(set(told.name)) < len(told.name):
-            raise InvalidTrace("two runs have the same name", source=source)
+            raise InvalidTrace("two runs in the file have the same name", source=source)
         try:
             each = zip(
                 told.name, told.frames, told.header, told.seed, told.digest, strict=True
@@ -364,9 +364,13 @@ class PartFacts:
                 for name, frames, number, seed, digest in each
             ]
         except IndexError:
-            raise InvalidTrace("a run has no header", source=source) from None
+            raise InvalidTrace(
+                "a run refers to a header that does not exist", source=source
+            ) from None
         except ValueError:
             raise InvalidTrace(
-                "a run's metadata is incomplete", source=source
+                "the metadata of the runs is incomplete: its columns have "
+                "different lengths",
+                source=source,
             ) from None
         return cls(tuple(runs), file.vocabularies)

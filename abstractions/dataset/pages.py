@@ -60,12 +60,12 @@ class _Header:
         fields = self._struct(0)
         unpacked, packed = fields.get(2, -1), fields.get(3, -1)
         if unpacked < 0 or packed < 0:
-            raise ValueError("a page does not state its size")
+            raise ValueError("a page header does not state the size of the page")
         return unpacked, packed
 
     def _byte(self) -> int:
         if self.at >= len(self._data):
-            raise ValueError("a page has no header")
+            raise ValueError("a page header is truncated")
         self.at += 1
         return self._data[self.at - 1]
 
@@ -77,12 +77,12 @@ class _Header:
             if byte < 0x80:
                 return value
             shift += 7
-        raise ValueError("a number in a page's header is cut off")
+        raise ValueError("an integer in a page header is too long")
 
     def _struct(self, depth: int) -> dict[int, int]:
         """Parses a struct; returns its integer fields by field number."""
         if depth > 8:
-            raise ValueError("a page's header is nested too deeply")
+            raise ValueError("a page header is nested too deeply")
         found: dict[int, int] = {}
         field = 0
         while (head := self._byte()) != _STOP:
@@ -103,7 +103,7 @@ class _Header:
         elif kind in _FIXED:
             self.at += _FIXED[kind]
         elif kind not in (1, 2):
-            raise ValueError("a page's header has a field of an unknown kind")
+            raise ValueError("a page header has a field of an unknown type")
 
 
 def _signed(value: int) -> int:

@@ -91,7 +91,7 @@ class Part:
         metadata = (self._file.metadata.metadata or {}).get(FORMAT.encode())
         if metadata is None:
             raise InvalidTrace(
-                f"the file is not marked as {FORMAT}",
+                f"the metadata does not identify the file as {FORMAT}",
                 source=str(path),
                 mend=(
                     "write the file with `forewarn collect` or `forewarn convert`; "
@@ -103,8 +103,8 @@ class Part:
         whole = self._file.metadata
         if self._first[-1] != whole.num_rows:
             problem = (
-                f"the file holds {whole.num_rows} frames, but its runs declare "
-                f"{self._first[-1]}"
+                f"the file contains {whole.num_rows} frames, but the metadata of "
+                f"its runs declares {self._first[-1]}"
             )
             raise InvalidTrace(problem, source=str(path))
         sizes = [whole.row_group(i).num_rows for i in range(whole.num_row_groups)]
@@ -131,7 +131,9 @@ class Part:
             raise error.within(str(path)) from None
         if (self.kinds.get("sequence"), self.kinds.get("time_s")) != _COUNTED:
             raise InvalidTrace(
-                "the frames have no sequence number or no time", source=str(path)
+                "the column 'sequence' or 'time_s' is missing or does not contain "
+                "numbers",
+                source=str(path),
             )
         self._number = {run.name: i for i, run in enumerate(self.facts.runs)}
         self._whole: tuple[int, pa.Table] | None = None
@@ -297,7 +299,7 @@ class Part:
             return unpacked_bytes(raw, self._file.metadata, number, list(columns))
 
     def _too_large(self) -> TooLarge:
-        problem = "a row group of the file is larger than the limit"
+        problem = "a row group in the file exceeds the size limit"
         return TooLarge(problem, source=str(self.path))
 
     # -- whole runs ---------------------------------------------------------------

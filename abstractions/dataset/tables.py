@@ -163,7 +163,9 @@ def _chunk(
     add("time_s", [frame.time_s for frame in frames], "number", False)
     for signal, values, known in _by_signal(frames):
         if not header.can_know(signal):
-            raise InvalidTrace(f"the header does not provide {signal}")
+            raise InvalidTrace(
+                f"the signal {signal} is not listed in the header's 'provides'"
+            )
         if not all(known):
             add(known_of(signal), known, "truth", False)
         types = set(map(type, values))
@@ -256,7 +258,9 @@ def _refuse(signal: str, values: Sequence[Any]) -> None:
     """Raises `SignalFault` for the first value that is not allowed in a frame."""
     for value in values:
         if not is_value(value):
-            raise SignalFault(f"{signal} cannot be written: {value!r:.60}")
+            raise SignalFault(
+                f"the signal {signal} has an invalid value: {value!r:.60}"
+            )
 
 
 class _NotFinite(Exception):
@@ -280,7 +284,9 @@ def _array(
         try:
             texts = [None if value is None else _dumped(value) for value in values]
         except (TypeError, ValueError) as error:
-            raise InvalidTrace(f"this frame is not JSON: {error}") from error
+            raise InvalidTrace(
+                f"this frame cannot be written as JSON: {error}"
+            ) from error
         heard(_dumped(texts).encode())
         return texts_of(texts)
     if kind == "word":

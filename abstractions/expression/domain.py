@@ -95,7 +95,7 @@ def leaves(
         raise InvalidExpression(
             f"{name} is compared with the word {min(words[name])!r}, but used as "
             "a number elsewhere",
-            mend="compare it with words only, or name its vocabulary",
+            mend="compare it only with words, or specify its vocabulary",
         )
     for name in bounds.keys() & truths:
         bounds[name].add(0.0)  # as a Boolean, only 0 is false

@@ -73,7 +73,7 @@ class ExpressionParser(TermParser):
         node = self._truth(self._implies)
         if self._peek.kind != "end":
             problem = f"expected an operator before {self._peek}"
-            self._fail(problem, mend="conditions are joined by and, or, ->")
+            self._fail(problem, mend="join conditions with and, or, ->")
         return node
 
     def parse_quantity(self, plain: bool = False) -> Expression:
@@ -163,7 +163,7 @@ class ExpressionParser(TermParser):
         node = self._compare(start, left, operator)
         if self._accept("<", "<=", ">", ">=", "==", "!="):
             self._at -= 1
-            self._fail("comparisons do not chain", mend="write a < b and b < c")
+            self._fail("comparisons cannot be chained", mend="write a < b and b < c")
         return node
 
     def _of_texts(self, start: Token, left: Expression) -> Expression:
@@ -183,7 +183,7 @@ class ExpressionParser(TermParser):
         declared = self._declared(left)
         if not isinstance(left, Name) or (declared and declared.type != "enum"):
             mend = f'name one signal, as in arg_path {operator.text} "/tmp/"'
-            self._fail(f"{left!r} is not a text", start, mend=mend)
+            self._fail(f"{left!r} is not a text signal", start, mend=mend)
         token = self._take()
         if token.kind != "text":
             mend = f'write {left.name} {operator.text} "…"'
@@ -229,7 +229,10 @@ class ExpressionParser(TermParser):
             if truth is None and (kind == "bool" or isinstance(left, ObjectPredicate)):
                 truth = self._peek
                 if truth.text not in ("0", "1"):
-                    self._fail(f"{left!r} is true or false", mend=f"write {left!r}")
+                    self._fail(
+                        f"{left!r} is Boolean: compare it with true, false, 0 or 1",
+                        mend=f"write {left!r}",
+                    )
                 self._take()
             if truth is not None:
                 holds = (truth.text in ("true", "1")) == (operator.text == "==")
@@ -267,8 +270,8 @@ class ExpressionParser(TermParser):
         values = declared.values
         word = token.text.strip('"')
         if word not in values:
-            mend = near_miss(word, values) or f"it is one of {', '.join(values)}"
-            self._fail(f"{left.name} is never {word!r}", mend=mend)
+            mend = near_miss(word, values) or f"use one of {', '.join(values)}"
+            self._fail(f"{word!r} is not a value of {left.name}", mend=mend)
         self._take()
         return Text(word)
 
@@ -299,7 +302,7 @@ class ExpressionParser(TermParser):
                 self._fail(
                     "the steps of a curve must be in ascending order",
                     token,
-                    mend="order them",
+                    mend="sort the steps",
                 )
             self._expect(",")
         self._expect("else")
@@ -327,7 +330,11 @@ class ExpressionParser(TermParser):
     def _step_end(self, operand: Expression, token: Token) -> Number:
         bound = self._negative()
         if not isinstance(bound, Number):
-            self._fail("a step must end at a number", token, mend="write 0.4 below 2 s")
+            self._fail(
+                "the bound of a step must be a number",
+                token,
+                mend="write 0.4 below 2 s",
+            )
         try:
             common_unit(Compare("<", operand, bound))
         except InvalidExpression as error:

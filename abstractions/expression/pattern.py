@@ -51,7 +51,10 @@ class Pattern:
         self._next: list[list[int]] = []
         self._start, self._final = self._choice()
         if self._at < len(text):
-            self._fail("a parenthesis is closed that was not opened", "write \\)")
+            self._fail(
+                "a closing parenthesis has no opening one",
+                "write \\) to match a parenthesis",
+            )
         self._known: dict[tuple[frozenset[int], str, str], frozenset[int] | None] = {}
 
     def found_in(self, text: str) -> bool:
@@ -108,7 +111,7 @@ class Pattern:
 
     def _state(self, takes: _Accepts | None = None, claim: str = "") -> int:
         if len(self._takes) >= MAX_STATES:
-            mend = "repeat less often"
+            mend = "use fewer repetitions"
             self._fail(f"the pattern has more than {MAX_STATES} states", mend)
         self._takes.append(takes)
         self._claims.append(claim)
@@ -127,7 +130,7 @@ class Pattern:
     def _choice(self) -> _Piece:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self._fail(f"nested more than {MAX_DEPTH} deep", "simplify it")
+            self._fail(f"nested more than {MAX_DEPTH} levels deep", "simplify it")
         first, last = self._state(), self._state()
         while True:
             self._linked((first, first), self._sequence(), (last, last))
@@ -197,7 +200,9 @@ class Pattern:
         if self._peek("?"):  # lazy quantifiers match the same texts
             self._take()
         if self._peek("*", "+", "{"):
-            self._fail("a repetition is repeated", "put parentheses around it")
+            self._fail(
+                "a quantifier follows another quantifier", "put parentheses around it"
+            )
         return found
 
     def _item(self) -> _Piece:
@@ -212,7 +217,8 @@ class Pattern:
                 self._at += 2
             elif self._peek("?"):
                 mend = (
-                    "match each text by itself and combine the conditions with and, not"
+                    "match each text separately and combine the conditions with "
+                    "and, not"
                 )
                 self._fail("only plain groups can be matched in linear time", mend)
             piece = self._choice()
@@ -222,7 +228,7 @@ class Pattern:
             return piece
         if character in "*+?{":
             self._at -= 1
-            self._fail(f"{character} repeats nothing", f"write \\{character}")
+            self._fail(f"{character} has nothing to repeat", f"write \\{character}")
         if character == "[":
             takes = self._class()
         elif character == ".":
@@ -246,7 +252,9 @@ class Pattern:
             try:
                 return self._equal(chr(int(digits, 16)))
             except ValueError:
-                self._fail("\\x must be followed by two digits", "write \\x2f")
+                self._fail(
+                    "\\x must be followed by two hexadecimal digits", "write \\x2f"
+                )
         if character in _CONTROLS:
             return _CONTROLS[character].__eq__
         if character.isalnum():

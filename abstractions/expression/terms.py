@@ -73,9 +73,9 @@ def tokens(source: str) -> list[Token]:
     """
     if len(source) > MAX_LENGTH:
         raise InvalidExpression(
-            f"longer than {MAX_LENGTH} characters",
+            f"the text is longer than {MAX_LENGTH} characters",
             place=f"column {MAX_LENGTH + 1}",
-            mend="split it into several",
+            mend="split it into several expressions",
         )
     found: list[Token] = []
     at = 0
@@ -83,11 +83,11 @@ def tokens(source: str) -> list[Token]:
         match = _TOKEN.match(source, at)
         if match is None:
             place = f"column {at + 1}"
-            problem = f"{source[at]!r} is not understood"
+            problem = f"unexpected character {source[at]!r}"
             mend = {
                 "'": "put words in double quotes",
-                "…": "write it out, such as the times [0, 2 s]",
-            }.get(source[at], "leave it out")
+                "…": "write out what it means, such as the times [0, 2 s]",
+            }.get(source[at], "remove it")
             raise InvalidExpression(problem, place=place, mend=mend)
         kind = match.lastgroup or ""
         if kind != "space":
@@ -98,7 +98,7 @@ def tokens(source: str) -> list[Token]:
                 raise InvalidExpression(
                     f"the number {text} is too large",
                     place=f"column {at + 1}",
-                    mend=f"the largest is {MAX_NUMBER:g}",
+                    mend=f"the maximum is {MAX_NUMBER:g}",
                 )
             found.append(Token(kind, text, at, match.end()))
         at = match.end()
@@ -194,7 +194,7 @@ class TermParser(Cursor, ABC):
         self._depth += 1
         if self._depth > MAX_DEPTH:
             mend = "split it into simpler conditions"
-            self._fail(f"nested more than {MAX_DEPTH} deep", mend=mend)
+            self._fail(f"nested more than {MAX_DEPTH} levels deep", mend=mend)
 
     def _declared(self, node: Expression) -> Signal | None:
         if self._vocabulary and isinstance(node, Name):
@@ -240,7 +240,7 @@ class TermParser(Cursor, ABC):
             self._fail(
                 f"{node!r} has a unit, but a plain number is needed",
                 token,
-                mend="drop its unit",
+                mend="remove the unit",
             )
         return node
 
@@ -368,14 +368,14 @@ class TermParser(Cursor, ABC):
         unit = self._take().text
         seconds = float(low.text) * _CLOCK.get(unit, 0) if low.kind == "number" else 0
         if not 0 < seconds <= MAX_COUNTED_S or not self._accept("]"):
-            upto = f"the last seconds, up to {MAX_COUNTED_S:g} s"
+            upto = f"a time span that ends now, up to {MAX_COUNTED_S:g} s"
             self._fail(f"a count must cover {upto}", token, mend=mend)
         if self._peek.text != "(":
             self._fail(f"expected '(', found {self._peek}", mend=mend)
         token = self._peek
         operand = self._counted()
         if any(isinstance(node, Past) for node in operand.walk()):
-            mend = "count a plain condition"
+            mend = "count a condition on the current frame"
             self._fail(
                 "a counted condition cannot itself look back in time", token, mend=mend
             )
@@ -387,7 +387,7 @@ class TermParser(Cursor, ABC):
             problem = f"expected an object's name, found {token}"
             mend = "write objects as in is_open(Microwave)"
             if token.kind == "text":
-                mend = 'texts are compared by signal starts_with "…" or matches "…"'
+                mend = 'compare texts with signal starts_with "…" or matches "…"'
             self._fail(problem, token, mend=mend)
         return token.text
 
@@ -403,7 +403,7 @@ class TermParser(Cursor, ABC):
         if count not in arities:
             takes = " or ".join(map(str, arities))
             problem = f"{name.text} takes {takes} arguments, not {count}"
-            self._fail(problem, name, mend=f"name {takes} objects")
+            self._fail(problem, name, mend=f"give {takes} objects")
 
     def _name(self, token: Token) -> Expression:
         if token.text in self._definitions:

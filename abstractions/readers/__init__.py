@@ -40,7 +40,9 @@ def read_trace(
     if not head.lstrip().startswith("{"):
         return read_table(path, vocabulary, period_s, rename or {})
     if rename:
-        raise InvalidTrace("only the columns of a CSV can be renamed", source=str(path))
+        raise InvalidTrace(
+            "columns can be renamed only in a CSV file", source=str(path)
+        )
     if _is_whole_json(head):
         return read_lawbreaker(path)
     return read_json_lines(path, vocabulary)

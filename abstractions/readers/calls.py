@@ -146,11 +146,16 @@ def read_calls(path: Path) -> CallLog:
                 elif kind == "rpc":
                     transcript.add(value)
                 else:
-                    raise InvalidTrace("neither messages, nor spans, nor JSON-RPC")
+                    raise InvalidTrace(
+                        "this is neither a conversation, nor spans, nor a JSON-RPC "
+                        "message"
+                    )
             except InvalidInput as error:
                 log.unread.append(Unread(str(path), place, error.problem))
             if len(log.runs) > MAX_RUNS:
-                raise TooLarge(f"more than {MAX_RUNS} runs", source=str(path))
+                raise TooLarge(
+                    f"the log has more than {MAX_RUNS} runs", source=str(path)
+                )
     except InvalidTrace as error:
         # Keep the runs before the damaged part.
         log.unread.append(Unread(str(path), error.place or "the end", error.problem))
@@ -159,7 +164,7 @@ def read_calls(path: Path) -> CallLog:
     log.runs = [run for run in log.runs if run.calls]
     if not log.runs:
         why = f" ({log.unread[0].why})" if log.unread else ""
-        raise InvalidTrace(f"it contains no tool calls{why}", source=str(path))
+        raise InvalidTrace(f"the log contains no tool calls{why}", source=str(path))
     return log
 
 
@@ -274,7 +279,7 @@ class _Calls:
 
     def made(self, call: ToolCall, key: Any) -> None:
         if len(self.calls) >= MAX_CALLS:
-            raise TooLarge(f"more than {MAX_CALLS} calls in a run")
+            raise TooLarge(f"a run has more than {MAX_CALLS} calls")
         self.calls.append(call)
         self._open[repr(key)] = call  # `repr`, because 1 and "1" are different ids
 

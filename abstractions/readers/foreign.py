@@ -116,7 +116,7 @@ def _unpacked(packing: str, data: bytes) -> bytes:
 def _check(count: int, most: int, what: str, path: Path) -> None:
     if count > most:
         raise TooLarge(
-            f"more than {most} {what}",
+            f"the log has more than {most} {what}",
             source=str(path),
             mend="split it into several logs",
         )
@@ -136,7 +136,7 @@ def _bag(path: Path, topics: set[str]) -> Iterator[Telling]:
         known = {each.topic for each in reader.connections}
         if lacking := sorted(topics - known):
             raise InvalidTrace(
-                f"no topic {lacking[0]}", source=str(path),
+                f"the log has no topic {lacking[0]}", source=str(path),
                 mend=near_miss(lacking[0], known) or f"it has {', '.join(known)}",
             )  # fmt: skip
         used = [each for each in reader.connections if each.topic in topics]
@@ -155,7 +155,7 @@ def _look_into(bag: Path) -> None:
         packing = facts.get("compression_mode") if isinstance(facts, dict) else ""
         if str(packing or "none").lower() != "none":
             raise InvalidTrace(
-                "a compressed bag cannot be read",
+                "compressed bags are not supported",
                 source=str(bag),
                 mend="unpack it with `ros2 bag convert` and compression_mode none",
             )
@@ -176,7 +176,9 @@ def _only_tables(path: Path) -> None:
     for kind, sql in kinds:
         if kind not in ("table", "index") or "VIRTUAL" in str(sql).upper():
             raise InvalidTrace(
-                "the database contains more than tables", source=str(path)
+                "the database contains views or virtual tables, which are not "
+                "supported",
+                source=str(path),
             )
 
 
@@ -227,7 +229,7 @@ def _of_others(path: Path) -> Iterator[None]:
         # Third-party readers raise many kinds of errors for a file in a wrong format.
         what = FOREIGN.get(path.suffix, "bag")
         raise InvalidTrace(
-            f"no {what}: {said(error):.200}", source=str(path)
+            f"this is not a valid {what} file: {said(error):.200}", source=str(path)
         ) from error
 
 
@@ -261,10 +263,10 @@ def _table(path: Path) -> Iterator[Row]:
             )
         ):  # fmt: skip
             raise InvalidTrace(
-                f"the column {column.name!r:.60} holds {stored}, which cannot "
-                "be a signal",
+                f"the column {column.name!r:.60} has the type {stored}, which is "
+                "not supported for signals",
                 source=str(path),
-                mend="leave it out",
+                mend="remove the column",
             )
     # Dictionary encoding keeps repeated texts small in memory.
     texts = [

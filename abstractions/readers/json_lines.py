@@ -117,9 +117,9 @@ def stream_json_lines(
 
 def _check_header(header: TraceHeader, vocabulary: Vocabulary | None) -> None:
     if header.period_s is not None and not header.period_s > 0:
-        raise InvalidTrace("period_s must be more than 0")
+        raise InvalidTrace("'period_s' must be greater than 0")
     if len(set(header.provides)) < len(header.provides):
-        raise InvalidTrace("a signal appears twice in provides")
+        raise InvalidTrace("a signal appears twice in 'provides'")
     if vocabulary is None:
         return
     for key in header.provides:
@@ -145,7 +145,7 @@ def _frames(
         except InvalidTrace as error:
             raise error.within(str(path), place) from error
         except SignalFault as fault:
-            mend = "write a value that the vocabulary allows, or leave the signal out"
+            mend = "write a value that the vocabulary allows, or omit the signal"
             raise InvalidTrace(
                 str(fault), source=str(path), place=place, mend=mend
             ) from fault
@@ -159,7 +159,7 @@ def _parsed(text: str, path: Path, place: str) -> Any:
     except InvalidInput as error:
         cut = _is_cut(error, text)
         raise InvalidTrace(
-            "the line is cut off" if cut else error.problem,
+            "the line is truncated" if cut else error.problem,
             source=str(path),
             place=place,
             mend="remove this line to use the lines before it" if cut else error.mend,
@@ -202,28 +202,33 @@ class _Names(dict[str, tuple[str, Callable[[object], Value]]]):
         for key in signals:
             if key not in self:
                 raise InvalidTrace(
-                    f"{self[key][0]!r:.60} is not in the header's provides",
+                    f"the signal {self[key][0]!r:.60} is not listed in the "
+                    "header's 'provides'",
                     mend=near_miss(key, self._header.provides)
-                    or "add it to provides, in the first line",
+                    or "add it to 'provides' in the first line",
                 )
         return values
 
 
 def _frame(data: Any, names: _Names) -> tuple[Frame, Note | None]:
     if not isinstance(data, dict):
-        raise InvalidTrace("expected an object with sequence, time_s and signals")
+        raise InvalidTrace(
+            "expected an object with the keys 'sequence', 'time_s' and 'signals'"
+        )
     for key in data:
         if key not in _KEYS:
             raise InvalidTrace(f"unknown key {key!r:.60}", mend=near_miss(key, _KEYS))
     sequence, time_s, signals = (data.get(key) for key in _KEYS[:3])
     if isinstance(sequence, bool) or not isinstance(sequence, int) or sequence < 0:
-        raise InvalidTrace("sequence must be a whole number, 0 or more")
+        raise InvalidTrace("'sequence' must be a whole number, 0 or more")
     if isinstance(time_s, bool) or not isinstance(time_s, int | float):
-        raise InvalidTrace("time_s must be a number")
+        raise InvalidTrace("'time_s' must be a number")
     if not abs(time_s) < 1e15:
-        raise InvalidTrace(f"time_s is {float(min(time_s, 1e300))!r}, not a time")
+        raise InvalidTrace(
+            f"'time_s' is {float(min(time_s, 1e300))!r}, which is too large"
+        )
     if not isinstance(signals, dict):
-        raise InvalidTrace("signals must be an object")
+        raise InvalidTrace("'signals' must be an object")
     values = names.read(signals)
     note = _note(data) if any(key in data for key in _NOTES) else None
     return Frame(float(time_s), sequence, values), note
@@ -232,10 +237,10 @@ def _frame(data: Any, names: _Names) -> tuple[Frame, Note | None]:
 def _note(data: Mapping[str, Any]) -> Note:
     interventions = data.get("interventions", [])
     if not isinstance(interventions, list):
-        raise InvalidTrace("interventions must be a list")
+        raise InvalidTrace("'interventions' must be a list")
     label = data.get("label")
     if label not in ("safe", "unsafe", None):
-        raise InvalidTrace("label must be safe, unsafe or null")
+        raise InvalidTrace("'label' must be safe, unsafe or null")
     return Note(
         proposal=data.get("proposal"),
         executed=data.get("executed"),

@@ -45,7 +45,7 @@ def read_lawbreaker(path: Path) -> Trace:
     steps = data.get("trace") if isinstance(data, dict) else None
     if not isinstance(steps, list):
         raise InvalidTrace(
-            "neither forewarn.trace/1, nor CSV, nor a LawBreaker recording",
+            "the file is neither forewarn.trace/1, nor CSV, nor a LawBreaker recording",
             source=str(path),
             mend="a recording must have a list under the key 'trace'",
         )
@@ -74,7 +74,7 @@ def _read(path: Path) -> Any:
         problem = f"not JSON: {error.msg.lower()}"
         raise InvalidTrace(problem, source=str(path), place=place) from error
     except (RecursionError, ValueError) as error:
-        raise InvalidTrace("not JSON that can be read", source=str(path)) from error
+        raise InvalidTrace("the JSON cannot be parsed", source=str(path)) from error
 
 
 def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[Frame]:
@@ -100,7 +100,7 @@ def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[F
         place = f"trace.{index}"
         raise InvalidTrace(str(fault), source=str(path), place=place) from fault
     except KeyError as error:
-        problem = f"a LawBreaker recording without the key {error.args[0]!r:.60}"
+        problem = f"the LawBreaker recording lacks the key {error.args[0]!r:.60}"
         raise InvalidTrace(
             problem, source=str(path), place=f"trace.{max(index, 0)}"
         ) from None
@@ -111,7 +111,7 @@ def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[F
         ArithmeticError,
         ValueError,
     ) as error:
-        problem = "this is not a step of a LawBreaker recording"
+        problem = "the entry is not a valid step of a LawBreaker recording"
         raise InvalidTrace(
             problem, source=str(path), place=f"trace.{max(index, 0)}"
         ) from error
@@ -172,7 +172,9 @@ def _other(
             if speed:
                 row[speed] = 3.6 * other["speed"]
             return row
-    raise InvalidTrace(f"{who} is {truth[who]!r:.60}, which is not in obsList")
+    raise InvalidTrace(
+        f"'{who}' is {truth[who]!r:.60}, but 'obsList' has no object with this name"
+    )
 
 
 def _acceleration(step: Mapping[str, Any]) -> float:

@@ -210,9 +210,9 @@ def files_in(path: Path) -> list[Path]:
     found = [each for each in files_below(path) if each.suffix not in YAML]
     if not found:
         raise InvalidInput(
-            "the folder has no traces to learn from",
+            "the folder contains no traces",
             source=str(path),
-            mend=f"`forewarn collect … --out {path}` fills it",
+            mend=f"record traces with `forewarn collect … --out {path}`",
         )
     return found
 
@@ -273,7 +273,7 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
             name = name_of(run)
             if name in seen:
                 raise InvalidInput(
-                    f"{seen[name].path} has the same name, {name}",
+                    f"the run in {seen[name].path} has the same name, {name}",
                     source=str(run.path),
                     mend="rename one of them",
                 )

@@ -89,7 +89,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
     for column in rename:
         if column not in columns:
             raise InvalidTrace(
-                f"no column {column!r:.60}",
+                f"the file has no column {column!r:.60}",
                 source=str(path),
                 place="line 1",
                 mend=near_miss(column, columns)
@@ -99,7 +99,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
     problem = mend = ""
     if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
         problem = "the columns must be separated by commas"
-        mend = "save it again with commas"
+        mend = "save the file with commas between the columns"
     elif any(_NUMBER.fullmatch(name) for name in names):
         problem = "there is no header row"
         mend = "put the columns' names before the first row"
@@ -109,7 +109,7 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
         twice = next(name for name in names if names.count(name) > 1)
         problem, mend = f"the column {twice!r:.60} appears twice", "rename one of them"
     elif not set(names) - set(_ORDER):
-        problem, mend = "no column holds a signal", "add one column per signal"
+        problem, mend = "no column contains a signal", "add one column per signal"
     if problem:
         raise InvalidTrace(problem, source=str(path), place="line 1", mend=mend)
     return names
@@ -149,7 +149,7 @@ def _frames(
 ) -> Iterator[Frame]:
     if "time_s" not in names and period_s is None:
         raise InvalidTrace(
-            "there is no column time_s",
+            "the file has no column 'time_s'",
             source=str(path),
             place="line 1",
             mend="add it, or give the time between rows with --period",
@@ -184,7 +184,7 @@ def _frame(
     if len(row) != len(names):
         few = "only " if len(row) < len(names) else ""
         raise InvalidTrace(
-            f"{few}{len(row)} cells for {len(names)} columns",
+            f"the row has {few}{len(row)} cells, but there are {len(names)} columns",
             mend="put a cell that contains a comma in quotes",
         )
     values: dict[str, Value] = {}
@@ -196,9 +196,9 @@ def _frame(
     if "time_s" not in names:
         time_s = index * (period_s or 0.0)
     if not is_number(time_s):
-        raise InvalidTrace("time_s must be a number")
+        raise InvalidTrace("'time_s' must be a number")
     if not is_number(sequence) or sequence != int(sequence) or sequence < 0:
-        raise InvalidTrace("sequence must be a whole number, 0 or more")
+        raise InvalidTrace("'sequence' must be a whole number, 0 or more")
     if vocabulary is not None:
         known = {k: v for k, v in values.items() if _knows(vocabulary, k)}
         free = {k: v for k, v in values.items() if k not in known}

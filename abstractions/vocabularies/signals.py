@@ -183,8 +183,8 @@ class Alias:
             given, own = named_unit(unit), named_unit(signal.unit or "")
             if not given.same_kind(own):
                 raise InvalidInput(
-                    f"{name!r:.60} cannot be in {unit!r:.20}: {signal.name} is in"
-                    f" {signal.unit or 'no unit'}"
+                    f"{name!r:.60} cannot have the unit {unit!r:.20}, because the "
+                    f"unit of {signal.name} is {signal.unit or 'none'}"
                 )
             scale = float(given.factor / own.factor)
         if signal.type == "bool" and not codes:

@@ -171,21 +171,25 @@ class _SignalFile(Strict):
     @model_validator(mode="after")
     def _fits_its_type(self) -> _SignalFile:
         if self.type != "number" and (self.unit or self.range):
-            raise ValueError(f"a {self.type} cannot have a unit or a range")
+            raise ValueError(
+                f"a signal of type {self.type} cannot have a unit or a range"
+            )
         if self.type != "enum" and self.values is not None:
-            raise ValueError(f"a {self.type} cannot have values")
+            raise ValueError(f"a signal of type {self.type} cannot have 'values'")
         if self.values is not None:
             if not self.values:
-                raise ValueError("leave values out if any name is allowed")
+                raise ValueError(
+                    "'values' must not be empty; omit it to allow any name"
+                )
             if len(set(self.values)) < len(self.values):
-                raise ValueError("a value appears twice")
+                raise ValueError("a value appears twice in 'values'")
             for value in self.values:
                 if not _NAME.fullmatch(value) or value == "none":
-                    raise ValueError(f"{value!r} cannot be used as a value's name")
+                    raise ValueError(f"{value!r} is not a valid name for a value")
         if self.range:
             low, high = self.range
             if low is not None and high is not None and low > high:
-                raise ValueError("the range's lower end is above its upper end")
+                raise ValueError("the lower bound of 'range' is above the upper bound")
         return self
 
 
@@ -224,7 +228,7 @@ def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
     path = Path(name_or_path)
     if path.suffix not in YAML and not os.path.exists(path):
         raise InvalidVocabulary(
-            f"no vocabulary {str(name_or_path)!r:.80}",
+            f"there is no vocabulary {str(name_or_path)!r:.80}",
             mend=near_miss(str(name_or_path), SHIPPED)
             or f"give {' or '.join(SHIPPED)}, or the path of a YAML file",
         )
@@ -244,7 +248,7 @@ def named_vocabulary(name: str, source: str, folder: Path | None = None) -> Voca
         return _shipped(name)
     if folder is None or not name.endswith(YAML):
         raise InvalidVocabulary(
-            f"the vocabulary {name!r:.60} does not ship with forewarn",
+            f"{name!r:.60} is not a built-in vocabulary",
             source=source,
             mend=near_miss(name[:60], SHIPPED)
             or (
@@ -335,7 +339,7 @@ def _alias(
     signal = signals.get(entry.signal)
     if signal is None:
         raise InvalidVocabulary(
-            f"no signal {entry.signal!r:.60}",
+            f"the vocabulary has no signal {entry.signal!r:.60}",
             place=place,
             mend=near_miss(entry.signal, signals),
         )
@@ -354,7 +358,7 @@ def _alias(
     for other in entry.none_when:
         if other not in aliases:
             raise InvalidVocabulary(
-                f"no alias {other!r:.60}",
+                f"the vocabulary has no alias {other!r:.60}",
                 place=f"{place}.none_when",
                 mend=near_miss(other, aliases),
             )

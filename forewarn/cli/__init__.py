@@ -42,19 +42,19 @@ class _Entry(NamedTuple):
 
 _START = "Start here"
 _MODEL = "From traces to a model"
-_ASK = "Ask a model"
+_ASK = "Query a model"
 _WATCH = "Watch a trace"
 _RUN = "Run scenarios"
 _GUARD = "Guard a run"
 
 COMMANDS = {
-    "demo": _Entry(_START, "demo", "Run everything once, on embedded worlds."),
-    "doctor": _Entry(_START, "doctor", "Show what is usable here and what is missing."),
+    "demo": _Entry(_START, "demo", "Run everything once in embedded worlds."),
+    "doctor": _Entry(_START, "doctor", "List usable and missing integrations."),
     "learn": _Entry(_MODEL, "learn", "Learn a model from traces."),
-    "merge-tallies": _Entry(_MODEL, "merge", "Add the counts of a fleet to a model."),
+    "merge-tallies": _Entry(_MODEL, "merge", "Add the tallies of a fleet to a model."),
     "convert": _Entry(_MODEL, "files", "Convert traces to Parquet and back."),
-    "import": _Entry(_MODEL, "files", "Read a chain of another tool."),
-    "export": _Entry(_MODEL, "files", "Write a model for another tool."),
+    "import": _Entry(_MODEL, "files", "Import a chain from another tool."),
+    "export": _Entry(_MODEL, "files", "Export a model for another tool."),
     "show": _Entry(_ASK, "show", "Print a model: states, rows, risks."),
     "check": _Entry(_ASK, "check", "Compute the probability of a property."),
     "monitor": _Entry(_WATCH, "watch", "Check laws on a recorded trace."),
@@ -67,8 +67,8 @@ COMMANDS = {
     "report": _Entry(_RUN, "scenarios", "Write an HTML report of runs."),
     "tune": _Entry(_RUN, "tune", "Find thresholds and write a policy."),
     "train": _Entry(_RUN, "train", "Collect, learn and tune in one step."),
-    "guard": _Entry(_GUARD, "guard", "Guard a loop of your own."),
-    "warrant": _Entry(_RUN, "warrant", "A guard with a certificate, from logs."),
+    "guard": _Entry(_GUARD, "guard", "Guard your own control loop."),
+    "warrant": _Entry(_RUN, "warrant", "Create a guard with a certificate."),
     "warrant renew": _Entry(_RUN, "warrant", "Add runs to a certificate."),
     "guard-program": _Entry(
         _GUARD, "guard_program", "Compile requests into guard programs."
@@ -224,8 +224,10 @@ def _hang_up() -> int:
 @click.group(
     cls=_Forewarn,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
-    epilog="Every command has --help and --json. Exit status: 0 success, 1 the check "
-    "found something, 2 bad input, 3 a missing piece, 130 interrupted.",
+    epilog=(
+        "Every command has --help and --json. Exit status: 0 success, 1 a check found "
+        "something, 2 bad input, 3 something is missing, 130 interrupted."
+    ),
 )
 @click.version_option(__version__, message="forewarn %(version)s")
 def main() -> None:

@@ -378,7 +378,8 @@ class _Heard:
 def _refuse_silence(bus: Bus, out: Path) -> None:
     out.unlink(missing_ok=True)
     raise InvalidInput(
-        "nothing came" + (f" ({bus.health.problem})" if bus.health.problem else ""),
+        "no messages were received"
+        + (f" ({bus.health.problem})" if bus.health.problem else ""),
         mend="is Apollo running?",
     )
 
@@ -519,7 +520,7 @@ def _summary(
     if drive.faults:
         yield _faults(drive)
     if out is not None:
-        yield f"The trace: {out}"
+        yield f"Trace written to {out}"
 
 
 def _faults(drive: RecordedDrive) -> str:

@@ -272,7 +272,9 @@ def guard(
 
         with Beside(client, world, guarded, told) as beside:
             beside.run(lambda: over() is not None or alone())
-        saying.ends("", {"lost": beside.lost}, f"{beside.lost} losses.")
+        saying.ends(
+            "", {"lost": beside.lost}, f"The connection was lost {beside.lost} times."
+        )
 
 
 @command(of=carla)
@@ -423,7 +425,7 @@ def apart(where: str) -> Callable[[], bool]:
     name = signal.Signals(-ended).name
     if name in _FAULTS:
         raise ClientEnded(
-            f"CARLA's client library crashed ({name}) on an answer from the "
+            f"CARLA's client library crashed ({name}) on a response from the "
             f"server at {where}: the vehicle is no longer guarded, and its driver "
             "has full control"
         )

@@ -80,9 +80,7 @@ class Computed:
     def check(self, asked: Asked) -> None:
         """Rejects options that cannot be combined."""
         if not asked.prop and not asked.law:
-            raise click.UsageError(
-                "there is no question to answer: give --prop or --law"
-            )
+            raise click.UsageError("there is nothing to check: give --prop or --law")
         if not asked.law and (self.within is not None or self.semantics != "exact"):
             raise click.UsageError("--within and --semantics require --law")
         if self.closed_support and not self.intervals:
@@ -151,7 +149,7 @@ def _lines(answer: Answer, words: Callable[[str], str]) -> Iterator[str]:
     if len(rows) > SHOWN_STATES:
         yield (
             f"The {which} {SHOWN_STATES} of {len(rows)} states; --json lists all, "
-            "--from STATE asks about one."
+            "--from STATE shows one."
         )
     if support := answer.payload.get("assumes"):
         yield bounds_line(answer.payload["delta"], support)

@@ -197,7 +197,7 @@ def _lines(
     )
     if others := payload["others"]:
         yield (
-            f"warning: {out} holds {len(others)} other traces, such as "
+            f"warning: {out} contains {len(others)} other traces, such as "
             f"{others[0]}; `forewarn learn` would read them too"
         )
     rows = [

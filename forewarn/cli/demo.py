@@ -108,7 +108,7 @@ def demo(
         "cautions": told["cautions"],
     }
     ends = [f"{i}. {text}" for i, text in enumerate(sentences, start=1)]
-    page = f"See it move, in any browser: {out / REPORT}"
+    page = f"Watch the runs in a browser: {out / REPORT}"
     say(payload, ["In short", "========", *ends, "", page])
 
 
@@ -129,9 +129,9 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
         for name in done.policy.rules
     )
     yield (
-        f"Learned a chain of {done.trained.models[0].chain.n - 1} states and END over"
-        f" {len(done.scenario.abstraction.texts)} predicates. Thresholds, from runs"
-        f" that it was not learned from: {starts}."
+        f"Learned a chain with {done.trained.models[0].chain.n - 1} states and "
+        f"END over {len(done.scenario.abstraction.texts)} predicates. Thresholds, "
+        f"set on other runs: {starts}."
     )
     came = {row.law: row.as_dict() for row in done.measured.rows}
     for law, promise in done.policy.promises.items():
@@ -205,8 +205,10 @@ def _remarks(found: Sequence[Travelled]) -> list[str]:
     """Notes that qualify the figures."""
     legs: Sequence[Leg] = [each.leg for each in found]
     seeds = "; ".join(
-        f"{leg.scenario}: learned from seeds {_seeds(leg.training)}, judged on"
-        f" {_seeds(leg.held_out)}"
+        (
+            f"{leg.scenario}: learned from seeds {_seeds(leg.training)}, evaluated on "
+            f"{_seeds(leg.held_out)}"
+        )
         for leg in legs
     )
     return [f"{seeds}.", _ROBOT]

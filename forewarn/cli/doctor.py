@@ -36,20 +36,20 @@ PURPOSES = {
     "langchain": "LangChain agents",
     "llm": "an LLM as the household pilot",
     "openai-agents": "OpenAI Agents",
-    "mcp": "guarding the tools of MCP servers",
+    "mcp": "guarding tools of MCP servers",
     "gym": "Gymnasium environments",
-    "highway": "highway-env's roads",
-    "metadrive": "MetaDrive's roads",
-    "virtualhome": "VirtualHome's homes",
-    "fleet": "traces in columns, storage",
-    "programs": "past cases for models that write programs, columns in SQL",
-    "dojo": "AgentDojo's prompt injections, replayed",
+    "highway": "highway-env driving environments",
+    "metadrive": "MetaDrive driving environments",
+    "virtualhome": "VirtualHome household environments",
+    "fleet": "Parquet datasets, object storage",
+    "programs": "finding similar past cases, parsing SQL",
+    "dojo": "replaying AgentDojo's prompt injections",
     "otel": "OpenTelemetry spans and metrics",
     "foxglove": "watching live in Foxglove",
-    "logs": "logs of ROS 2 and MCAP",
-    "mcap": "MCAP logs, for Foxglove and Rerun",
+    "logs": "reading ROS 2 bags and MCAP logs",
+    "mcap": "writing MCAP logs for Foxglove and Rerun",
     "rss": "RSS safe distances",
-    "learn": "predicates found by the machine",
+    "learn": "learning predicates from runs",
     "plots": "pandas frames and plots from Python",
     "ray": "campaigns on many machines",
 }
@@ -77,7 +77,7 @@ def doctor(
     """
     if name is not None and name not in PURPOSES:
         raise InvalidInput(
-            f"{name!r} is not among the engines, simulators and frameworks",
+            f"{name!r} is not a known engine, simulator or framework",
             mend=near_miss(name, PURPOSES) or "forewarn doctor lists them",
         )
     found = [_examine(each) for each in (PURPOSES if name is None else [name])]
@@ -115,7 +115,7 @@ def _cyber() -> dict[str, Any]:
     support = examine()
     return {
         "name": "cyber_py3",
-        "purpose": "a running Apollo, from inside",
+        "purpose": "running inside Apollo's container",
         "usable": bool(support.cyber),
         "versions": {"cyber_py3": "found" if support.cyber else None},
         "remedy": None if support.cyber else "run inside Apollo's container",

@@ -39,9 +39,9 @@ def recorded_by(path: Path, working: Working) -> Path:
     count = recordings(scenario)
     if count is None:
         raise InvalidInput(
-            "its world is simulated and has no recordings",
+            "the world of this scenario is simulated and has no recordings",
             source=str(path),
-            mend="write traces with `forewarn collect`, and use those",
+            mend="record traces with `forewarn collect`, and use the traces",
         )
     folder = Path(click.get_current_context().with_resource(TemporaryDirectory()))
     collected(scenario, range(count), working.pool(), folder, counted)

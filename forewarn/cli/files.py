@@ -148,19 +148,19 @@ def export(
 
     if first_line(model).startswith(f'{{"format":"{FORMAT}"'):
         if law is not None or define:
-            raise click.UsageError("--law and --define are for models")
+            raise click.UsageError("--law and --define apply only to models")
         _export_run(model, format_, out)
         return
     if format_ == "mcap":
         raise click.UsageError(
-            f"--format mcap is for run records, and {model} is not one"
+            f"--format mcap applies only to run records, and {model} is not one"
         )
     one = model_for(load_models(model), of or law, str(model))
     with naming("--law"):
         chain = exported(one, law, define)
     if out is None:
         if format_ not in TEXT_FORMATS:
-            raise click.UsageError(f"--format {format_} needs --out")
+            raise click.UsageError(f"--format {format_} requires --out")
         text = chain_as_text(chain, format_)
         payload = {"format": format_, "states": chain.n, "text": text}
         say(payload, text.splitlines())
@@ -177,9 +177,10 @@ def _export_run(path: Path, kind: str, out: Path | None) -> None:
     from forewarn.scenarios.report.runs import read_run
 
     if kind not in ("mcap", "csv"):
-        known = "mcap and csv"
+        known = "mcap or csv"
         raise click.UsageError(
-            f"--format {kind} is for models; a run record can be written as {known}"
+            f"--format {kind} applies only to models; a run record can be "
+            f"exported as {known}"
         )
     out = out or path.with_name(f"{path.name.removesuffix('.run.jsonl')}.{kind}")
     run = read_run(path)

@@ -184,8 +184,11 @@ class Warned:
             policy = files.policy_for(purpose)
             if not policy.exists():
                 raise InvalidInput(
-                    f"no policy tuned to {purpose} ships with {scenario.name}",
-                    mend=f"make one: forewarn tune {scenario.name} --preset {purpose}",
+                    f"no policy tuned to {purpose} is shipped with {scenario.name}",
+                    mend=(
+                        f"create one with forewarn tune {scenario.name} --preset "
+                        f"{purpose}"
+                    ),
                 )
             said += f", at the thresholds tuned to {purpose}"
         return files.model, policy, f"{said}."
@@ -269,7 +272,9 @@ def _kinds(text: str | None) -> list[str]:
     for name in kinds:
         if name not in KINDS:
             hint = near_miss(name, KINDS) or f"one of {', '.join(KINDS)}"
-            raise click.UsageError(f"--intervene: no {name!r:.60} ({hint})")
+            raise click.UsageError(
+                f"--intervene: unknown intervention {name!r:.60} ({hint})"
+            )
     if "none" in kinds and len(kinds) > 1:
         raise click.UsageError(
             "--intervene none cannot be combined with other interventions"
@@ -277,8 +282,8 @@ def _kinds(text: str | None) -> list[str]:
     if [k for k in KINDS if k in kinds] != kinds:
         ordered = ",".join(k for k in KINDS if k in kinds)
         raise click.UsageError(
-            "--intervene: name each once, the mildest first"
-            f" (write --intervene {ordered})"
+            "--intervene: list each intervention once, the mildest first (write "
+            f"--intervene {ordered})"
         )
     return kinds
 

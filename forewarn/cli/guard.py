@@ -89,9 +89,9 @@ def guard(
             "give one of --stdio, --socket HOST:PORT and --ros-oracle HOST:PORT"
         )
     if socket is not None and token_file is None:
-        raise click.UsageError("--socket needs --token-file")
+        raise click.UsageError("--socket requires --token-file")
     if (ros_oracle is None) != (topics is None):
-        raise click.UsageError("--ros-oracle and --topics go together")
+        raise click.UsageError("--ros-oracle and --topics must be given together")
     token = "" if token_file is None else _token(token_file)
     with watched_live(live) as watching:
         if ros_oracle is not None and topics is not None:
@@ -132,7 +132,7 @@ def _answer_ros(
         counts = _serve(server, f"ws://{address.rpartition(':')[0]}:{server.port}")
         frames = oracle.frames
         facts = {"source": NAME, "frames": frames, **counts}
-        say(facts, [f"{frames} frames judged."])
+        say(facts, [f"{frames} frames evaluated."])
 
 
 def _guarding(

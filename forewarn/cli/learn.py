@@ -121,7 +121,9 @@ def learn(
     group_of = to.group_of(files)
     if any(path.suffix in YAML for path in files):
         if len(files) > 1:
-            raise click.UsageError("a scenario of logs cannot be combined with others")
+            raise click.UsageError(
+                "a log scenario cannot be combined with other inputs"
+            )
         if wish.file is None and not wish.law:
             wish = replace(wish, scenario=wish.scenario or str(files[0]))
         files = (recorded_by(files[0], working),)

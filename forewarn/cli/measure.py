@@ -159,7 +159,7 @@ def measure(
     model, path, said = warned.files(wanted)
     if model is None:
         raise click.UsageError(
-            f"no model ships with {wanted.name}: give one with --model"
+            f"no model is shipped with {wanted.name}: give one with --model"
         )
     policy = chosen_policy(
         path, warned.horizon, wanted.horizon_s, warned.intervene, laws=wanted.laws
@@ -257,8 +257,9 @@ def _training(
         return recorded_runs(given)
     runs = load_models(wish.model)[0].training.get("traces", 0)
     note(
-        f"To train {' and '.join(learners)}, the model's {runs} training runs are "
-        "repeated; --training FOLDER with their traces avoids this."
+        f"To train {' and '.join(learners)}, the {runs} training runs of the "
+        "model are repeated; to avoid this, give their traces with --training "
+        "FOLDER."
     )
     again = folder / "training"
     try:
@@ -267,7 +268,7 @@ def _training(
         raise InvalidInput(
             error.problem,
             source=error.source,
-            mend=("give the training traces with --training"),
+            mend="give the training traces with --training",
         ) from error
 
 

@@ -100,7 +100,7 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
         for row in baseline["laws"]:
             yield from early(_at(row), row, found.horizon_s)
         for law, why in baseline["skipped"].items():
-            yield f"{shown(law)}: not judged, {why}"
+            yield f"{shown(law)}: not evaluated, {why}"
     if facts["trade_off"]:
         yield ""
         yield from _trade_off(facts["trade_off"], found.horizon_s)
@@ -349,8 +349,9 @@ def family_lines(found: Table) -> Iterator[str]:
 
     facts = found.as_dict()
     yield (
-        f"{found.family}: {found.tasks} tasks, {len(found.seeds)} runs of each on seeds"
-        f" {found.seeds[0]} to {found.seeds[-1]}; a share has its 95 % interval."
+        f"{found.family}: {found.tasks} tasks, {len(found.seeds)} runs of each on "
+        f"seeds {found.seeds[0]} to {found.seeds[-1]}; fractions with 95 % "
+        "intervals."
     )
     yield found.label
     yield ""
@@ -372,7 +373,7 @@ def family_lines(found: Table) -> Iterator[str]:
         f"{PAPER_HEADLINE['completion_kept']:.1%} of the completions kept."
     )
     yield ""
-    yield "Completed at the same share of unsafe runs:"
+    yield "Completed at the same fraction of unsafe runs:"
     yield from tabled(_BARS, facts["bars"])
     yield found.label
 

@@ -149,12 +149,12 @@ def _lines(
         )
     for tally in found.stopped:
         yield (
-            f"left out {tally.id}: of {tally.traces} runs its guard cut off "
-            f"{_stops(tally.stopped_by)}, so its counts lack what follows a high "
-            "risk; count in shadow mode, or add it with --accept"
+            f"left out {tally.id}: of {tally.traces} runs, its guard stopped "
+            f"{_stops(tally.stopped_by)}, so transitions after high risks are "
+            "missing; count in shadow mode, or add the tally with --accept"
         )
     for band, (runs, broke) in found.after_stops.items():
-        where = f"a risk from {band} on" if band else "an unknown risk"
+        where = f"a risk of {band} or more" if band else "an unknown risk"
         yield f"Of {runs} runs stopped at {where}, {broke} still broke a law."
     if found.known:
         yield f"{len(found.known)} tallies were already in the model"
@@ -172,22 +172,23 @@ def _lines(
     if found.censored:
         runs = sum(each.traces for each in found.added)
         yield (
-            f"Of these {runs} runs, interventions cut off "
-            f"{_stops(found.censored)}: the rest of those runs is not counted, so "
-            "risks are too low if they were worse than the others."
+            f"Of these {runs} runs, interventions stopped "
+            f"{_stops(found.censored)}. The rest of the stopped runs is not "
+            "counted, so risks are too low if these runs were riskier than the "
+            "others."
         )
     most = sorted(found.added, key=lambda each: (-each.transitions, each.id))
     given = [(each.id, f"{each.transitions:,}") for each in most]
     yield from table(["contributor", "transitions"], given, most=_SHOWN)
     if found.beyond:
         yield (
-            f"warning: {found.beyond:,} transitions were not kept, because a guard saw"
-            " too many different ones"
+            f"warning: {found.beyond:,} transitions were not counted, because a "
+            "guard saw too many different ones"
         )
     if before.likely:
         yield (
             "warning: the model no longer has likely ranges for its risks: "
-            "computing them takes whole runs, and tallies contain only counts"
+            "computing them needs whole runs, and tallies contain only counts"
         )
     yield ""
     if not changed:

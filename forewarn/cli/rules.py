@@ -275,7 +275,7 @@ def _evolved(found: Proposal, payload: dict[str, Any]) -> Iterator[str]:
     unresolved = list(found.unresolved())
     if unresolved:
         yield ""
-        yield f"{len(unresolved)} traces are still judged wrongly:"
+        yield f"{len(unresolved)} traces are still misclassified:"
         yield from (f"  {each.said()}" for each in unresolved[:_SHOWN])
 
 
@@ -410,7 +410,7 @@ def mark(
         "traces": total,
     }
     lines = [f"{row['id']}: {row['label']}" for row in rows] or [
-        "nobody was asked in this run"
+        "no one was asked in this run"
     ]
     say(payload, lines)
 

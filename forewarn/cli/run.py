@@ -295,7 +295,7 @@ def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
     if path.exists() and not again and read_tallies(path)[0].id != total[0].id:
         raise click.UsageError(
             f"{path} is the tally of other runs: merge it into a model and move "
-            "it away, or write to another file"
+            "it away, or write to a different file"
         )
     write_tallies(path, total)
 

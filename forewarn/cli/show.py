@@ -166,7 +166,9 @@ def _risks(
     from forewarn.monitors.checking.risks import risks_on
 
     if not (asked.law or model.laws):
-        raise click.UsageError("the model names no law: give --law NAME_OR_FORMULA")
+        raise click.UsageError(
+            "the model specifies no laws: give --law NAME_OR_FORMULA"
+        )
     with naming("--law"):
         yield from risks_on(model, asked.law, asked.define, steps, asked.delta)
 

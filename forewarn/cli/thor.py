@@ -218,7 +218,7 @@ def tasks(
     known = task_book(book)
     names = [name for name in known if only is None or only in name]
     if not names:
-        raise InvalidInput(f"no task's name contains {only!r:.60}")
+        raise InvalidInput(f"no task name contains {only!r:.60}")
     done = perform(
         known,
         names,

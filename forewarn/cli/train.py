@@ -199,7 +199,9 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         for tried in model["abstraction"]["tried"]
         for law, skill in tried["skill"].items()
     ]
-    yield "Skill of each way to find predicates, on runs left out (1 is perfect,"
+    yield (
+        "Skill of each method for finding predicates, on held-out runs (1 is perfect,"
+    )
     yield "0 no better than the base rate); the best of each scenario is used:"
     yield from table(["scenario", "way", "what", "law", "skill"], rows)
     yield ""
@@ -210,7 +212,7 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         name = f"{row['scenario']}, {shown(row['law'])}"
         yield from early(name, row, row["horizon_s"])
     yield (
-        "Counted on the runs that nothing was learned from. In time means before "
-        "the trigger or, where the trigger is mostly harmless, 3 s before the "
+        'Counted on runs that were not used for learning. "In time" means '
+        "before the trigger or, if the trigger is mostly harmless, 3 s before the "
         "deadline."
     )

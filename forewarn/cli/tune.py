@@ -206,7 +206,7 @@ def tune(
     _check(scenario, wished)
     if wished.law and scenario is None:
         raise click.UsageError(
-            "--law needs SCENARIO: without one, the laws are those of the model"
+            "--law requires SCENARIO: without one, the laws of the model are used"
         )
     wanted = None if scenario is None else load_scenario(scenario)
     models = tuning.tunable(model)
@@ -263,7 +263,7 @@ def tune(
 def _check(scenario: str | None, wished: Wished) -> None:
     """Rejects options that cannot be combined."""
     if 0 in wished.horizons:
-        raise click.UsageError("--horizons: a horizon must be above zero")
+        raise click.UsageError("--horizons: a horizon must be greater than 0")
     acts = wished.preset != "alert"
     given = given_options()
     strange = Alerting if acts else Acting
@@ -276,7 +276,7 @@ def _check(scenario: str | None, wished: Wished) -> None:
     if "held_out" in given and "at_most" not in given:
         raise click.UsageError(f"{given['held_out']} requires --at-most")
     if acts and scenario is None:
-        raise click.UsageError(f"--preset {wished.preset} needs SCENARIO")
+        raise click.UsageError(f"--preset {wished.preset} requires SCENARIO")
     if scenario is None and wished.runs is None:
         raise click.UsageError("give SCENARIO, or traces with --runs")
 
@@ -383,8 +383,8 @@ def _acted_lines(
 ) -> Iterator[str]:
     what = wished.preset
     yield (
-        f"In {len(trial.before)} training runs the guard acts ({what}) from a threshold"
-        f" on; a needless intervention costs {taken.cost:g} violations:"
+        f"In {len(trial.before)} training runs the guard acts ({what}) at each "
+        f"threshold; an unnecessary intervention costs {taken.cost:g} violations:"
     )
     yield from tabled(_TRIED, tried)
     if trial.violating < wanted:
@@ -394,8 +394,8 @@ def _acted_lines(
             "uncertain."
         )
     yield (
-        f"{wished.out}: {what} from a risk of {taken.threshold:g} on, until it has"
-        f" stayed low for {taken.hold_s:g} s"
+        f"{wished.out}: {what} at a risk of {taken.threshold:g} or more, until "
+        f"the risk has stayed low for {taken.hold_s:g} s"
     )
 
 
@@ -432,7 +432,7 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
     if found.thresholds:
         yield f"{out}: {horizon}, and these thresholds"
     else:
-        yield "No policy was written, because no threshold keeps its guarantee."
+        yield "No policy was written, because no threshold achieves its guarantee."
 
 
 def _without(found: Settled) -> Iterator[str]:

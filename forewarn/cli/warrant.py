@@ -176,10 +176,10 @@ def warrant_renew(
     certificate = load_certificate(guard)
     if certificate.over == "calls":
         raise InvalidInput(
-            "this guard has laws only, and no learned model whose certificate "
-            "could be renewed",
+            "the certificate cannot be renewed, because this guard has only laws "
+            "and no learned model",
             source=str(guard),
-            mend="make it again from all logs with `forewarn warrant`",
+            mend="create the guard again from all logs with `forewarn warrant`",
         )
     known = Guaranteeing(facts=facts).known(logs)
     _, stored = _stored(logs, None, working)
@@ -207,7 +207,7 @@ def _call_logs(logs: Sequence[Path]) -> list[Path]:
     tables = [file for file in files if file.suffix == ".csv"]
     if found and len(found) + len(tables) < len(files):
         other = next(file for file in files if file not in [*found, *tables])
-        raise InvalidInput("this is not a log of an agent's calls", source=str(other))
+        raise InvalidInput("this is not a log of tool calls", source=str(other))
     return found
 
 
@@ -267,7 +267,9 @@ def _stored(
     scenario = None if name is None else load_scenario(name)
     if any(path.suffix in YAML for path in logs):
         if len(logs) > 1:
-            raise click.UsageError("a scenario of logs cannot be combined with others")
+            raise click.UsageError(
+                "a log scenario cannot be combined with other inputs"
+            )
         scenario = scenario or load_scenario(logs[0])
         logs = [recorded_by(logs[0], working)]
     files = [file for path in logs for file in files_in(path) if file.name != FACTS]
@@ -286,7 +288,9 @@ def _laws(
 
     if not texts:
         if scenario is None:
-            raise click.UsageError("name a --law")
+            raise click.UsageError(
+                "give a law with --law, or a scenario with --scenario"
+            )
         return list(scenario.laws)
     found: list[Law] = []
     for text in texts:

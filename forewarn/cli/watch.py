@@ -68,7 +68,7 @@ def laws(
     used = book.laws()
     if law is None:
         if svg is not None:
-            raise click.UsageError("--svg needs the NAME of a law")
+            raise click.UsageError("--svg requires the NAME of a law")
         payload = {"laws": [_entry(law) for law in used.laws.values()]}
         say(payload, _listing(list(used.laws.values())))
         return
@@ -247,7 +247,7 @@ def monitor(
 
     is_scene = trace.name.endswith((".xml", ".xml.gz"))
     if ego is not None and not is_scene:
-        raise click.UsageError("--ego is for a CommonRoad scene")
+        raise click.UsageError("--ego applies only to a CommonRoad scene")
     are_logs = trace.suffix in YAML
     if trace.suffix == ".parquet" or are_logs or trace.is_dir():
         if every or map_:
@@ -452,7 +452,7 @@ def _said(judged: Judgement) -> str:
     first = judged.violations[0]
     text = f"at {first.time_s:g} s (frame {first.frame})"
     if first.since_s < first.time_s:
-        text += f", owed since {first.since_s:g} s"
+        text += f", pending since {first.since_s:g} s"
     again = len(judged.violations) - 1
     if again:
         text += f"; {again} more after that"

@@ -210,9 +210,10 @@ class Choice:
         """Yields the results of each candidate by law, as lines of text."""
         most = ", ".join(f"{each:g}" for each in ALLOWED)
         yield (
-            "Skill of the risk in runs that were left out, law by law: 1 is perfect, 0"
-            f" no better than the base rate. At {most} false alarms a clean run, on"
-            " average: the share that was warned of in time, and the mean lead time."
+            "Skill of the risk in held-out runs, by law: 1 is perfect, 0 no "
+            "better than the base rate. Averaged over the false-alarm rates "
+            f"{most}: the fraction of violations with a timely warning, and the "
+            "mean lead time."
         )
         for each in self.evidence:
             yield f"  {each.kind}: {each.name}"
@@ -236,18 +237,18 @@ class Choice:
         for law, top in best.top.items():
             if top < LOW:
                 yield (
-                    f"the risk of {law} is {top:.2g} at most before it is broken: this"
-                    " model hardly foresees it; give it signals that tell, or more"
-                    " runs"
+                    f"the risk of {law} never exceeds {top:.2g} before "
+                    "violations, so this model hardly predicts them; provide more "
+                    "relevant signals, or more runs"
                 )
         for law, value in best.skill.items():
             if law not in best.early_s:
                 yield (
-                    f"no run keeps {law}: what warnings of it are worth cannot be told"
-                    " without false alarms; collect runs that keep it"
+                    f"no run keeps {law}, so the value of its warnings cannot be "
+                    "measured; collect runs that keep it"
                 )
             if value <= 0.0:
-                yield f"the risks of {law} foretell no better than its base rate"
+                yield f"the risks of {law} predict no better than its base rate"
 
 
 def choose(

@@ -416,7 +416,9 @@ class Corpus:
         groups: Sequence[Hashable] = (),
     ) -> None:
         if not runs or not laws:
-            raise InvalidInput("finding predicates needs runs and at least one law")
+            raise InvalidInput(
+                "to find predicates, at least one run and one law are needed"
+            )
         self.groups = tuple(groups) or tuple(range(len(runs)))
         self.runs, self.laws = tuple(runs), tuple(laws)
         self.vocabulary, self.period_s = vocabulary, period_s
@@ -475,8 +477,7 @@ class Corpus:
             found = features(family, self.runs, self.vocabulary)
             if not found:
                 raise InvalidInput(
-                    f"no candidate predicate of the family {family.name} ever changes "
-                    "in a run"
+                    f"no signal of the family {family.name} changes within a run"
                 )
             self._tables[family] = found, table(found, self.runs)
         return self._tables[family]

@@ -395,11 +395,11 @@ def merge(
         same = twin is each or twin.as_dict() == each.as_dict()
         if not same or ledger.get(each.id, each.transitions) != each.transitions:
             raise InvalidTally(
-                f"another tally has the same id, {each.id}",
+                f"a different tally has the same id, {each.id}",
                 source=file,
                 mend=(
-                    "remove a tally's file after merging it; its guard then begins a "
-                    "new one"
+                    "remove the file of a tally after merging it, so that its "
+                    "guard begins a new one"
                 ),
             )
         if each.id in ledger:
@@ -425,7 +425,7 @@ def merge(
             f"more than {MAX_CONTRIBUTORS:,} contributors",
             source=source,
             mend=(
-                "merge all tallies anew into the model as it was before the first merge"
+                "merge all tallies again, into the model from before the first merge"
             ),
         )
     return Merge(
@@ -441,7 +441,8 @@ def merge(
 def _refuse_strange(tally: FleetTally, predicates: int, file: str) -> None:
     if any(len(name) != predicates for name in tally.states[:1]):
         raise InvalidTally(
-            f"{tally.states[0]!r} is not a state of {predicates} predicates",
+            f"{tally.states[0]!r} is not the name of a state with {predicates} "
+            "predicates",
             source=file,
         )
 
@@ -460,7 +461,7 @@ def _learned(
     rows = (*total.seen.values(), total.starts, total.ends)
     largest = max(max(row.values(), default=0) for row in rows)
     if largest > MAX_COUNT:
-        raise TooLarge(f"a count is above {MAX_COUNT}", source=source)
+        raise TooLarge(f"a transition count exceeds {MAX_COUNT}", source=source)
     try:
         return learn(
             total, Support.of(model), model.alpha or Fraction(0), model.end,

@@ -73,7 +73,7 @@ class Subject:
         period_s = model.period_s or abstraction.period_s
         if period_s is None:
             raise InvalidModel(
-                "the model does not state the time between two states", source=source
+                "the model does not specify the time between two states", source=source
             )
         laws = hashlib.sha256(json.dumps(sorted(model.laws)).encode()).hexdigest()
         return cls(abstraction.fingerprint(), period_s, laws)
@@ -90,8 +90,8 @@ class Subject:
         ]
         if differs:
             raise InvalidTally(
-                "the tally was counted with another model: different "
-                f"{', '.join(differs)}",
+                "the tally was counted with a different model (these differ: "
+                f"{', '.join(differs)})",
                 source=source,
                 mend="merge the tally into the model that its guard used",
             )
@@ -318,7 +318,8 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
     states = tuple(file.states)
     if len(set(states)) < len(states) or len(set(map(len, states))) > 1:
         raise InvalidTally(
-            "the tally's states appear twice or do not belong to one abstraction",
+            "a state appears twice, or the states do not belong to the same "
+            "abstraction",
             source=source,
             place="states",
         )
@@ -364,7 +365,7 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
     tally = found.tally()
     if tally.ends != bounded(tally).ends:
         raise InvalidTally(
-            "more traces end in a state than stayed in it",
+            "more runs end in a state than can have reached it",
             source=source,
             place="ends",
         )

@@ -184,7 +184,9 @@ def test_states_are_named_by_their_bits_first_predicate_first() -> None:
     for bits in range(8):
         assert abstraction.bits(abstraction.state_name(bits)) == bits
     for name in ("11", "1100", "1 0", "11²", "abc", ""):
-        with pytest.raises(InvalidAbstraction, match="is not a state of 3 predicates"):
+        with pytest.raises(
+            InvalidAbstraction, match="is not the name of a state with 3 predicates"
+        ):
             abstraction.bits(name)
 
 
@@ -263,7 +265,7 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
             {"predicates": ["wet", "speed <"]},
             "predicate 2, column 8: expected a signal",
         ),
-        ({"predicates": ["bands(speed)"]}, "predicate 1: bands needs a signal"),
+        ({"predicates": ["bands(speed)"]}, "predicate 1: 'bands' needs a signal"),
         ({"predicates": ["bands(speed, 1, x)"]}, "predicate 1, column 9: unknown"),
         ({"predicates": ["bands(speed, 1,)"]}, "predicate 1, column 9: expected"),
         ({"predicates": []}, "predicates: list should have at least 1 item"),
@@ -275,16 +277,16 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
         ({"predicates": [{"when": "wet", "lag_s": []}]}, "predicates.0.lag_s"),
         (
             {"predicates": [{"when": "wet", "lag_s": 0.7}]},
-            "not a whole number of periods",
+            "not a multiple of the period",
         ),
         ({"predicates": [{"when": "wet", "lag_s": [1, 1]}]}, "appears twice"),
         ({"predicates": ["wet", 3]}, "predicates.1: write a condition"),
         ({"predicates": [{"wen": "wet"}]}, "unknown key 'wen' (did you mean when?)"),
         ({"predicate": ["wet"]}, "unknown key 'predicate' (did you mean predicates?)"),
-        ({"period_s": 0}, "period_s: it should be greater than 0, and is 0"),
+        ({"period_s": 0}, "period_s: the value should be greater than 0, but is 0"),
         ({"period_s": math.nan}, "period_s"),
         ({"format": "forewarn.abstraction/2"}, "format"),
-        ({"vocabulary": "drivign"}, "does not ship with forewarn (did you mean driv"),
+        ({"vocabulary": "drivign"}, "is not a built-in vocabulary (did you mean driv"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_name_and_place(
@@ -347,5 +349,5 @@ def test_a_predicate_may_be_told_of_an_earlier_moment() -> None:
     assert not abstraction.decides(abstraction.predicates[2].expression)(0b0100)
     assert abstraction.is_valid(0b0100) and not abstraction.is_valid(0b0001)
     del content["period_s"]
-    with pytest.raises(InvalidAbstraction, match="lag_s needs a clock"):
+    with pytest.raises(InvalidAbstraction, match="'lag_s' needs a sampling period"):
         Abstraction.from_dict(content, "a file")

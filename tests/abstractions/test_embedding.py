@@ -83,7 +83,7 @@ def test_a_vocabulary_is_looked_for_beside_the_abstraction(
     text = (folder / "A.yaml").read_text()
     (folder / "A.yaml").write_text(text.replace("kitchen.yaml", "../kitchen.yaml"))
     with pytest.raises(
-        InvalidInput, match=("leads out of the folder of the file that names it")
+        InvalidInput, match=("is outside the folder of the file that refers to it")
     ):
         load_abstraction(folder / "A.yaml")
 

@@ -89,11 +89,11 @@ def test_what_is_not_there_is_said_in_one_line(shelf: Path) -> None:
 
 
 def test_an_address_is_never_looked_for_on_the_disk(shelf: Path) -> None:
-    with pytest.raises(InvalidInput, match="copy it to a disk"):
+    with pytest.raises(InvalidInput, match="use a file on a disk"):
         open(shelf / "x")
     assert inside(shelf, "words.yaml", "x") == shelf / "words.yaml"
     with pytest.raises(
-        InvalidInput, match=("leads out of the folder of the file that names it")
+        InvalidInput, match=("is outside the folder of the file that refers to it")
     ):
         inside(shelf, "../words.yaml", "x")
 
@@ -156,7 +156,9 @@ def test_a_storage_that_never_answers_in_full_is_given_up(
     }
     monkeypatch.setattr(Address, "exists", lambda _: True)
     try:
-        with pytest.raises(OSError, match="did not answer in full within 0.1 s"):
+        with pytest.raises(
+            OSError, match="did not send a complete response within 0.1 s"
+        ):
             ways[asked]()
         assert places.left_running
     finally:

@@ -116,7 +116,10 @@ def test_a_score_is_what_its_curves_add_up_to() -> None:
         ),
         ("curve(speed, 1 below 3, 2 below 2, 1 else)", "ascending"),
         ("curve(speed, 1)", "expected 'else'"),
-        ("curve(speed, 1 below lead_speed, 0 else)", "a step must end at a number"),
+        (
+            "curve(speed, 1 below lead_speed, 0 else)",
+            "the bound of a step must be a number",
+        ),
         ("curve(braking, true 1, 0 else)", "number"),
         ("ago(speed, 3 m)", "number of seconds"),
         ("least(speed, 90 s)", "number of seconds"),

@@ -49,9 +49,9 @@ def test_a_pattern_made_for_backtracking_takes_no_longer_than_any() -> None:
         (r"(a)\1", "linear time"),
         ("(?=a)", "linear time"),
         ("(a", "not closed"),
-        ("a)", "not opened"),
-        ("*a", "repeats nothing"),
-        ("a**", "repeated"),
+        ("a)", "has no opening one"),
+        ("*a", "has nothing to repeat"),
+        ("a**", "another quantifier"),
         ("a{3,2}", "is not a valid repetition"),
         ("(a{99}){99}", "states"),
         ("[z-a]", "ascending"),
@@ -100,7 +100,7 @@ def test_conditions_on_texts(text: str, value: Any, holds: bool) -> None:
         ("count[5, 60 s](failed) > 3", "write count[0, 60 s](condition) <= 3"),
         ("count[0, 60 s] failed > 3", "write count[0, 60 s](condition) <= 3"),
         ("count[0, 60 s](failed)", "compare it"),
-        ("count[0, 60 s](count[0, 1 s](failed) > 1) > 3", "plain condition"),
+        ("count[0, 60 s](count[0, 1 s](failed) > 1) > 3", "on the current frame"),
     ],
 )
 def test_errors_name_the_fix(text: str, mend: str) -> None:

@@ -92,7 +92,8 @@ def test_a_number_that_is_always_none_is_a_column_of_nan(tmp_path: Path) -> None
 def test_a_column_with_a_gap_says_which_frame(tmp_path: Path) -> None:
     trace = read_trace(_file(tmp_path, _line(0, 0.0, speed=1), _line(1, 0.1)))
     with pytest.raises(
-        InvalidTrace, match="frame 1: speed is listed in provides, but missing"
+        InvalidTrace,
+        match="frame 1: the signal speed is listed in 'provides', but missing",
     ):
         trace.columns(["speed"])
 
@@ -120,8 +121,8 @@ def test_notes_stand_beside_the_frames(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    ('{"sequence":1,"time_s":0.1,"signals":{"speed":1}', "cut off"),
-    ('{"sequence":1,"time_s":0.1,"signals":{"sp', "cut off"),
+    ('{"sequence":1,"time_s":0.1,"signals":{"speed":1}', "truncated"),
+    ('{"sequence":1,"time_s":0.1,"signals":{"sp', "truncated"),
     ('{"sequence":1,"time_s":0.1,"signals":{"speed":NaN}}', "NaN is not a number"),
     ('{"sequence":1,"time_s":0.1,"signals":{"speed":1e999}}', "1e999 is too large"),
     ('{"sequence":1,"time_s":Infinity,"signals":{}}', "Infinity is not a number"),
@@ -131,25 +132,25 @@ REFUSED = [
     (_line(0, 0.1), "repeated"),
     (_line(-1, 0.1), "sequence"),
     ('{"sequence":true,"time_s":0.1,"signals":{}}', "sequence"),
-    ('{"sequence":1,"time_s":"0.1","signals":{}}', "time_s must be a number"),
-    ('{"sequence":1,"time_s":0.1,"signals":[]}', "signals must be an object"),
+    ('{"sequence":1,"time_s":"0.1","signals":{}}', "'time_s' must be a number"),
+    ('{"sequence":1,"time_s":0.1,"signals":[]}', "'signals' must be an object"),
     ('{"sequence":1,"time_s":0.1,"signal":{}}', "did you mean signals"),
     ('{"sequence":1,"sequence":1,"time_s":0.1,"signals":{}}', "appears twice"),
     ('{"sequence":1,"time_s":0.1,"signals":{},"label":"bad"}', "label"),
     ('{"sequence":1,"time_s":0.1,"signals":{},"interventions":3}', "interventions"),
     (_line(1, 0.1, sped=1), "did you mean speed"),
-    (_line(1, 0.1, throttle=1), "not in the header's provides"),
+    (_line(1, 0.1, throttle=1), "not listed in the header's 'provides'"),
     (_line(1, 0.1, speed=301), "above its range"),
     (_line(1, 0.1, traffic_light="rad"), "did you mean red"),
     ("7", "expected an object"),
     ("nonsense", "not JSON"),
-    (_line(1, 10**400), "1e.300, not a time"),
-    (_line(1, True), "time_s must be a number"),
+    (_line(1, 10**400), "1e.300, which is too large"),
+    (_line(1, True), "'time_s' must be a number"),
     (_line(1, 0.1, speed=10**400), "speed is not finite"),
     (_line(1, 0.1, speed=-(10**4000)), "speed is not finite"),
     (_line(1, 0.1, speed=True), "speed must be a number"),
     (_line(1, 0.1, speed="20"), "speed must be a number"),
-    (_line(1, 0.1, speed="\ud800"), "contains an incomplete character"),
+    (_line(1, 0.1, speed="\ud800"), "contains an incomplete Unicode character"),
     ('{"sequence":1,"time_s":0.1,"signals":' + "[" * 100_000, "nested too deeply"),
 ]
 
@@ -171,11 +172,11 @@ def test_a_bad_line_is_refused_with_its_number(
         ({"vocabulary": "drivng"}, "did you mean driving"),
         (
             {"vocabulary": "../lift.yaml"},
-            "leads out of the folder of the file that names it",
+            "is outside the folder of the file that refers to it",
         ),
         ({"provides": ["spead"]}, "did you mean speed"),
         ({"provides": ["speed", "speed"]}, "twice"),
-        ({"period_s": 0}, "more than 0"),
+        ({"period_s": 0}, "greater than 0"),
         ({"guarded": "no"}, "guarded"),
         ({"sorce": "x"}, "did you mean source"),
     ],
@@ -242,10 +243,10 @@ def test_a_damaged_gzip_file_says_how_far_it_got(tmp_path: Path) -> None:
     path.write_bytes(packed)
     assert len(read_trace(path).frames) == 5000
     path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InvalidTrace, match="after line .*cut off or damaged"):
+    with pytest.raises(InvalidTrace, match="after line .*truncated or damaged"):
         read_trace(path)
     path.write_bytes(b"\x1f\x8bnot gzip at all")
-    with pytest.raises(InvalidTrace, match="cut off or damaged"):
+    with pytest.raises(InvalidTrace, match="truncated or damaged"):
         read_trace(path)
 
 
@@ -260,7 +261,7 @@ def test_files_that_are_no_traces_are_named(tmp_path: Path) -> None:
         (b"{}", "not 'forewarn.trace/1'"),
         (b'{"trace": 3}', "LawBreaker"),
         (b"{", "not JSON"),
-        (b"[1]", "no column holds a signal|header row|no column time_s"),
+        (b"[1]", "no column contains a signal|header row|no column 'time_s'"),
     ]:
         path.write_bytes(content)
         with pytest.raises(InvalidTrace, match=said):
@@ -282,7 +283,7 @@ def test_limits_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         read_trace(path)
     monkeypatch.setattr(limits, "MAX_LINES", 10)
     monkeypatch.setattr(limits, "MAX_BYTES", 200)
-    with pytest.raises(TooLarge, match="line 3: the file holds more than 200 bytes"):
+    with pytest.raises(TooLarge, match="line 3: the file contains more than 200 bytes"):
         read_trace(path)
     monkeypatch.setattr(limits, "MAX_LINE", 50)
     with pytest.raises(TooLarge, match="line 1: the line is longer"):
@@ -460,16 +461,16 @@ def test_columns_can_be_renamed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2\n", "line 1: there is no column time_s .*--period"),
+        ("a,b\n1,2\n", "line 1: the file has no column 'time_s' .*--period"),
         ("time_s,a\n0,1\n0,1\n", "line 3: the time 0 s does not come after"),
         ("time_s,a\n0,nan\n", "line 2: a is nan, not a finite number"),
         ("time_s,a\n0,-Infinity\n", "line 2: a is -Infinity"),
         ("time_s,a\n0,1e999\n", "line 2: a is 1e999"),
-        ("time_s,a\n0,1,2\n", "line 2: 3 cells for 2 columns"),
-        ("time_s,a\n0\n", "line 2: only 1 cells for 2 columns"),
-        ("time_s,a\n,1\n", "line 2: time_s must be a number"),
-        ("time_s,a\nx,1\n", "line 2: time_s must be a number"),
-        ("time_s,sequence,a\n0,1.5,1\n", "line 2: sequence"),
+        ("time_s,a\n0,1,2\n", "line 2: the row has 3 cells, but there are 2 columns"),
+        ("time_s,a\n0\n", "line 2: the row has only 1 cells, but there are 2 columns"),
+        ("time_s,a\n,1\n", "line 2: 'time_s' must be a number"),
+        ("time_s,a\nx,1\n", "line 2: 'time_s' must be a number"),
+        ("time_s,sequence,a\n0,1.5,1\n", "line 2: 'sequence'"),
         ("time_s,a\n0,three four\n", "neither a number nor a name"),
         *(
             (f"time_s,a\n0,{odd}\n", "neither a number nor a name")
@@ -481,7 +482,7 @@ def test_columns_can_be_renamed(tmp_path: Path) -> None:
         ("time_s,a,\n0,1,1\n", "line 1: a column has no name"),
         ("0,1\n0.1,1\n", "line 1: there is no header row"),
         ("time_s;a\n0;1\n", "line 1: the columns must be separated by commas"),
-        ("time_s\n0\n", "line 1: no column holds a signal"),
+        ("time_s\n0\n", "line 1: no column contains a signal"),
         ('time_s,a\n0,"1\n', "not CSV"),
         ("time_s,speed\n0,-1\n", "line 2: speed is -1 km/h, below its range"),
         ("time_s,gear\n0,9\n", "line 2: gear has no code 9"),
@@ -572,10 +573,10 @@ def test_acceleration_that_is_always_zero_is_not_provided(tmp_path: Path) -> Non
     ("changes", "said"),
     [
         ({"timestamp": 40}, "trace.1: the time 0 s does not come after"),
-        ({"timestamp": "x"}, "trace.1: this is not a step"),
+        ({"timestamp": "x"}, "trace.1: the entry is not a valid step"),
         ({"timestamp": math.inf}, "trace.1: the time is inf"),
-        ({"truth": {}}, "trace.1: .*without the key 'minDistToEgo'"),
-        ({"ego": 3}, "this is not a step"),
+        ({"truth": {}}, "trace.1: .*lacks the key 'minDistToEgo'"),
+        ({"ego": 3}, "not a valid step"),
         ({"traffic_lights": {"containLights": True}}, "trafficLightList"),
     ],
 )
@@ -665,7 +666,7 @@ def test_a_recording_with_junk_inside_reads_or_is_refused(
 @pytest.mark.parametrize(
     ("name", "content", "mend"),
     [
-        ("a.csv", "time_s;a\n0;1\n", "save it again with commas"),
+        ("a.csv", "time_s;a\n0;1\n", "save the file with commas between the columns"),
         ("a.csv", "0,1\n0.1,1\n", "put the columns' names before the first row"),
         ("a.csv", "time_s,a,a\n0,1,1\n", "rename one of them"),
         ("a.csv", "time_s,a\n0,1,2\n", "in quotes"),

@@ -323,7 +323,7 @@ def test_a_law_over_signals_is_decided_by_the_model(speeds: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "there is no question to answer: give --prop or --law"),
+        ([], "there is nothing to check: give --prop or --law"),
         (["--prop", "P=? [ F<= ]"], "P=? [ F<= ]: column 11: expected a whole number"),
         (["--prop", "P=? [ F bad ]"], 'column 9: unknown name "bad" (define it'),
         (
@@ -399,7 +399,7 @@ def test_of_many_states_the_worst_are_shown(tmp_path: Path) -> None:
     lines = shown.splitlines()
     assert lines[2].split() == ["29", "1"]
     assert lines[22] == (
-        "The highest 20 of 30 states; --json lists all, --from STATE asks about one."
+        "The highest 20 of 30 states; --json lists all, --from STATE shows one."
     )
 
 

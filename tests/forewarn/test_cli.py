@@ -72,7 +72,7 @@ def test_each_command_has_help_and_json(name: str) -> None:
         (["docter"], "forewarn: no such command 'docter' (did you mean doctor?)"),
         (["xyzzy"], "forewarn: no such command 'xyzzy' (forewarn --help lists them)"),
         (["doctor", "--jsn"], "forewarn doctor: no such option '--jsn'. Did you mean"),
-        (["doctor", "strom"], "forewarn: 'strom' is not among the engines,"),
+        (["doctor", "strom"], "forewarn: 'strom' is not a known engine,"),
     ],
 )
 def test_a_wrong_word_names_the_near_miss(arguments: list[str], line: str) -> None:

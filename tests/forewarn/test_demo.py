@@ -69,7 +69,7 @@ def test_it_says_what_is_missing_and_ends_with_plain_sentences(
     assert said.startswith("SUMO is not installed")
     assert "pip install 'forewarn[sumo]'" in said
     lines = said.strip().splitlines()
-    assert lines[-1] == f"See it move, in any browser: {out / 'report.html'}"
+    assert lines[-1] == f"Watch the runs in a browser: {out / 'report.html'}"
     start = lines.index("In short")
     assert [line[:3] for line in lines[start + 2 : start + 4]] == ["1. ", "2. "]
     assert lines[start + 2][3:] == told(small)["sentences"][0]

@@ -276,7 +276,7 @@ def test_what_is_decided_is_recorded_and_replays(
             ["--stdio", "--socket", "127.0.0.1:0"],
             "give one of --stdio, --socket HOST:PORT and",
         ),
-        (["--socket", "127.0.0.1:0"], "--socket needs --token-file"),
+        (["--socket", "127.0.0.1:0"], "--socket requires --token-file"),
         (["--socket", "7007", "--token-file", "{token}"], "takes HOST:PORT"),
         (["--socket", "127.0.0.1:x", "--token-file", "{token}"], "takes HOST:PORT"),
         (

@@ -148,7 +148,7 @@ def test_files_are_written(kind: str, names: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--format", "umb"], "--format umb needs --out"),
+        (["--format", "umb"], "--format umb requires --out"),
         (["--format", "explicit", "--out", "m.txt"], "ending in .tra"),
         (
             ["--format", "prism", "--law", "51"],

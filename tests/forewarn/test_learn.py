@@ -189,10 +189,10 @@ def test_a_folder_is_its_files(tmp_path: Path, out: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()
     done = forewarn("learn", folder, "--out", out)
-    assert done.exit_code == 2 and "has no traces" in done.stderr
+    assert done.exit_code == 2 and "contains no traces" in done.stderr
     (folder / "words.vocabulary.yaml").write_text("name: words\n")
     done = forewarn("learn", folder, "--out", out)
-    assert done.exit_code == 2 and "has no traces" in done.stderr
+    assert done.exit_code == 2 and "contains no traces" in done.stderr
     for name in ("b.txt", "a.txt", ".hidden"):
         (folder / name).write_text(f"{name} x\n")
     files = learned(out, folder)["training"]["files"]
@@ -324,7 +324,7 @@ def test_an_empty_file_and_a_cut_off_trace(tmp_path: Path, out: Path) -> None:
     path.write_text(path.read_text()[:-30])
     done = forewarn("learn", path, "--law", "always speed < 90", "--out", out)
     assert done.exit_code == 2
-    assert "t.jsonl: line 7: the line is cut off" in done.stderr
+    assert "t.jsonl: line 7: the line is truncated" in done.stderr
 
 
 def test_a_signal_that_is_not_provided(tmp_path: Path, out: Path) -> None:
@@ -349,4 +349,7 @@ def test_names_that_are_no_states_of_the_abstraction(
     out: Path, abstraction: Path
 ) -> None:
     done = forewarn("learn", RUNS, "--abstraction", abstraction, "--out", out)
-    assert done.exit_code == 2 and "is not a state of 2 predicates" in done.stderr
+    assert (
+        done.exit_code == 2
+        and "is not the name of a state with 2 predicates" in done.stderr
+    )

@@ -78,12 +78,12 @@ def test_a_guard_that_steps_in_counts_less(watched: Path, tmp_path: Path) -> Non
     done = call("merge-tallies", acting, "--into", model)
     assert (
         done.exit_code == 1
-        and "its counts lack what follows a high risk" in done.stdout
+        and "transitions after high risks are missing" in done.stdout
     )
     assert model.read_bytes() == learned.model(WORLD).read_bytes()
     done = call("merge-tallies", acting, "--into", model, "--accept")
     assert done.exit_code == 0
-    assert "Of these 12 runs, interventions cut off" in done.stdout
+    assert "Of these 12 runs, interventions stopped" in done.stdout
 
 
 def test_runs_that_are_let_pass_are_counted_whole(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_one_that_the_others_reject_ends_with_status_1(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"laws": "0" * 64}, "different laws"),
-        ({"states": ["0", "0"]}, "states appear twice"),
+        ({"laws": "0" * 64}, "these differ: laws"),
+        ({"states": ["0", "0"]}, "a state appears twice"),
         ({"steps": []}, "one row for each state"),
         ({"starts": [0]}, "expected pairs"),
         ({"id": "A"}, "id"),

@@ -221,7 +221,8 @@ def test_an_error_in_a_trace_names_its_file_and_not_its_recorder(
         ((), "the trace has no frames"),
         (
             (Frame(0.0, 0, {"a": True}), Frame(0.1, 1, {})),
-            "frame 1: a is listed in provides, but missing from this frame",
+            "frame 1: the signal a is listed in 'provides', but missing from this "
+            "frame",
         ),
     ):
         write_trace(path, Trace(header, frames))

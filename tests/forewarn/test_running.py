@@ -85,7 +85,9 @@ def test_collect_tells_what_the_issue_says(tmp_path: Path) -> None:
     more = forewarn(
         "collect", KITCHEN, "--episodes", "2", "--seed", "900", "--out", tmp_path
     )
-    assert "2 traces" in more and f"warning: {tmp_path} holds 40 other traces" in more
+    assert (
+        "2 traces" in more and f"warning: {tmp_path} contains 40 other traces" in more
+    )
 
 
 def test_learn_takes_what_collect_wrote(tmp_path: Path, model: Path) -> None:
@@ -337,8 +339,11 @@ def test_options_make_a_policy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--intervene", "stopp"], "--intervene: no 'stopp' (did you mean stop?)"),
-        (["--intervene", "stop,alert"], "--intervene: name each once, the mildest"),
+        (
+            ["--intervene", "stopp"],
+            "--intervene: unknown intervention 'stopp' (did you mean stop?)",
+        ),
+        (["--intervene", "stop,alert"], "--intervene: list each intervention once"),
         (["--intervene", "none,stop"], "--intervene none cannot be"),
         (["--intervene", "none", "--threshold", ".3"], "--intervene none cannot be"),
         (["--threshold", "0.3,0.5"], "--threshold has 2 numbers for alert"),
@@ -490,7 +495,7 @@ def test_tune_says_what_it_tried(model: Path, tmp_path: Path) -> None:
     status, line = refused(
         *("tune", KITCHEN, "--model", model, "--horizons", "0", "--out", out)
     )
-    assert status == 2 and "a horizon must be above zero" in line
+    assert status == 2 and "a horizon must be greater than 0" in line
 
 
 def test_tune_for_stop_says_what_it_prevents_and_what_it_costs(

@@ -143,7 +143,7 @@ def test_the_risk_of_a_law_over_labels() -> None:
     ("arguments", "said"),
     [
         (["--risk"], "give --within STEPS"),
-        (["--risk", "--within", "5"], "the model names no law"),
+        (["--risk", "--within", "5"], "the model specifies no laws"),
         (["--risk", "--within", "5", "--horizon", "1"], "cannot be combined"),
         (["--risk", "--within", "5", "--law", "always not wet"], "wet"),
     ],

@@ -167,7 +167,7 @@ def test_a_baseline_that_learns_says_so_before_it_begins(
     )
     assert done.exit_code == 0, done.output
     first = done.stderr.splitlines()[0]
-    assert f"To train logistic, the model's {learned.SEEDS} training runs" in first
+    assert f"To train logistic, the {learned.SEEDS} training runs" in first
     assert "--training" in first
 
 

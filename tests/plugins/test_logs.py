@@ -128,7 +128,10 @@ def test_blanks_are_none_if_that_is_said(tmp_path: Path) -> None:
             {"columns": {"v_ego": "sped"}},
             "the column 'v_ego' names the unknown signal 'sped'",
         ),
-        ({"columns": {"v_ego": {"signal": "speed", "unit": "m"}}}, "cannot be in 'm'"),
+        (
+            {"columns": {"v_ego": {"signal": "speed", "unit": "m"}}},
+            "cannot have the unit 'm'",
+        ),
         ({"columns": {}}, "no column contains a known signal"),
         ({"columns": {"v_ego": {"signal": "speed", "units": "m"}}}, "units"),
         ({"time": "clock"}, "no column 'clock'"),
@@ -225,7 +228,9 @@ def test_a_scenario_that_is_run_holds_nothing_recorded(
     options = {"learn": ["--out", "x.json"], "monitor": ["--law", "no_collision"]}
     done = CliRunner().invoke(main, [command, str(scenario), *options[command]])
     assert done.exit_code == 2
-    assert "its world is simulated and has no recordings" in done.stderr
+    assert (
+        "the world of this scenario is simulated and has no recordings" in done.stderr
+    )
 
 
 @pytest.mark.parametrize("name", ["a.mcap", "a.db3"])
@@ -240,7 +245,8 @@ def test_whoever_gives_a_log_is_told_to_give_its_scenario(
     done = CliRunner().invoke(main, given)
     assert done.exit_code == 2
     assert (
-        "describe their columns in a scenario file and use that file: docs/own-world.md"
+        "describe the columns in a scenario file and use that file; see "
+        "docs/own-world.md"
     ) in done.stderr
 
 

@@ -116,7 +116,7 @@ def test_settings_reach_the_plug() -> None:
             {"speed_kmh": "fast"},
             "s.yaml: world: speed_kmh: expected a number, found 'fast'",
         ),
-        ({"speed_kmh": 0.0}, "s.yaml: world: speed_kmh: it should be greater than 0"),
+        ({"speed_kmh": 0.0}, "s.yaml: world: speed_kmh: the value should be greater"),
         ({"speed_kmh": float("nan")}, "s.yaml: world: speed_kmh: "),
         ({"lead": 1}, "s.yaml: world: lead: expected true or false"),
         ({1: 2}, "s.yaml: world: the names of settings must be strings"),

@@ -202,7 +202,7 @@ def test_the_file_of_another_model_is_refused(tmp_path: Path) -> None:
     driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
     driven.show(SLOW, FAST)
     driven.loop.close("the drive was over")
-    with pytest.raises(InvalidTally, match="different laws"):
+    with pytest.raises(InvalidTally, match="these differ: laws"):
         TallyFile(path, [model("always speed <= 50")])
 
 

@@ -118,8 +118,8 @@ def test_what_looks_like_a_formula_is_text() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--format", "prism"], "--format prism is for models"),
-        (["--format", "csv", "--law", "no_collision"], "--law and --define are for"),
+        (["--format", "prism"], "--format prism applies only to models"),
+        (["--format", "csv", "--law", "no_collision"], "--law and --define apply only"),
     ],
 )
 def test_what_only_models_have_is_refused(
@@ -132,4 +132,7 @@ def test_what_only_models_have_is_refused(
 def test_a_model_is_no_run() -> None:
     model = str(learned.model("tiny-road"))
     done = CliRunner().invoke(main, ["export", model, "--format", "mcap"])
-    assert done.exit_code == 2 and "--format mcap is for run records" in done.stderr
+    assert (
+        done.exit_code == 2
+        and "--format mcap applies only to run records" in done.stderr
+    )

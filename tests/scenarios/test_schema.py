@@ -57,13 +57,13 @@ def test_a_formula_can_be_named() -> None:
     [
         ("title:", "titel:", "x: titel: unknown key 'titel' (did you mean title?)"),
         ("name: tiny-road", "name: a/b", "x: name: string should match pattern"),
-        ("max_time_s: 30", "max_time_s: 0", "x: end.max_time_s: it should be gr"),
+        ("max_time_s: 30", "max_time_s: 0", "x: end.max_time_s: the value should"),
         (
             "$speed",
             "$speeed",
             "x: tiny.speed_kmh: no distribution is given for $speeed (did",
         ),
-        ("sd: 6", "sd: -6", "x: draws.speed.normal.sd: it should be greater"),
+        ("sd: 6", "sd: -6", "x: draws.speed.normal.sd: the value should be greater"),
         ("mean: 47", "mean: 7", "x: draws.speed.normal: the mean must lie between"),
         ("normal: {mean: 47, sd: 6, low: 36, high: 58}", "{}", "x: draws.speed: give"),
         (

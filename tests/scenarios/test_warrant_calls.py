@@ -121,4 +121,4 @@ def test_logs_of_two_kinds_are_not_mixed(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", [conversation(1, "look")])
     write(tmp_path / "b.jsonl", [{"format": "forewarn.trace/1", "provides": []}])
     done = warrant(tmp_path, "--out", tmp_path / "guard")
-    assert done.exit_code == 2 and "not a log of an agent's calls" in done.stderr
+    assert done.exit_code == 2 and "not a log of tool calls" in done.stderr

@@ -235,7 +235,7 @@ def test_signals_that_only_some_runs_have_stay_theirs(tmp_path: Path) -> None:
         ({"speed": None}, "run x, frame 2: speed cannot be none"),
         ({"traffic_light": "gren"}, "frame 2: traffic_light cannot be 'gren' .*green"),
         ({"collision": None}, "frame 2: collision cannot be none"),
-        ({}, "frame 2: .* is listed in provides, but missing from this frame"),
+        ({}, "frame 2: .* is listed in 'provides', but missing from this frame"),
     ],
 )
 def test_a_value_that_cannot_be_is_named_with_its_frame(
@@ -280,10 +280,10 @@ def test_a_vocabulary_of_ones_own_goes_along(tmp_path: Path) -> None:
         (Frame(0.0, 6, {}), "does not come after"),
         (Frame(math.nan, 6, {}), "not a finite number"),
         (Frame(1.0, 2**60, {}), "too large"),
-        (Frame(1.0, 6, {"b": 1.0}), "does not provide b"),
-        (Frame(1.0, 6, {"a": math.nan}), "a cannot be written: nan"),
-        (Frame(1.0, 6, {"a": -math.inf}), "a cannot be written: -inf"),
-        (Frame(1.0, 6, {"a": [1]}), "a cannot be written"),
+        (Frame(1.0, 6, {"b": 1.0}), "the signal b is not listed"),
+        (Frame(1.0, 6, {"a": math.nan}), "the signal a has an invalid value: nan"),
+        (Frame(1.0, 6, {"a": -math.inf}), "the signal a has an invalid value: -inf"),
+        (Frame(1.0, 6, {"a": [1]}), "the signal a has an invalid value"),
     ],
 )
 def test_what_no_trace_may_hold_is_refused(frame: Frame, said: str) -> None:
@@ -370,7 +370,9 @@ def test_files_that_are_no_parts_are_named(tmp_path: Path) -> None:
     ):
         part_of(path)
     pq.write_table(pa.table({"speed": [1.0]}), path)
-    with pytest.raises(InvalidTrace, match="is not marked as forewarn.traces/1"):
+    with pytest.raises(
+        InvalidTrace, match="does not identify the file as forewarn.traces/1"
+    ):
         part_of(path)
     write_part(path, campaign([1]))
     path.write_bytes(path.read_bytes()[:-9])
@@ -394,7 +396,8 @@ def test_metadata_that_do_not_fit_the_rows_are_refused(tmp_path: Path) -> None:
     table = pq.read_table(path).replace_schema_metadata(facts)
     pq.write_table(table.slice(1), path)
     with pytest.raises(
-        InvalidTrace, match=("the file holds 6 frames, but its runs declare 7")
+        InvalidTrace,
+        match=("the file contains 6 frames, but the metadata of its runs declares 7"),
     ):
         part_of(path)
     broken = table.replace_schema_metadata({layout.FORMAT: b'{"format": 3}'})
@@ -448,7 +451,7 @@ def test_frames_have_a_number_and_a_time(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(whole(path).drop_columns([name]), path)
     with pytest.raises(
-        InvalidTrace, match=("the frames have no sequence number or no time")
+        InvalidTrace, match=("the column 'sequence' or 'time_s' is missing")
     ):
         part_of(path)
 
@@ -460,7 +463,7 @@ def test_a_group_of_rows_is_no_larger_than_we_hold(
     write_part(tmp_path / "a.parquet", campaign([1]))
     monkeypatch.setattr(f"forewarn.abstractions.dataset.reading.{limit}", 2)
     with pytest.raises(
-        TooLarge, match=("a row group of the file is larger than the limit")
+        TooLarge, match=("a row group in the file exceeds the size limit")
     ):
         part_of(tmp_path / "a.parquet")
 
@@ -504,7 +507,7 @@ def test_what_is_said_again_and_again_does_not_unfold(
     monkeypatch.setattr("forewarn.abstractions.dataset.reading.MAX_BYTES", limit)
     for way in (Stored.trace, Stored.kept, lambda run: list(run.stream()[2])):
         with pytest.raises(
-            TooLarge, match=("a row group of the file is larger than the limit")
+            TooLarge, match=("a row group in the file exceeds the size limit")
         ):
             way(stored_runs([path])[0])
 

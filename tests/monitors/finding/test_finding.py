@@ -342,7 +342,7 @@ def test_a_law_whose_risk_tops_out_low_is_named() -> None:
     tree = replace(tried("learned", "tree", ram=told(2, 10)), top={"ram": 0.12})
     choice = Choice(Found(RUNS.basis), lambda _: Found(RUNS.basis), (tree,))
     (said,) = choice.warnings()
-    assert said.startswith("the risk of ram is 0.12 at most before it is broken")
+    assert said.startswith("the risk of ram never exceeds 0.12 before violations")
     high = replace(tree, top={"ram": 0.9})
     assert not list(Choice(choice.found, choice.recipe, (high,)).warnings())
 

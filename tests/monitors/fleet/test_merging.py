@@ -110,7 +110,7 @@ def test_a_sum_is_one_whatever_the_order(
 def test_what_another_model_counted_is_refused(other: Subject, said: str) -> None:
     tally = replace(named(of([NAMES[0]]), "vehicle-1"), subject=other)
     with pytest.raises(
-        InvalidTally, match=f"counted with another model: different {said}"
+        InvalidTally, match=f"counted with a different model .these differ: {said}"
     ):
         merged(BASE, tally)
 
@@ -118,9 +118,13 @@ def test_what_another_model_counted_is_refused(other: Subject, said: str) -> Non
 def test_another_tally_under_the_same_id_is_refused() -> None:
     one, other = of([NAMES[0]] * 2), of([NAMES[0]] * 3)
     model = merged(BASE, named(one, "vehicle-1"))
-    with pytest.raises(InvalidTally, match="another tally has the same id, vehicle-1"):
+    with pytest.raises(
+        InvalidTally, match="a different tally has the same id, vehicle-1"
+    ):
         merged(model, named(other, "vehicle-1"))
-    with pytest.raises(InvalidTally, match="another tally has the same id, vehicle-1"):
+    with pytest.raises(
+        InvalidTally, match="a different tally has the same id, vehicle-1"
+    ):
         merged(BASE, named(one, "vehicle-1"), named(other, "vehicle-1"))
 
 
@@ -224,7 +228,7 @@ def counted(
 def test_ends_beyond_what_starts_and_steps_allow_are_rejected(
     steps: list[list[int]], ends: list[int]
 ) -> None:
-    with pytest.raises(InvalidTally, match="ends: more traces end in a state than"):
+    with pytest.raises(InvalidTally, match="ends: more runs end in a state than"):
         parse_tally(counted(steps, [0, 1], ends))
     assert parse_tally(counted(steps, [0, 1], [])).transitions == sum(
         sum(row[1::2]) for row in steps
@@ -260,5 +264,5 @@ def test_thirty_small_tallies_move_no_row_by_more_than_they_counted() -> None:
 def test_a_sum_of_ends_that_no_model_could_hold_is_rejected() -> None:
     tally = of([NAMES[0]])
     tally.starts[NAMES[0]] = tally.ends[NAMES[0]] = 10**12
-    with pytest.raises(TooLarge, match="a count is above"):
+    with pytest.raises(TooLarge, match="a transition count exceeds"):
         merged(BASE, named(tally, "vehicle-0"))

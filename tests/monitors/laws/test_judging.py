@@ -304,7 +304,7 @@ def test_missing_signals_make_a_law_not_applicable() -> None:
 def test_a_signal_that_is_missing_from_a_frame_is_refused() -> None:
     trace = _trace([{"a": True}, {}])
     with pytest.raises(
-        InvalidTrace, match="frame 1: a is listed in provides, but missing"
+        InvalidTrace, match="frame 1: the signal a is listed in 'provides', but missing"
     ):
         _judge("always a", trace)
 

@@ -328,7 +328,7 @@ def test_a_users_own_law_file_loads(tmp_path: Path) -> None:
         ("title: No", "titel: No", "did you mean title"),
         ("title: Close the faucet\n", "\n", "laws.faucet.title"),
         ("vocabulary: household", "vocabulary: hosehold", "."),
-        ("vocabulary: household", "vocabulary: ../x.yaml", "leads out of the folder"),
+        ("vocabulary: household", "vocabulary: ../x.yaml", "is outside the folder"),
         ("is_toggled(Microwave))", "is_togled(Microwave))", "did you mean is_toggled"),
         ("formula: always not", "formula: always nt", "laws.microwave"),
         ("formula: always not", "editions: {probguard: a}\n    doc: always not", "doc"),

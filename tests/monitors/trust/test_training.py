@@ -209,7 +209,7 @@ def test_a_small_packed_file_holds_no_endless_sequences(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"a b\n" * 200_000))
     assert len(read_sequences(path)) == 200_000
     path.write_bytes(gzip.compress(b"a\n" * 2**19) * 20)
-    with pytest.raises(TooLarge, match="runs.gz: larger than the limit"):
+    with pytest.raises(TooLarge, match="runs.gz: the file is larger than the limit"):
         read_sequences(path)
 
 

@@ -114,7 +114,7 @@ def test_a_map_reads_places_units_codes_and_what_is_not_there() -> None:
     [
         ({"sped": "observation[0]"}, "speed"),
         ({"speed": "observation.__class__()"}, "is not a path"),
-        ({"speed": {"at": "observation[0]", "unit": "m"}}, "cannot be in 'm'"),
+        ({"speed": {"at": "observation[0]", "unit": "m"}}, "cannot have the unit 'm'"),
         ({"speed": {"in": "observation[0]"}}, "in"),
     ],
 )

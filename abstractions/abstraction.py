@@ -188,8 +188,9 @@ class Abstraction:
         predicates: 1 to 62 predicates; predicate i determines bit i of a state.
         name: A name to display.
         vocabulary: The types and ranges of the signals; None if they are not declared.
-        constraints: Expressions that always hold; they prune states.
-        irreversible: Predicates that stay true once true; they prune transitions.
+        constraints: Expressions that hold in every frame, which excludes some states.
+        irreversible: Predicates that stay true once they are true, which excludes some
+            transitions.
         period_s: The time between two ticks, in s; None if every frame is a tick.
         scores: Named numeric expressions that predicates may compare with constants.
     """
@@ -304,7 +305,7 @@ class Abstraction:
 
     @property
     def latches(self) -> list[Latch]:
-        """The latch of each predicate."""
+        """How each predicate is latched over the frames of a tick."""
         return [p.latch for p in self.predicates]
 
     @property

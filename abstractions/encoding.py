@@ -109,7 +109,7 @@ def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[in
 
 
 class _States(dict[int, int]):
-    """The state for each combination of comparison results, computed once."""
+    """A cache of the state for each combination of comparison results."""
 
     def __init__(
         self, predicates: Sequence[Expression], bit_of: Mapping[Expression, int]
@@ -253,7 +253,7 @@ class Reader:
     """Encodes the frames of an episode in order.
 
     Args:
-        encode: The function that turns values into a state.
+        encode: The function that encodes values as a state.
         past: The expressions over time; an inner expression comes before its outer one.
         scores: The scores, computed after the expressions over time.
 

@@ -292,8 +292,8 @@ def to_columns(runs: Iterable[Stored], folder: Path) -> Iterator[Path]:
 
 
 def name_of(run: Stored) -> str:
-    """The name of a run in a dataset: its name, or the name of its file without
-    endings.
+    """The name of a run in a dataset: its own name, or the name of its file without
+    suffixes.
     """
     name = run.name
     if not run.run:

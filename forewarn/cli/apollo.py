@@ -168,7 +168,8 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
 def apollo() -> None:
     """Guard or record a running Apollo, or test with a stand-in.
 
-    Every command takes --json. `forewarn doctor apollo` lists what is usable here.
+    Every command takes --json. `forewarn doctor apollo` lists what is available on this
+    machine.
     """
 
 

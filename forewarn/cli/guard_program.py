@@ -166,7 +166,7 @@ def compile_(
     tools: File | None = None,
     asking: Asking,
 ) -> None:
-    """Compile the request REQUEST into a guard program.
+    """Compile REQUEST into a guard program.
 
     Some requests need no model: tables of roles, databases and columns, and sentences
     such as "a child may not turn on the stove". For any other request, give a --model,

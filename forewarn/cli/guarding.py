@@ -56,7 +56,7 @@ class Asked:
         intervene: Interventions to use, separated by commas, the mildest first: alert,
             reflect, ask, slow, stop. none: decide and record, but do not intervene.
         tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
-            transitions without interventions. Gzipped if the name ends in .gz.
+            transitions, except during interventions. Gzipped if the name ends in .gz.
         shadow: Decide and record, but enforce nothing.
     """
 

@@ -69,7 +69,7 @@ class Guided(Warned):
         no_model: Use only rules and guard programs, even if there is a shipped model.
         shadow: Decide and record, but enforce nothing.
         tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
-            transitions without interventions. Gzipped if the name ends in .gz.
+            transitions, except during interventions. Gzipped if the name ends in .gz.
         let_pass: Fraction of the runs, chosen by seed, in which the guard does not
             intervene. The tally then counts only these runs, because interventions end
             other runs early.

@@ -396,7 +396,9 @@ class ScoreRecipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The data for a law's score, with fits that leave out one fold each."""
+    """The training data for a law's score, and the fit for each fold of the
+    cross-validation.
+    """
 
     name: str
     lesson: Lesson

@@ -67,7 +67,7 @@ class Stack:
 
     @classmethod
     def of(cls, tallies: Sequence[FleetTally]) -> Stack:
-        """Stacks tallies with the same subject."""
+        """Combines tallies with the same subject."""
         number: defaultdict[str, int] = defaultdict(count().__next__)
         steps = []
         for each in tallies:

@@ -139,9 +139,9 @@ def test_sixty_two_predicates_fit_and_no_more() -> None:
     abstraction = from_expressions(texts)
     assert abstraction.encode({"x": 1e3}) == 2**62 - 1
     assert abstraction.encode_arrays({"x": np.array([1e3])}, 1) == [2**62 - 1]
-    with pytest.raises(InvalidAbstraction, match="63 predicates"):
+    with pytest.raises(InvalidAbstraction, match="not 63"):
         from_expressions([*texts, "x > 62"])
-    with pytest.raises(InvalidAbstraction, match="0 predicates"):
+    with pytest.raises(InvalidAbstraction, match="not 0"):
         from_expressions([])
 
 

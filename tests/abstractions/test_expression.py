@@ -507,7 +507,7 @@ def test_nesting_is_limited_before_python_gives_up(before: str, after: str) -> N
         node = parse_expression(before * depth + "x" + after * depth + end)
         assert parse_expression(repr(node)) == node
     for depth in (MAX_DEPTH + 1, 2000):
-        with pytest.raises(InvalidExpression, match="nested more than 40 deep"):
+        with pytest.raises(InvalidExpression, match="nested more than 40 levels deep"):
             parse_expression(before * depth + "x" + after * depth + end)
 
 

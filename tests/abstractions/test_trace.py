@@ -362,8 +362,8 @@ def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
         (Frame(9.0, 4, {}), "goes back"),
         (Frame(0.0, 6, {}), "does not come after"),
         (Frame(1.0, 6, {"b": 1.0}), "b is not listed"),
-        (Frame(1.0, 6, {"a": math.nan}), "cannot be written"),
-        (Frame(1.0, 6, {"a": [1]}), "cannot be written"),
+        (Frame(1.0, 6, {"a": math.nan}), "has an invalid value"),
+        (Frame(1.0, 6, {"a": [1]}), "has an invalid value"),
     ],
 )
 def test_a_writer_that_fails_leaves_no_file(
@@ -590,7 +590,7 @@ def test_a_bad_recording_is_refused(
 def test_a_vehicle_that_is_not_in_the_list_is_refused(tmp_path: Path) -> None:
     data = _recording()
     data["trace"][1]["truth"] = data["trace"][1]["truth"] | {"NPCAhead": "npc9"}
-    with pytest.raises(InvalidTrace, match="trace.1: NPCAhead is 'npc9'"):
+    with pytest.raises(InvalidTrace, match="trace.1: 'NPCAhead' is 'npc9'"):
         read_trace(_recorded(tmp_path, data))
 
 

@@ -122,7 +122,7 @@ def test_a_field_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["parquet", "mcap"])
 def test_what_is_no_such_log_is_bad_input(ending: str, tmp_path: Path) -> None:
     (tmp_path / f"x.{ending}").write_bytes(b"this is none")
-    with pytest.raises(InvalidInput, match="no (Parquet|MCAP)"):
+    with pytest.raises(InvalidInput, match="not a valid (Parquet|MCAP) file"):
         make_world(
             "log",
             {"files": str(tmp_path / f"x.{ending}"), "columns": MESSAGES},

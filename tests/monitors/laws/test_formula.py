@@ -246,7 +246,7 @@ def test_nesting_is_limited_before_python_gives_up(before: str) -> None:
     deep = MAX_DEPTH // 3 - 1
     formula = parse_formula(before * deep + "a" + closing * deep)
     assert parse_formula(repr(formula)) == formula
-    with pytest.raises(InvalidExpression, match="nested more than 40 deep"):
+    with pytest.raises(InvalidExpression, match="nested more than 40 levels deep"):
         parse_formula(before * 1500 + "a" + closing * 1500)
 
 

@@ -103,7 +103,7 @@ def test_a_scenario_names_files_below_itself_only(
 ) -> None:
     before = ROAD[: ROAD.index("abstraction:")] if key == "abstraction" else ROAD
     text = f"{before}\n{key}: {path}\n"
-    with pytest.raises(ForewarnError, match="leads out of the folder"):
+    with pytest.raises(ForewarnError, match="is outside the folder"):
         parse_scenario(text, "x", tmp_path)
 
 

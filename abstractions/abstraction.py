@@ -320,9 +320,9 @@ class Abstraction:
         """A function that encodes one frame's values; raises `SignalFault` if one is
         unusable.
 
-        It evaluates lagged predicates on this frame; a `Latcher` delays them. The
-        values must include the expressions over time and the scores, which a `Reader`
-        computes.
+        Predicates with a lag are evaluated on this frame; a `Latcher` then delays the
+        result. The values must include the expressions over time and the scores, which
+        a `Reader` computes.
         """
         return compile_states([p.expression for p in self.predicates])
 

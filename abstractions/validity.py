@@ -46,10 +46,10 @@ class Validity:
     Args:
         predicates: The predicate of each bit.
         constraints: Expressions that hold in every frame.
-        latched: Bits that are latched over several frames. They may refer to different
-            frames, so they do not restrict each other.
-        past: Bits of predicates with a lag. They restrict no other bits and determine
-            nothing about the present.
+        latched: Bits that are latched over several frames. Latched bits may refer to
+            different frames, so they do not restrict each other.
+        past: Bits of predicates with a lag. Such bits restrict no other bits, and say
+            nothing about the current frame.
         vocabulary: Declares the ranges of the signals, and which signals may be none.
     """
 

@@ -1,6 +1,6 @@
 """Reads logs in foreign formats (Parquet tables, MCAP files and ROS 2 bags) as rows.
 
-A log of messages is converted to a table. It has one row for each message with a
+A log of messages is converted to a table. The table has one row for each message with a
 requested field; a row contains the latest value of each field. Fields are written as
 `/topic.field.field`. The column `time_s` is the time at which the message was written,
 in seconds from the first message.

@@ -211,8 +211,9 @@ def chosen_policy(
         horizon_s: The requested horizon in s; None for that of the policy.
         scenario_horizon_s: The horizon of the default policy, in s.
         intervene: The requested interventions, as text.
-        thresholds: The requested threshold of each intervention. If empty, those of the
-            file, which may differ by law, or else `THRESHOLDS`.
+        thresholds: The requested threshold of each intervention. If empty, the
+            thresholds are those of the file, which may differ by law, or else
+            `THRESHOLDS`.
         when: Whether to evaluate the state before or after an action.
         laws: The laws of the scenario. For laws that require the car to move, a tuned
             policy only alerts.

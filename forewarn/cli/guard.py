@@ -225,7 +225,7 @@ def guard_tools(
     output.
 
     Use this command in place of COMMAND in the agent's configuration. Laws are
-    evaluated on the sequence of all calls. They can use tool (the name of the tool),
+    evaluated on the sequence of all calls. A law can use tool (the name of the tool),
     failed (whether the call failed) and arg_NAME (an argument). A call that would
     violate a law is withheld, and the response tells the agent why. Rules and guard
     programs are also applied to each call. No person can be asked, so `ask` becomes

@@ -125,8 +125,8 @@ def measure(
     alarm.
 
     For a family of household tasks, the command counts the runs that are safe and the
-    runs that are completed with each kind of guard. It learns a chain for each task, so
-    no --model is needed.
+    runs that are completed with each kind of guard. A chain is learned for each task,
+    so no --model is needed.
 
     \b
     Examples:

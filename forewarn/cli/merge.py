@@ -46,10 +46,10 @@ def merge_tallies(
 
     A guard writes a tally if it is given --tally. The order of tallies does not matter,
     and a tally that was added before is not added again. A tally with a different
-    abstraction, period or laws is an error. The exit status is 1 if tallies are left
-    out. This happens if the transitions in a tally differ significantly from the
-    others, or if its guard stopped runs for a law of this model, because the counts
-    then depend on the thresholds of that guard.
+    abstraction, period or laws is an error. A tally is left out if its transitions
+    differ significantly from the others, or if its guard stopped runs for a law of this
+    model, because the counts then depend on the thresholds of that guard. The exit
+    status is 1 if any tally is left out.
 
     \b
     Examples:

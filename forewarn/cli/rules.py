@@ -125,9 +125,9 @@ def accept(
 ) -> None:
     """Accept proposed changes to RULES: first in shadow mode, then enforced.
 
-    PROPOSED is a file of rules, such as the output of `forewarn rules evolve`. Its new
-    and changed rules are added in shadow mode, in which they only report what they
-    would do. --enforce then enforces them. All versions are kept.
+    PROPOSED is a file of rules, such as the output of `forewarn rules evolve`. New and
+    changed rules in PROPOSED are added in shadow mode, in which they only report what
+    they would do. --enforce then enforces the rules. All versions are kept.
 
     \b
     Example:

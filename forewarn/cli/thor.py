@@ -106,8 +106,8 @@ def harvest(
     """Write the scenes of a running AI2-THOR to the scene file OUT.
 
     For each scene, the file contains the initial objects as reported by AI2-THOR, and
-    the positions where the robot can stand. It is gzipped if its name ends in .gz. To
-    use these scenes in the embedded household, pass --scenes OUT.
+    the positions where the robot can stand. The file is gzipped if its name ends in
+    .gz. To use these scenes in the embedded household, pass --scenes OUT.
 
     \b
     Examples:
@@ -195,7 +195,7 @@ def tasks(
 
     BOOK is a suite file, or a folder with SafeAgentBench's four files (default: our own
     suite). The robot follows hazardous instructions too, but avoids the hazard of a
-    merged task. It is not a language model.
+    merged task. The robot is not controlled by a language model.
 
     \b
     Examples:

@@ -60,11 +60,11 @@ def train(
     """Collect runs of each SCENARIO, learn a model and tune thresholds.
 
     This command combines `collect`, `learn --abstraction auto` and `tune`, but reads
-    each run only once. It trains --jobs scenarios at a time. The model is learned from
-    training runs, the risks are calibrated on calibration runs, and the thresholds are
-    set on calibration and tuning runs. If no threshold achieves its guarantee, no
-    policy is written and the exit status is 1. The shipped models were created with
-    this command; --rerun reproduces them byte for byte.
+    each run only once. Up to --jobs scenarios are trained at a time. The model is
+    learned from training runs, the risks are calibrated on calibration runs, and the
+    thresholds are set on calibration and tuning runs. If no threshold achieves its
+    guarantee, no policy is written and the exit status is 1. The shipped models were
+    created with this command; --rerun reproduces them byte for byte.
 
     \b
     Examples:

@@ -70,8 +70,8 @@ class Alerting:
 
     Args:
         lead: With --preset alert: choose the highest threshold that detects half of the
-            violations with at least this lead time in seconds. There is then no
-            guarantee.
+            violations with at least this lead time in seconds. With --lead, no
+            false-alarm rate is guaranteed.
         confidence: With --preset alert or --at-most: confidence level of the guarantee.
             A lower level needs fewer runs and gives lower thresholds.
         intervene: With --preset alert: intervention that begins at the thresholds.
@@ -172,13 +172,13 @@ def tune(
     gets a threshold, no policy is written.
 
     A threshold that is suitable for a warning may be too late for a stop. --preset stop
-    (or slow) first chooses the horizon and calibrates the risks. It then repeats runs
-    of the first half with the guard intervening, at each threshold (including those for
-    alerts) and with each time in --release-after. It adds runs until --violations of
-    them break a law. It chooses the policy that prevents the most violations, given
-    --cost, and that respects --max-slowed. With --at-most, it then certifies this
-    policy on held-out runs. If this fails, the exit status is 1, and the policy is
-    written without the guarantee.
+    (or slow) first chooses the horizon and calibrates the risks. Then runs of the first
+    half are repeated with the guard intervening, at each threshold (including those for
+    alerts) and with each time in --release-after. More runs are added until
+    --violations of them break a law. The command chooses the policy that prevents the
+    most violations, given --cost, and that respects --max-slowed. With --at-most, the
+    chosen policy is then certified on held-out runs. If the certification fails, the
+    exit status is 1, and the policy is written without the guarantee.
 
     With --runs, SCENARIO is optional; without it, the laws of the model are used.
 

@@ -151,8 +151,8 @@ def warrant_renew(
     """Add runs to the certificate of GUARD.
 
     LOGS are the logs that were used to create the guard, and new logs. The model is
-    kept. All runs that were not used to learn it are used for new thresholds and a new
-    certificate, with the same rates and confidence. The evidence against the old
+    kept. All runs that were not used to learn the model are used for new thresholds and
+    a new certificate, with the same rates and confidence. The evidence against the old
     certificate is discarded. With groups, this excludes all runs of groups that were
     used to learn the model. If a rate cannot be guaranteed, the guard is not changed,
     and the exit status is 1.

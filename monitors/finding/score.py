@@ -412,10 +412,10 @@ class Scored:
         """The cuts between bands: a few over the whole range, the others where
         thresholds matter.
 
-        Half of the latter are quantiles of the highest scores of clean runs, denser at
-        high scores; the other half are quantiles of the highest scores of violating
-        runs. If many clean runs reached the last band, or most violations were in the
-        same band, no threshold would give a low false-alarm rate and still detect
+        The cuts where thresholds matter are quantiles of the highest score of each run:
+        half of them for clean runs, denser at high scores, and half for violating runs.
+        If many clean runs reached the last band, or most violations were in the same
+        band, no threshold would give a low false-alarm rate and still detect
         violations.
         """
         begins = np.flatnonzero(np.diff(self.run, prepend=-1))

@@ -1,9 +1,9 @@
 """Tallies (`forewarn.tally/1`): the transition counts of a guard.
 
-A tally takes a few kilobytes and contains no frames. It identifies the abstraction and
-the laws of the guard's model by digests, and contains the period. Its id is unique, so
-that it is never added twice. A guard with several models writes one file with several
-tallies (`forewarn.tallies/1`).
+A tally takes a few kilobytes and contains no frames. A tally identifies the abstraction
+and the laws of the guard's model by digests, and contains the period. The id of a tally
+is unique, so that the tally is never added twice. A guard with several models writes
+one file with several tallies (`forewarn.tallies/1`).
 """
 
 from __future__ import annotations
@@ -259,7 +259,8 @@ class FleetTally:
 
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
-    """The sum of tallies with the same subject; its id is derived from their ids.
+    """The sum of tallies with the same subject; the id is derived from the tallies'
+    ids.
 
     Raises:
         ValueError: There are no tallies.

@@ -94,7 +94,7 @@ def test_an_unknown_state_is_answered_with_the_nearest() -> None:
         ("indptr", [0, 1], "the number of rows differs from the number of states"),
         ("indptr", [0, 2, 1], "not ascending"),
         ("indptr", [0, 0, 2], "'a' has no row"),
-        ("indices", [1, 9], "number 9 of 2"),
+        ("indices", [1, 9], "number 9, but there are 2"),
         ("data", [1.0, 0.0], "is 0, not a number above 0"),
     ],
 )

@@ -2,7 +2,7 @@
 
     python docs/draw.py
 
-A large box is a room. Its small boxes, the parts, are its folders and its top modules.
+A large box is a package. Its small boxes, the parts, are its folders and its top modules.
 An arrow points from the importer to what it imports; an arrow that follows from others
 is left out. Every arrow points down.
 """
@@ -27,11 +27,11 @@ ROWS = (
     ("monitors",),
     ("abstractions",),
 )
-"""The rooms, from top to bottom; rooms in one row do not import each other."""
+"""The packages, from top to bottom; packages in one row do not import each other."""
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the rooms, by its dotted name."""
+    """Every module of the packages, by its dotted name."""
     found = {}
     for room in (room for row in ROWS for room in row):
         for path in sorted((ROOT / room).rglob("*.py")):
@@ -56,7 +56,7 @@ def imports(names: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 
 
 def part(name: str, path: Path) -> tuple[str, str]:
-    """The room and the part of a module; "" for the room's `__init__`."""
+    """The package and the part of a module; "" for the package's `__init__`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     room = "forewarn/cli" if parts[0] == "forewarn" else parts[0]
     inner = parts[2:] if parts[0] == "forewarn" else parts[1:]

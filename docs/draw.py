@@ -2,9 +2,9 @@
 
     python docs/draw.py
 
-A large box is a package. Its small boxes, the parts, are its folders and its top modules.
-An arrow points from the importer to what it imports; an arrow that follows from others
-is left out. Every arrow points down.
+A large box is a package. Its small boxes, the parts, are its folders and its top
+modules. An arrow points from the importer to what it imports; an arrow that follows
+from others is left out. Every arrow points down.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from posixpath import basename
 
 from forewarn.monitors.rules.code_program import is_system, plain_path
 from forewarn.monitors.rules.shell import INTERPRETERS, SHELLS, ShellCommand
@@ -60,11 +61,21 @@ def _decodes(step: ShellCommand) -> bool:
 
 
 def runs_fetched(steps: list[ShellCommand]) -> bool:
-    return any(
-        _is_run(step)
-        and any(each.name in _FETCHERS | _SENDERS for each in _given(step))
-        for step in steps
-    )
+    """Whether fetched text is run, directly or from the file in which it was saved."""
+    saved, runnable = set[str](), set[str]()
+    for step in steps:
+        if step.name and step.name in runnable:
+            return True
+        if _is_run(step) and (
+            saved.intersection(map(basename, step.arguments[:1]))
+            or any(each.name in _FETCHERS | _SENDERS for each in _given(step))
+        ):
+            return True
+        if step.name in _FETCHERS:
+            saved.update(map(basename, (*step.words[1:], *step.writes)))
+        elif step.name == "chmod":
+            runnable.update(saved.intersection(map(basename, step.arguments)))
+    return False
 
 
 def runs_hidden(steps: list[ShellCommand]) -> bool:

@@ -113,6 +113,8 @@ trained: $(TEST)
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
 	@$(BIN)/forewarn train virtualhome-chores --rerun --out $(TRAINED) $(ARGS)
+	@$(PIP_INSTALL) --editable '.[metadrive]'
+	@$(BIN)/forewarn train metadrive-idm --rerun --out $(TRAINED) $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

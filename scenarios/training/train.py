@@ -243,6 +243,12 @@ def runs_set_aside(folder: Path, scenario: Scenario) -> list[int]:
 def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> Path:
     """Stores the outcomes of these runs in a trained policy, for detecting drift."""
     files, runs = Shipped.in_folder(folder, scenario.name), kept_runs(stored)
+    if not runs:
+        raise InvalidInput(
+            "the model does not name the runs that set its thresholds",
+            source=str(files.model),
+            mend="train it with `forewarn train`",
+        )
     laws, models = applicable(scenario.laws, runs), load_models(files.model)
     policy = with_ordinary(load_policy(files.policy), laws, models, runs)
     write_policy(files.policy, policy)

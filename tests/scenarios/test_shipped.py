@@ -30,7 +30,9 @@ ROADS = [
 ]
 
 
-@pytest.mark.parametrize("name", [*DRIVING, "env-highway", "virtualhome-chores"])
+@pytest.mark.parametrize(
+    "name", [*DRIVING, "env-highway", "metadrive-idm", "virtualhome-chores"]
+)
 def test_every_driving_scenario_ships_trained(name: str) -> None:
     scenario = load_scenario(name)
     files = shipped_with(scenario)

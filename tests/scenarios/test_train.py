@@ -26,6 +26,7 @@ from forewarn.scenarios.measuring.recorded import (
     recorded_runs,
 )
 from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.shipped import FOLDER
 from forewarn.scenarios.training.train import holds
 from tests.monitors.laws.named import load_law
 from tests.scenarios import learned
@@ -108,6 +109,13 @@ def test_training_again_gives_the_same_bytes_two_at_a_time_too(tmp_path: Path) -
         "--runs", tmp_path / "runs-a",
     )  # fmt: skip
     assert policy.ordinary and path.read_bytes() == whole
+
+
+def test_a_model_of_published_counts_has_no_runs_to_repeat(tmp_path: Path) -> None:
+    arguments = ["train", "fork-in-microwave", "--ordinary", "--out", str(FOLDER)]
+    done = CliRunner().invoke(main, [*arguments, "--runs", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "does not name the runs that set its thresholds" in done.output
 
 
 @pytest.mark.needs("sklearn")

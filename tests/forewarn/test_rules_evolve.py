@@ -90,7 +90,7 @@ def test_it_answers_with_what_was_asked(rules: Path, traces: Path) -> None:
     found = _json("evolve", "--rules", rules, "--traces", traces, "--out", out)
     assert list(found) == [
         "rules_before", "rules_after", "f1_before", "f1_after", "holdout", "iterations",
-        "unresolved", "seconds",
+        "unresolved", "vocabulary", "seconds",
     ]  # fmt: skip
     assert found["rules_before"] == 3
     assert found["f1_after"] == 1.0

@@ -193,7 +193,7 @@ class TestBroken:
         for end in range(2064, len(whole) - 1, len(whole) // 40):
             path.write_bytes(whole[:end])
             count = 0
-            with pytest.raises(CutRecord, match=r"cut\.record.*the file is cut"):
+            with pytest.raises(CutRecord, match=r"cut\.record.*the file is truncated"):
                 for _ in read_record(path):
                     count += 1
             lengths.add(count)
@@ -222,13 +222,15 @@ class TestBroken:
         chassis = message(channels.CHASSIS, 1.0)
         write_record(path, [(channels.LOCALIZATION.name, chassis, 1),
                             (channels.CHASSIS.name, chassis, 2)])  # fmt: skip
-        with pytest.raises(InvalidInput, match="contains apollo.canbus.Chassis, not"):
+        with pytest.raises(InvalidInput, match="have the type apollo.canbus.Chassis"):
             drive(path)
 
     def test_without_localization_there_are_no_frames(self, tmp_path: Path) -> None:
         path = tmp_path / "few.record"
         write_record(path, [(channels.CHASSIS.name, message(channels.CHASSIS, 1.0), 1)])
-        with pytest.raises(InvalidInput, match="has no /apollo/localization/pose"):
+        with pytest.raises(
+            InvalidInput, match="does not contain the channel /apollo/localization/pose"
+        ):
             drive(path)
 
     def test_a_clock_that_goes_back(self, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_an_error_leaves_the_record_without_an_end(tmp_path: Path) -> None:
         lines_of(path)
     assert str(cut.value) == (
         f"{path}: after line 1: the record has no end line: it was not closed, or "
-        "its end was cut off (everything before it is intact and can be replayed)"
+        "it is truncated (everything before it is intact and can be replayed)"
     )
 
 

@@ -316,7 +316,11 @@ def test_a_world_that_lacks_its_extra_ends_all(
             "speed_kmh: $speed\n    wheels: 3",
             "changed.yaml: world: wheels: unknown key 'wheels'",
         ),
-        ("name: tiny\n  settings", "name: tinny\n  settings", "no world 'tinny' (did"),
+        (
+            "name: tiny\n  settings",
+            "name: tinny\n  settings",
+            "there is no world 'tinny' (did",
+        ),
     ],
 )
 def test_a_scenario_that_does_not_fit_says_so(old: str, new: str, line: str) -> None:

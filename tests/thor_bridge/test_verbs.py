@@ -163,7 +163,7 @@ def test_a_put_names_what_it_holds_or_not() -> None:
 def test_other_actions_are_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match="has no action 'fly'"):
         Home().robot.do(Action("fly"))
-    with pytest.raises(InvalidInput, match="has no object"):
+    with pytest.raises(InvalidInput, match="has no argument 'object'"):
         Home().robot.do(Action("find"))
 
 

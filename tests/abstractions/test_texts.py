@@ -39,6 +39,10 @@ def test_patterns_mean_what_they_mean_in_python(text: str, value: str) -> None:
     assert Pattern(text).found_in(value) == bool(re.search(text, value))
 
 
+def test_text_that_cannot_be_encoded_hides_nothing_from_a_pattern() -> None:
+    assert Pattern("rm -rf").found_in("\ud800 rm -rf")
+
+
 def test_a_pattern_made_for_backtracking_takes_no_longer_than_any() -> None:
     assert not Pattern("(a|a)+(a+)+$").found_in("a" * 20_000 + "b")
 
@@ -48,15 +52,14 @@ def test_a_pattern_made_for_backtracking_takes_no_longer_than_any() -> None:
     [
         (r"(a)\1", "linear time"),
         ("(?=a)", "linear time"),
-        ("(a", "not closed"),
-        ("a)", "has no opening one"),
-        ("*a", "has nothing to repeat"),
-        ("a**", "another quantifier"),
-        ("a{3,2}", "is not a valid repetition"),
-        ("(a{99}){99}", "states"),
-        ("[z-a]", "ascending"),
-        ("[a", "ends too early"),
-        ("(" * 30, "deep"),
+        ("(a", "unclosed group"),
+        ("a)", "unopened group"),
+        ("*a", "repetition operator missing expression"),
+        ("a{3,2}", "invalid repetition count range"),
+        ("(a{999}){9999}", "exceeds size limit"),
+        ("[z-a]", "invalid character class range"),
+        ("[a", "unclosed character class"),
+        ("(" * 300, "unclosed group"),
     ],
 )
 def test_what_is_no_plain_pattern_is_rejected(text: str, problem: str) -> None:

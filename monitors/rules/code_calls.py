@@ -101,16 +101,31 @@ def commands(program: Program) -> str:
     """Returns the text of all shell commands."""
     found: list[str] = []
     for call in calls(program, "shells"):
-        listed = call.node.args and isinstance(call.node.args[0], ast.List | ast.Tuple)
-        if listed:
-            parts = [
-                part.value if isinstance(part, ast.Constant) else ""
-                for part in call.node.args[0].elts  # type: ignore[attr-defined]
-            ]
+        words = _words(call)
+        if words:
+            parts = [w.value if isinstance(w, ast.Constant) else "" for w in words]
             found.append(shlex.join(map(str, parts)))
         else:
             found += sorted(call.texts)
     return "\n".join(found)
+
+
+def _words(call: Call) -> Sequence[ast.expr]:
+    """Returns the program and its arguments, if a call lists them."""
+    replaces = call.name.startswith(("os.exec", "os.spawn", "os.posix_spawn"))
+    match call.node.args[_mode(call) :]:
+        case [ast.List(elts=words) | ast.Tuple(elts=words), *_]:
+            return words
+        case [path, ast.List(elts=words) | ast.Tuple(elts=words), *_] if replaces:
+            return [path, *words[1:]]
+        case [path, _, *words] if replaces:
+            return [path, *words]
+    return ()
+
+
+def _mode(call: Call) -> int:
+    """Returns the number of arguments before the program: the mode of `os.spawn…`."""
+    return int(call.name.startswith("os.spawn"))
 
 
 def steps(program: Program) -> list[ShellCommand]:
@@ -127,7 +142,8 @@ def _stepping(asked: Callable[[list[ShellCommand]], bool]) -> Asked:
 def _runs_unknown(program: Program) -> bool:
     """Whether a shell runs text that is not a literal in the program."""
     return any(
-        call.node.args and not call.argument(0) for call in calls(program, "shells")
+        call.node.args and not call.argument(_mode(call))
+        for call in calls(program, "shells")
     )
 
 

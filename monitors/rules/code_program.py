@@ -168,8 +168,10 @@ class Program:
         match target, value:
             case ast.Name(id=name), _:
                 self._add(name, self._value(value) | self._members(value))
-                if isinstance(value, ast.Call):
+                if isinstance(value, ast.Call) and not _is_getattr(value):
                     self.known.kinds[name] = self._name(value.func)
+                elif isinstance(value, ast.Attribute | ast.Call):
+                    self._alias(name, self._name(value))
             case ast.Tuple(elts=names), ast.Tuple(elts=values):
                 for one, each in zip(names, values, strict=False):
                     self._bind(one, each)
@@ -186,6 +188,11 @@ class Program:
             if keyword.arg in parameters:
                 self._add(keyword.arg, self._value(keyword.value))
 
+    def _alias(self, name: str, function: str) -> None:
+        """Records another name for a module's function, such as `run = os.system`."""
+        if function.split(".")[0] in self.imports():
+            self.known.modules[name] = function
+
     def _add(self, name: str, texts: Texts) -> None:
         found = self.known.texts.get(name, NONE) | texts
         if texts and len(found) <= _MANY:
@@ -201,6 +208,8 @@ class Program:
                 if kind is None and name in self.known.modules:
                     kind = self.known.modules[name]
                 return f"{kind or name}.{attr}"
+            case ast.Call(args=[of, key, *_]) if _is_getattr(node):
+                return f"{self._name(of)}.{min(self._value(key), default='?')}"
             case ast.Attribute(value=ast.Call() as inner, attr=attr):
                 return f"{self._name(inner.func)}.{attr}"
             case ast.Attribute(value=ast.Attribute() as inner, attr=attr):
@@ -261,6 +270,13 @@ class Program:
             if keyword.arg
         }
         return Call(self._name(node.func), tuple(arguments), keywords, node)
+
+
+def _is_getattr(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, _, *_]):
+            return True
+    return False
 
 
 _SAME = frozenset(

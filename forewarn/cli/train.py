@@ -13,7 +13,6 @@ from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
     Count,
     Folder,
-    Formerly,
     LawNames,
     Seed,
     command,
@@ -50,7 +49,7 @@ def train(
     *,
     episodes: Annotated[int, Count(min=10)] = 1000,
     seed: Seed = 0,
-    rerun: Annotated[bool, Formerly("--again")] = False,
+    rerun: bool = False,
     ordinary: bool = False,
     working: Working,
     runs: Folder | None = None,

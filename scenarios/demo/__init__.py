@@ -1,4 +1,4 @@
 """Traces of two small synthetic worlds, to try Forewarn without a simulator.
 
-`generate` wrote these traces and reproduces them byte for byte.
+A test generates them again, byte for byte.
 """

@@ -10,7 +10,7 @@ import pytest
 from forewarn.abstractions.abstraction import load_abstraction
 from forewarn.abstractions.readers import read_trace
 from forewarn.scenarios import demo
-from forewarn.scenarios.demo.generate import WORLDS, generate
+from tests.scenarios.demo_traces import WORLDS, generate
 
 SHIPPED = Path(demo.__file__).parent
 

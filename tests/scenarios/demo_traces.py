@@ -1,4 +1,4 @@
-"""Writes the demo's traces: `python -m forewarn.scenarios.demo.generate FOLDER`.
+"""Writes the demo's traces: `python -m tests.scenarios.demo_traces FOLDER`.
 
 Driving: a car approaches a traffic light that turns red. Most drivers notice it and
 brake; some notice late and brake hard; a few run the light. Household: a robot warms

@@ -204,7 +204,7 @@ def test_rooms_import_only_what_the_table_allows() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 kept, 0 broken" in done.stdout
+    assert "4 kept, 0 broken" in done.stdout
 
 
 def test_doctor_knows_every_extra() -> None:

@@ -283,7 +283,7 @@ class Judged:
         from forewarn.monitors.programs.functions import Toolbox
         from forewarn.monitors.programs.language import Program
         from forewarn.monitors.programs.request import access_of_file, access_program
-        from forewarn.plugins.programs.baselines import BASELINES, Asked
+        from forewarn.plugins.programs.baselines import Asked, baselines
         from forewarn.plugins.programs.judging import compiled, toolbox
         from forewarn.plugins.programs.writing import (
             REPAIRS,
@@ -307,7 +307,7 @@ class Judged:
         facts = {"judge": self.judge, "from": who}
         words = read_text(self.request), read_text(self.spec)
         shown = asking.shown(self.no_memory, self.least_similar)
-        if (prompt := BASELINES.get(str(self.judge))) is not None:
+        if (prompt := baselines().get(str(self.judge))) is not None:
             model = Asked(chat, prompt, *words, asking.timeout_s, shown)
             return model, model.usage, facts
         tools = Toolbox([]) if self.no_toolbox else toolbox()

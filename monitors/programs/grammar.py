@@ -12,9 +12,12 @@ import ast
 import math
 import re
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NoReturn
 
 from forewarn.abstractions.errors import InvalidInput, TooLarge, clean
+from forewarn.abstractions.files import read_yaml
 
 LONGEST_PROGRAM = 64_000
 """The maximum number of characters of a program."""
@@ -45,30 +48,6 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.NotIn: "not in",
     ast.Is: "is",
     ast.IsNot: "is not",
-}
-
-_WORDS: dict[type[ast.AST], str] = {
-    ast.Attribute: "a dot after a name",
-    ast.Lambda: "a lambda",
-    ast.FunctionDef: "a definition of a function",
-    ast.AsyncFunctionDef: "a definition of a function",
-    ast.ClassDef: "a class",
-    ast.Import: "an import",
-    ast.ImportFrom: "an import",
-    ast.BinOp: "arithmetic",
-    ast.JoinedStr: "a formatted text",
-    ast.ListComp: "a comprehension",
-    ast.SetComp: "a comprehension",
-    ast.DictComp: "a comprehension",
-    ast.GeneratorExp: "a comprehension",
-    ast.While: "a while loop",
-    ast.Try: "a try",
-    ast.With: "a with",
-    ast.Slice: "a slice",
-    ast.Starred: "a star",
-    ast.NamedExpr: "an assignment inside an expression",
-    ast.Return: "a return",
-    ast.Set: "a set",
 }
 
 
@@ -102,7 +81,9 @@ def parse(text: str) -> ast.Module:
             "the program is empty",
             mend=("write at least one rule that denies something"),
         )
-    _Checker(text).block(tree.body, 0)
+    checker = _Checker(text)
+    for statement in tree.body:
+        checker.check(statement, 0)
     return tree
 
 
@@ -121,11 +102,14 @@ def refuse(node: ast.AST, problem: str, mend: str = "") -> NoReturn:
     raise InvalidProgram(problem, place=f"line {line}" if line else "", mend=mend)
 
 
-def _not_deeper(node: ast.stmt | ast.expr, depth: int, limit: int) -> None:
-    if depth > limit:
-        raise TooLarge(
-            f"the program is nested more than {limit} deep", place=f"line {node.lineno}"
-        )
+_WORDS: Mapping[str, str] = read_yaml(Path(__file__).with_name("grammar.yaml"))
+
+_ALLOWED = (
+    ast.Assign, ast.If, ast.For, ast.Expr, ast.Pass, ast.Constant, ast.Name,
+    ast.UnaryOp, ast.BoolOp, ast.Compare, ast.List, ast.Tuple, ast.Dict, ast.Subscript,
+    ast.Call, ast.keyword, ast.Not, ast.USub, ast.boolop, *COMPARISONS,
+    ast.expr_context,
+)  # fmt: skip
 
 
 class _Checker:
@@ -134,44 +118,61 @@ class _Checker:
     def __init__(self, text: str) -> None:
         self._lines = text.encode().splitlines()
 
-    def block(self, body: list[ast.stmt], depth: int) -> None:
-        for statement in body:
-            self._statement(statement, depth)
+    def check(self, node: ast.AST, depth: int) -> None:
+        """Checks a node, which is nested in `depth` others of its sort."""
+        if isinstance(node, ast.expr | ast.stmt):
+            block = isinstance(node, ast.stmt)
+            limit = DEEPEST_BLOCK if block else DEEPEST_NESTING
+            if depth > limit:
+                problem = f"the program is nested more than {limit} deep"
+                raise TooLarge(problem, place=f"line {node.lineno}")
+        if not isinstance(node, _ALLOWED):
+            self._unknown(node)
+        self._node(node)
+        for child in ast.iter_child_nodes(node):
+            same = isinstance(child, ast.stmt) is isinstance(node, ast.stmt)
+            inside = depth if isinstance(node, ast.keyword) else depth + 1
+            self.check(child, inside if same else 0)
 
-    def _statement(self, node: ast.stmt, depth: int) -> None:
-        _not_deeper(node, depth, DEEPEST_BLOCK)
+    def _node(self, node: ast.AST) -> None:
         match node:
-            case ast.Assign(targets=[target], value=value):
-                self._target(target)
-                self._expression(value, 0)
-            case ast.If(test=test, body=body, orelse=orelse):
-                self._expression(test, 0)
-                self.block(body, depth + 1)
-                self.block(orelse, depth + 1)
-            case ast.For(target=target, iter=items, body=body, orelse=[]):
-                self._target(target)
-                self._expression(items, 0)
-                self.block(body, depth + 1)
-            case ast.Expr(value=ast.Call() as call):
-                self._expression(call, 0)
-            case ast.Pass():
-                pass
-            case _:
+            case ast.Assign(targets=[target]) | ast.For(target=target, orelse=[]):
+                names = target.elts if isinstance(target, ast.Tuple) else [target]
+                for name in names or [target]:
+                    if not isinstance(name, ast.Name):
+                        refuse(name, "only names can be assigned to")
+            case ast.Assign() | ast.For():
                 self._unknown(node)
-
-    def _target(self, node: ast.expr) -> None:
-        match node:
-            case ast.Name(id=name):
+            case ast.Expr(value=value) if not isinstance(value, ast.Call):
+                self._unknown(node)
+            case ast.Constant(value=value):
+                _constant(node, value)
+            case ast.Name(id=name) | ast.keyword(arg=str(name)):
                 self._name(node, name)
-            case ast.Tuple(elts=parts) if parts:
-                for part in parts:
-                    if not isinstance(part, ast.Name):
-                        refuse(part, "only names can be assigned to")
-                    self._name(part, part.id)
-            case _:
-                refuse(node, "only names can be assigned to")
+            case (
+                ast.UnaryOp(op=ast.Not())
+                | ast.UnaryOp(
+                    op=ast.USub(), operand=ast.Constant(value=int() | float())
+                )
+            ):
+                pass
+            case ast.UnaryOp():
+                self._unknown(node)
+            case ast.Compare(ops=ops, comparators=others):
+                for operator, other in zip(ops, others, strict=True):
+                    none = isinstance(other, ast.Constant) and other.value is None
+                    if isinstance(operator, ast.Is | ast.IsNot) and not none:
+                        refuse(other, "`is` can only be used with None", "write ==")
+            case ast.Dict(keys=keys) if None in keys:
+                refuse(node, "** is not part of this language")
+            case ast.keyword():
+                refuse(node, "** is not part of this language")
+            case ast.Call(func=called) if not isinstance(called, ast.Name):
+                refuse(
+                    node, "only functions of the toolbox can be called, by their names"
+                )
 
-    def _name(self, node: ast.expr | ast.keyword, name: str) -> None:
+    def _name(self, node: ast.Name | ast.keyword, name: str) -> None:
         if not NAME.fullmatch(name):
             refuse(node, f"{name!r:.40} cannot be a name here", "letters and digits")
         # Python normalizes letters that look like others; people may misread them.
@@ -181,66 +182,16 @@ class _Checker:
                 node, f"the name {name} contains characters other than plain letters"
             )
 
-    def _expression(self, node: ast.expr, depth: int) -> None:
-        _not_deeper(node, depth, DEEPEST_NESTING)
-        parts: list[ast.expr] = []
-        match node:
-            case ast.Constant(value=value):
-                self._constant(node, value)
-            case ast.Name(id=name):
-                self._name(node, name)
-            case ast.UnaryOp(
-                op=ast.USub(), operand=ast.Constant(value=int() | float())
-            ):
-                self._expression(node.operand, depth + 1)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                parts = [operand]
-            case ast.BoolOp(values=values):
-                parts = values
-            case ast.Compare(left=left, ops=ops, comparators=others):
-                parts = [left, *others]
-                for operator, other in zip(ops, others, strict=True):
-                    none = isinstance(other, ast.Constant) and other.value is None
-                    if isinstance(operator, ast.Is | ast.IsNot) and not none:
-                        refuse(other, "`is` can only be used with None", "write ==")
-            case ast.List(elts=items) | ast.Tuple(elts=items):
-                parts = items
-            case ast.Dict(keys=keys, values=values):
-                for key in keys:
-                    if key is None:
-                        refuse(node, "** is not part of this language")
-                    parts.append(key)
-                parts += values
-            case ast.Subscript(value=value, slice=index):
-                parts = [value, index]
-            case ast.Call(func=ast.Name(id=name) as called, args=args, keywords=named):
-                self._name(called, name)
-                parts = list(args)
-                for keyword in named:
-                    if keyword.arg is None:
-                        refuse(node, "** is not part of this language")
-                    self._name(keyword, keyword.arg)
-                    parts.append(keyword.value)
-            case ast.Call():
-                refuse(
-                    node, "only functions of the toolbox can be called, by their names"
-                )
-            case _:
-                self._unknown(node)
-        for part in parts:
-            self._expression(part, depth + 1)
-
-    def _constant(self, node: ast.Constant, value: object) -> None:
-        if value is None or isinstance(value, bool | str):
-            return
-        if isinstance(value, int) and abs(value) <= LARGEST_NUMBER:
-            return
-        if isinstance(value, float) and math.isfinite(value):
-            return
-        if isinstance(value, int | float):
-            refuse(node, "the number is too large")
-        refuse(node, f"{type(value).__name__} is not a type of value in this language")
-
     def _unknown(self, node: ast.AST) -> NoReturn:
-        words = _WORDS.get(type(node), f"{type(node).__name__}")
-        refuse(node, f"{words} is not part of this language")
+        name = type(node).__name__
+        refuse(node, f"{_WORDS.get(name, name)} is not part of this language")
+
+
+def _constant(node: ast.Constant, value: object) -> None:
+    if value is None or isinstance(value, bool | str):
+        return
+    if not isinstance(value, int | float):
+        refuse(node, f"{type(value).__name__} is not a type of value in this language")
+    whole = isinstance(value, int)
+    if not (abs(value) <= LARGEST_NUMBER if whole else math.isfinite(value)):
+        refuse(node, "the number is too large")

@@ -16,7 +16,7 @@ from forewarn.monitors.programs.functions import Toolbox
 from forewarn.monitors.programs.running import Outcome, Verdict
 from forewarn.monitors.programs.tools import Tool
 from forewarn.plugins.chat import Message, ModelError, Recording, Replayed, Reply
-from forewarn.plugins.programs.baselines import BASELINES, Asked
+from forewarn.plugins.programs.baselines import Asked, baselines
 from forewarn.plugins.programs.judging import toolbox
 from forewarn.plugins.programs.memory import Memory, Remembered
 from forewarn.plugins.programs.writing import (
@@ -261,10 +261,10 @@ def test_without_a_toolbox_a_model_compares_by_itself() -> None:
     assert written.repairs == 3 and "(none)" in chat.asked[1][3].text
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", baselines())
 def test_the_other_ways_to_guard_judge_the_same_cases(name: str) -> None:
     chat = Scripted('{"label": 1, "details": ["stove"]}', '{"label": 0}', "sure!")
-    asked = Asked(chat, BASELINES[name], RULES, AGENT)
+    asked = Asked(chat, baselines()[name], RULES, AGENT)
     found = score([_case("a"), _case("b", 0), _case("c", 0)], asked).as_dict()
     assert found["explanation_accuracy"] == 1.0
     assert [each["id"] for each in found["wrong"]] == ["c"]
@@ -275,7 +275,7 @@ def test_the_other_ways_to_guard_judge_the_same_cases(name: str) -> None:
     assert Asked(Hanging(), "", "", "", 0.05)(_case()).answer == "deny"
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", baselines())
 def test_the_other_ways_are_shown_past_cases_too(name: str, tmp_path: Path) -> None:
     pytest.importorskip("rapidfuzz", reason="rapidfuzz is not installed")
     memory = Memory(tmp_path)
@@ -283,7 +283,7 @@ def test_the_other_ways_are_shown_past_cases_too(name: str, tmp_path: Path) -> N
         memory.add(Remembered(told, "", f"think of {told}", "deny('no')", "hand: a"))
     chat = Scripted('{"label": 0}', '{"label": 0}')
     for shown in (Shown(memory, 1), Shown()):
-        Asked(chat, BASELINES[name], RULES, AGENT, shown=shown)(_case())
+        Asked(chat, baselines()[name], RULES, AGENT, shown=shown)(_case())
     first, second = (messages[1].text for messages in chat.asked)
     assert "think of turn on the stove" in first and "plants" not in first
     assert "think of" not in second

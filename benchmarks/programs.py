@@ -100,7 +100,13 @@ def compiled(request: str) -> Program:
 def house() -> ProgramFile:
     request = read_request((EXAMPLES / "household.md").read_text(), "household.md")
     text = compile_request(request, "household.md")
-    return ProgramFile("house", request.text, "a robot", "rules", text)
+    return ProgramFile(
+        name="house",
+        request=request.text,
+        specification="a robot",
+        made_by="rules",
+        program=text,
+    )
 
 
 def needs(count: int) -> Iterator[dict[str, Any]]:

@@ -212,7 +212,15 @@ def compile_(
         text, plan = compile_request(asked, str(request), about, known), ""
         made_by, notes = "rules", [] if known else notes_on(asked)
     name = asked.title or request.stem
-    made = ProgramFile(name, asked.text, about, made_by, text, uploads, plan)
+    made = ProgramFile(
+        name=name,
+        request=asked.text,
+        specification=about,
+        made_by=made_by,
+        program=text,
+        functions=uploads,
+        plan=plan,
+    )
     program = compiled(made, str(request))
     write_program(out, made)
     payload = {
@@ -414,7 +422,7 @@ def review_(
     file = load_program(program)
     ready = compiled(file, str(program))
     used = [each for each in toolbox(file.functions) if each.name in ready.uses]
-    payload = file.as_dict() | {
+    payload = file.model_dump() | {
         "digest": file.digest,
         "signed_by": list(file.signed_by),
         "reads": list(ready.reads),
@@ -503,17 +511,20 @@ def sign_(
     """
     from forewarn.monitors.programs.file import load_program, write_program
     from forewarn.plugins.programs.judging import compiled
-    from forewarn.plugins.programs.memory import Memory, Remembered
+    from forewarn.plugins.programs.memory import Memory
 
     file = load_program(program)
     compiled(file, str(program))
     signed = file.signed(name)
     write_program(program, signed)
     if memory is not None:
-        item = Remembered(
-            signed.request, "", signed.plan, signed.program, f"person: {name}"
+        Memory(memory).add(
+            input=signed.request,
+            log="",
+            plan=signed.plan,
+            program=signed.program,
+            confirmed_by=f"person: {name}",
         )
-        Memory(memory).add(item)
     payload = {
         "program": str(program),
         "digest": signed.digest,

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Final, Literal
 
 import yaml
 from pydantic import Field
@@ -21,7 +19,7 @@ from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.serial import Strict, validated
 
-FORMAT = "forewarn.guard-program/1"
+FORMAT: Final = "forewarn.guard-program/1"
 LONGEST_NAME = 100
 
 
@@ -29,37 +27,37 @@ class NotSigned(InvalidInput):
     """The current content of a guard program is not signed."""
 
 
-class Signature(NamedTuple):
+class Signature(Strict):
     """A signer, and the digest of the signed content."""
 
-    by: str
-    digest: str
+    by: str = Field(min_length=1, max_length=LONGEST_NAME)
+    digest: str = Field(pattern="^[0-9a-f]{64}$")
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramFile:
+class ProgramFile(Strict):
     """A guard program with its request and origin.
 
     Args:
         specification: A description of the guarded agent.
         made_by: The author of the program: `rules`, or a model's name.
-        functions: The sources of uploaded functions, by file name.
         plan: The reasoning of a model before it wrote the program.
+        functions: The sources of uploaded functions, by file name.
     """
 
+    format: Literal["forewarn.guard-program/1"] = FORMAT
     name: str
     request: str
     specification: str
     made_by: str
-    program: str
-    functions: Mapping[str, str] = field(default_factory=dict)
     plan: str = ""
-    signatures: tuple[Signature, ...] = ()
+    functions: dict[str, str] = {}
+    program: str
+    signatures: list[Signature] = []
 
     @property
     def digest(self) -> str:
         """The digest of everything except the signatures."""
-        content = {k: v for k, v in self.as_dict().items() if k != "signatures"}
+        content = self.model_dump(exclude={"signatures"})
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -76,38 +74,8 @@ class ProgramFile:
             raise InvalidInput("a signature needs the name of a person", mend="--name")
         digest = self.digest
         kept = [s for s in self.signatures if s.digest == digest and s.by != name]
-        return replace(self, signatures=(*kept, Signature(name, digest)))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the content of the file."""
-        return {
-            "format": FORMAT,
-            "name": self.name,
-            "request": self.request,
-            "specification": self.specification,
-            "made_by": self.made_by,
-            "plan": self.plan,
-            "functions": dict(self.functions),
-            "program": self.program,
-            "signatures": [each._asdict() for each in self.signatures],
-        }
-
-
-class _SignatureEntry(Strict):
-    by: str = Field(min_length=1, max_length=LONGEST_NAME)
-    digest: str = Field(pattern="^[0-9a-f]{64}$")
-
-
-class _File(Strict):
-    format: str = Field(pattern=f"^{FORMAT}$")
-    name: str
-    request: str
-    specification: str
-    made_by: str
-    plan: str
-    functions: dict[str, str]
-    program: str
-    signatures: list[_SignatureEntry]
+        signatures = [*kept, Signature(by=name, digest=digest)]
+        return self.model_copy(update={"signatures": signatures})
 
 
 def load_program(path: Path) -> ProgramFile:
@@ -117,12 +85,7 @@ def load_program(path: Path) -> ProgramFile:
 
 def program_of(content: object, source: str) -> ProgramFile:
     """Parses a guard program from a file's content."""
-    file = validated(_File, content, source)
-    signatures = tuple(Signature(each.by, each.digest) for each in file.signatures)
-    return ProgramFile(
-        file.name, file.request, file.specification, file.made_by, file.program,
-        file.functions, file.plan, signatures,
-    )  # fmt: skip
+    return validated(ProgramFile, content, source)
 
 
 def require_signature(program: ProgramFile, source: str) -> None:
@@ -140,7 +103,7 @@ def write_program(path: Path, program: ProgramFile) -> None:
     """Writes a guard program to a file in readable form."""
     with atomic_text(path) as out:
         yaml.dump(
-            program.as_dict(), out, Dumper=_Dumper, sort_keys=False,
+            program.model_dump(), out, Dumper=_Dumper, sort_keys=False,
             allow_unicode=True, width=88,
         )  # fmt: skip
 

@@ -244,7 +244,7 @@ class ProgramJudge:
         self._holds = Holds(self._program.predicates)
 
     def as_dict(self) -> Mapping[str, Any]:
-        return {**self._file.as_dict(), HANDED: self._handed}
+        return {**self._file.model_dump(), HANDED: self._handed}
 
     def reset(self) -> None:
         self._holds.reset()

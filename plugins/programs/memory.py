@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -19,34 +18,22 @@ from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.serial import Strict, validated
 
-FORMAT = "forewarn.guard-memory/1"
 MOST_KEPT = 10_000
 LONGEST_COMPARED = 10_000
 
-_CONFIRMED = r"^(person|rule|hand): .{1,100}$"
 
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Strict):
     """A case (the agent's input and output), with the plan and the program for it.
 
     The case is confirmed by `person: NAME`, `rule: PROGRAM` or `hand: NAME`.
     """
 
+    format: Literal["forewarn.guard-memory/1"] = "forewarn.guard-memory/1"
     input: str
     log: str
     plan: str
     program: str
-    confirmed_by: str
-
-
-class _File(Strict):
-    format: Literal["forewarn.guard-memory/1"]
-    input: str
-    log: str
-    plan: str
-    program: str
-    confirmed_by: str = Field(pattern=_CONFIRMED)
+    confirmed_by: str = Field(pattern=r"^(person|rule|hand): .{1,100}$")
 
 
 class Memory:
@@ -57,19 +44,20 @@ class Memory:
         paths = sorted(folder.glob("*.json")) if folder.is_dir() else []
         if len(paths) > MOST_KEPT:
             raise InvalidInput(f"more than {MOST_KEPT} cases", source=str(folder))
-        self._items = [_read(path) for path in paths]
+        self._items = [
+            validated(Remembered, read_json(path), str(path)) for path in paths
+        ]
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, item: Remembered) -> Path:
-        """Stores a confirmed case; duplicates are stored once."""
-        content = {"format": FORMAT, **asdict(item)}
-        validated(_File, content, str(self._folder))
+    def add(self, **case: str) -> Path:
+        """Stores a confirmed case by its fields; duplicates are stored once."""
+        item = validated(Remembered, case, str(self._folder))
         text = json.dumps([item.input, item.log, item.program])
         path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
         if not path.exists():
-            write_json(path, content)
+            write_json(path, item.model_dump())
             self._items.append(item)
         return path
 
@@ -91,8 +79,3 @@ class Memory:
             return -distance if farthest else distance
 
         return sorted(self._items, key=apart)[:count]
-
-
-def _read(path: Path) -> Remembered:
-    file = validated(_File, read_json(path), str(path))
-    return Remembered(file.input, file.log, file.plan, file.program, file.confirmed_by)

@@ -259,4 +259,10 @@ def remember(memory: Memory, case: Case, written: Written, confirmed_by: str) ->
     """Stores the program for a case that a person or a rule has confirmed."""
     request, log = (str(case.inputs.get(name, "")) for name in ("request", "log"))
     text = written.program.text
-    memory.add(Remembered(request, log, written.plan, text, confirmed_by))
+    memory.add(
+        input=request,
+        log=log,
+        plan=written.plan,
+        program=text,
+        confirmed_by=confirmed_by,
+    )

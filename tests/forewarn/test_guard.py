@@ -70,7 +70,9 @@ def test_guard_programs_judge_beside_the_risk_and_replay(
     program, records = tmp_path / "slow.yaml", tmp_path / "records"
     text = 'if frame["speed"] > 1 and Same(user["role"], "novice"):\n'
     text += '    slow("novices drive slowly", 30)\n'
-    file = ProgramFile("novices", "", "", "rules", text)
+    file = ProgramFile(
+        name="novices", request="", specification="", made_by="rules", program=text
+    )
     options = ("--guard-program", str(program), "--user", "role=novice")
     write_program(program, file)
     refused = stdio(model_path, frame(0), options=options)

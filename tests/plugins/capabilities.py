@@ -241,7 +241,13 @@ def _(way: Way, folder: Path) -> bool:
 
 @column("guard programs")
 def _(way: Way, folder: Path) -> bool:
-    file = ProgramFile("no", "words", "anybody", "rules", 'deny("no")', {})
+    file = ProgramFile(
+        name="no",
+        request="words",
+        specification="anybody",
+        made_by="rules",
+        program='deny("no")',
+    )
     guarding = _guarding(way, "alert", judges=lambda: [ProgramJudge(file, {})])
     return "skip" in _heard(way, folder, guarding).kinds
 

@@ -39,7 +39,9 @@ ADA: dict[str, Any] = {"role": "user", "contacts": "ada@x.org, bob@x.org"}
 
 def judge(sentence: str, **user: Any) -> ProgramJudge:
     text = compile_request(read_request(sentence, "r"), "r", "", TOOLS)
-    file = ProgramFile("mine", sentence, "", "rules", text, {})
+    file = ProgramFile(
+        name="mine", request=sentence, specification="", made_by="rules", program=text
+    )
     return ProgramJudge(file, {"user": ADA | user})
 
 

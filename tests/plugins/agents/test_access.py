@@ -33,7 +33,13 @@ WHY = "this role may not read all that is needed"
 
 def judge(program: str = "", role: str = "nurse") -> ProgramJudge:
     program = program or compile_request(read_request(REQUEST, "r"), "r", "a clinic")
-    file = ProgramFile("access", REQUEST, "a clinic", "rules", program, {})
+    file = ProgramFile(
+        name="access",
+        request=REQUEST,
+        specification="a clinic",
+        made_by="rules",
+        program=program,
+    )
     return ProgramJudge(file, {"user": {"role": role}})
 
 

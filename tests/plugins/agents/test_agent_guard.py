@@ -309,7 +309,9 @@ if Does(action, "turn on") and About(action, "microwave"):
 
 @pytest.mark.parametrize("when", ["after", "before"])
 def test_a_guard_program_is_asked_before_each_call(when: When) -> None:
-    file = ProgramFile("house", "", "", "rules", ASKED)
+    file = ProgramFile(
+        name="house", request="", specification="", made_by="rules", program=ASKED
+    )
     judge = ProgramJudge(file, {"user": {"role": "child"}})
     kitchen = Kitchen()
     guard = kitchen.guard(policy("stop", when, at=0.999), judges=[judge])

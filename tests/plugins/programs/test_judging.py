@@ -38,7 +38,13 @@ if Does(action, "turn on") and About(action, "stove") and Same(user["role"], "ch
 
 
 def _file(program: str) -> ProgramFile:
-    return ProgramFile("rules of the house", "words", "a robot", "rules", program, {})
+    return ProgramFile(
+        name="rules of the house",
+        request="words",
+        specification="a robot",
+        made_by="rules",
+        program=program,
+    )
 
 
 def _judged(
@@ -149,7 +155,14 @@ def test_the_replay_of_functions_that_hang_ends(tmp_path: Path) -> None:
     """A record brings its functions along, and anybody may have written them."""
     fine = 'def odd(x):\n    "Whether it is odd."\n    return False\n'
     program = 'if odd(action["arguments"]["x"]):\n    deny("it is odd")\n'
-    file = ProgramFile("odd", "", "", "rules", program, {"odd.py": fine})
+    file = ProgramFile(
+        name="odd",
+        request="",
+        specification="",
+        made_by="rules",
+        program=program,
+        functions={"odd.py": fine},
+    )
     path = tmp_path / "calls.run.jsonl"
     with AgentGuard.by_laws([], record=path, judges=[ProgramJudge(file, {})]) as guard:
         for number in range(8):
@@ -202,7 +215,12 @@ def test_one_function_reads_rules_and_programs(tmp_path: Path) -> None:
 def test_a_file_reads_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "guard.yaml"
     odd = ProgramFile(
-        "n: 'a'", "# t\n\n- x \n", "  s\n", "m", 'deny("é")\n', {"f.py": "a\n\n"}
+        name="n: 'a'",
+        request="# t\n\n- x \n",
+        specification="  s\n",
+        made_by="m",
+        program='deny("é")\n',
+        functions={"f.py": "a\n\n"},
     )
     write_program(path, odd.signed("Ada  Lovelace"))
     assert load_program(path) == odd.signed("Ada Lovelace")
@@ -271,7 +289,13 @@ def test_an_access_program_judges_what_an_action_reads(
 ) -> None:
     program = compile_request(read_request(ACCESS, "a.md"), "a.md")
     judge = ProgramJudge(
-        ProgramFile("access", ACCESS, "an agent", "rules", program),
+        ProgramFile(
+            name="access",
+            request=ACCESS,
+            specification="an agent",
+            made_by="rules",
+            program=program,
+        ),
         {"user": {"role": "nursing"}},
     )
     said = judge.judge(Frame(0.0, 0, {}), Action("run", arguments))

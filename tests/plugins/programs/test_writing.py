@@ -18,7 +18,7 @@ from forewarn.monitors.programs.tools import Tool
 from forewarn.plugins.chat import Message, ModelError, Recording, Replayed, Reply
 from forewarn.plugins.programs.baselines import Asked, baselines
 from forewarn.plugins.programs.judging import toolbox
-from forewarn.plugins.programs.memory import Memory, Remembered
+from forewarn.plugins.programs.memory import Memory
 from forewarn.plugins.programs.writing import (
     BEGIN,
     END,
@@ -203,18 +203,21 @@ def test_a_hostile_case_does_not_change_the_next(tmp_path: Path) -> None:
     assert len(memory) == 1 and len(Memory(tmp_path)) == 1
 
 
-def _remembered(number: int) -> Remembered:
-    return Remembered(
-        "turn on the stove" + "!" * number, "log" * number, f"plan {number}",
-        f"x = {number}", "hand: Ada",
-    )  # fmt: skip
+def _remembered(number: int) -> dict[str, str]:
+    return {
+        "input": "turn on the stove" + "!" * number,
+        "log": "log" * number,
+        "plan": f"plan {number}",
+        "program": f"x = {number}",
+        "confirmed_by": "hand: Ada",
+    }
 
 
 def test_the_nearest_cases_are_shown_the_nearest_first(tmp_path: Path) -> None:
     pytest.importorskip("rapidfuzz", reason="needs rapidfuzz")
     memory = Memory(tmp_path)
     for number in (4, 0, 2, 1, 3):
-        memory.add(_remembered(number))
+        memory.add(**_remembered(number))
     assert len(Memory(tmp_path)) == 5
     again = Memory(tmp_path)
     near = again.nearest("turn on the stove", "", 3)
@@ -232,8 +235,20 @@ def test_distance_is_levenshteins_over_input_and_log(tmp_path: Path) -> None:
     pytest.importorskip("rapidfuzz", reason="needs rapidfuzz")
     memory = Memory(tmp_path)
     # From ("kitten", "abc"): 3 + 0, and 0 + 4.
-    memory.add(Remembered("sitting", "abc", "three", "x = 1", "hand: A"))
-    memory.add(Remembered("kitten", "abcdefg", "four", "x = 1", "hand: A"))
+    memory.add(
+        input="sitting",
+        log="abc",
+        plan="three",
+        program="x = 1",
+        confirmed_by="hand: A",
+    )
+    memory.add(
+        input="kitten",
+        log="abcdefg",
+        plan="four",
+        program="x = 1",
+        confirmed_by="hand: A",
+    )
     found = memory.nearest("kitten", "abc", 2)
     assert [each.plan for each in found] == ["three", "four"]
 
@@ -242,7 +257,7 @@ def test_distance_is_levenshteins_over_input_and_log(tmp_path: Path) -> None:
 def test_nothing_is_remembered_that_nobody_confirmed(tmp_path: Path, who: str) -> None:
     memory = Memory(tmp_path)
     with pytest.raises(InvalidInput, match="confirmed_by"):
-        memory.add(Remembered("a", "b", "c", "d", who))
+        memory.add(input="a", log="b", plan="c", program="d", confirmed_by=who)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -280,7 +295,13 @@ def test_the_other_ways_are_shown_past_cases_too(name: str, tmp_path: Path) -> N
     pytest.importorskip("rapidfuzz", reason="rapidfuzz is not installed")
     memory = Memory(tmp_path)
     for told in ("turn on the stove", "water the plants"):
-        memory.add(Remembered(told, "", f"think of {told}", "deny('no')", "hand: a"))
+        memory.add(
+            input=told,
+            log="",
+            plan=f"think of {told}",
+            program="deny('no')",
+            confirmed_by="hand: a",
+        )
     chat = Scripted('{"label": 0}', '{"label": 0}')
     for shown in (Shown(memory, 1), Shown()):
         Asked(chat, baselines()[name], RULES, AGENT, shown=shown)(_case())

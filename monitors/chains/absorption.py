@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 FULL_STATES = 200
 """With at most this many states, a dense matrix is used from the start."""
@@ -48,6 +49,9 @@ SOUND = 1e-10
 """The maximum error of an iterated solution, relative to its largest value."""
 
 _BLOCK = 64
+
+_LEAST, _LEAST_BELOW_1 = float(np.finfo(float).tiny), float(np.finfo(float).epsneg)
+"""The distances from 0 and 1 of the numbers next to them."""
 
 
 def absorbed(
@@ -97,7 +101,55 @@ def absorbed(
     return solved.reshape(gain.shape)
 
 
-def row_sums(rows: Ints, weight: Floats, n: int) -> Floats:
+def reached(source: Ints, target: Ints, weight: Floats, n: int) -> tuple[Floats, Bools]:
+    """The probability of reaching the good exit from each of n states, and whether it
+    follows from the graph.
+
+    Probabilities that follow from the graph are exactly 0 or 1; all others lie strictly
+    between 0 and 1.
+
+    Args:
+        source: The source state of each transition.
+        target: The target state of each transition: `n` for the good exit, `n + 1` for
+            the bad one.
+        weight: The probability of each transition.
+        n: The number of states.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    moves = (source != target) & (weight > 0.0)
+    source, target, weight = source[moves], target[moves], weight[moves]
+
+    def leading_to(end: int, source: Ints, target: Ints) -> Bools:
+        parts = (np.ones(source.size), (target, source))
+        back = coo_array(parts, (n + 2, n + 2)).tocsr()
+        found = np.zeros(n + 2, dtype=bool)
+        found[breadth_first_order(back, end, return_predecessors=False)] = True
+        return found
+
+    possible = leading_to(n, source, target)
+    # States that cannot reach the good exit count as the bad one.
+    lost = np.flatnonzero(~possible)
+    ends = np.full(lost.size, n + 1)
+    risky = leading_to(n + 1, np.append(source, lost), np.append(target, ends))
+    sure = possible & ~risky
+    chance = sure[:n].astype(np.float64)
+    open_ = np.flatnonzero(possible & risky)
+    if open_.size:
+        place = np.full(n + 2, -1)
+        place[open_] = np.arange(open_.size)
+        moves = place[source] >= 0
+        begin, end, share = place[source[moves]], target[moves], weight[moves]
+        inside = place[end] >= 0
+        left = _row_sums(begin[~inside], share[~inside], open_.size)
+        gain = _row_sums(begin, share * sure[end], open_.size)
+        solved = absorbed(begin[inside], place[end[inside]], share[inside], left, gain)
+        chance[open_] = np.clip(solved, _LEAST, 1.0 - _LEAST_BELOW_1)
+    return chance, ~(possible & risky)[:n]
+
+
+def _row_sums(rows: Ints, weight: Floats, n: int) -> Floats:
     """The sum of the weights in each of n rows."""
     return np.bincount(rows, weight, n).astype(np.float64)
 
@@ -230,7 +282,7 @@ def _iterated(
     from scipy.sparse import coo_array, eye_array
 
     n = len(left)
-    total = left + row_sums(source, weight, n)
+    total = left + _row_sums(source, weight, n)
     share = coo_array((weight / total[source], (source, target)), (n, n)).tocsr()
     system = (eye_array(n) - share).tocsr()
     columns = []

@@ -28,8 +28,6 @@ Ints = NDArray[np.int64]
 MAX_CELLS = 20_000_000
 """The maximum number of cells (states times the longest row), to limit memory."""
 
-_SUM_SLACK = 1e-9
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntervalChain:
@@ -55,7 +53,6 @@ class IntervalChain:
     slack: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _refuse_bad_rows(self)
         lengths = np.diff(self.indptr)
         width = int(lengths.max(initial=1)) + (self.unseen is not None)
         cells = len(self.states) * width
@@ -83,13 +80,6 @@ class IntervalChain:
     @property
     def n(self) -> int:
         return len(self.states)
-
-    def dense(self) -> tuple[Floats, Floats]:
-        """The bounds as two square matrices."""
-        rows = np.repeat(np.arange(self.n), np.diff(self.indptr))
-        low, high = np.zeros((self.n, self.n)), np.zeros((self.n, self.n))
-        low[rows, self.indices], high[rows, self.indices] = self.low, self.high
-        return low, high
 
     def backup(self, values: Floats, *, maximise: bool) -> Floats:
         """One robust Bellman backup: maps `values[..., n]` to expected values `[...,
@@ -303,34 +293,6 @@ def binomial_bounds(hits: Floats, trials: Floats, tail: float) -> tuple[Floats, 
     return low[back.ravel()], high[back.ravel()]
 
 
-def _refuse_bad_rows(chain: IntervalChain) -> None:
-    n, low, high = len(chain.states), chain.low, chain.high
-    lengths = np.diff(chain.indptr)
-    if len(chain.indptr) != n + 1 or (lengths < 1).any():
-        bad = int(np.argmax(lengths < 1)) if len(lengths) == n else 0
-        raise InvalidModel("no successors", place=f"state {chain.states[bad]}")
-    rows = np.repeat(np.arange(n), lengths)
-    if chain.indices.min() < 0 or chain.indices.max() >= n:
-        raise InvalidModel("a successor number does not refer to a state")
-    wrong = ~((low >= 0.0) & (low <= high) & (high <= 1.0 + _SUM_SLACK))
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise InvalidModel(
-            f"the interval [{low[at]}, {high[at]}] is not within [0, 1]",
-            place=f"state {chain.states[rows[at]]}",
-        )
-    least = np.bincount(rows, low, n)
-    most = np.bincount(rows, high, n)
-    empty = (least > 1.0 + _SUM_SLACK) | (most < 1.0 - _SUM_SLACK)
-    if empty.any():
-        at = int(np.argmax(empty))
-        raise InvalidModel(
-            "no distribution fits the intervals: the lower bounds sum to "
-            f"{least[at]:.6g}, the upper bounds to {most[at]:.6g}",
-            place=f"state {chain.states[at]}",
-        )
-
-
 _CERTAIN = 1e-12
 
 
@@ -384,16 +346,7 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
     room = chain.room.sum(axis=1)
     share = np.minimum(chain.slack, room) / np.where(room > 0.0, room, 1.0)
     policy = chain.least + chain.room * share[:, None]
-    possible = (policy > 0.0) & ~(goal | lost)[:, None]
-    away = np.zeros(chain.n, bool)
-    if chain.unseen is not None:
-        away = possible[:, -1].copy()
-        possible[:, -1] = False
-    edges = _Incoming(chain.successors, possible)
-    if maximise:
-        open_states = edges.reaching(goal | away) & ~goal
-    else:
-        open_states = edges.unable_to_avoid(goal, chain) & ~goal
+    open_states = _led(chain, goal, lost, policy, maximise) & ~goal
     values = goal.astype(np.float64)
     if not open_states.any():
         return values
@@ -420,6 +373,31 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
     return np.clip(values, 0.0, 1.0)
 
 
+def _led(
+    chain: IntervalChain, goal: Bools, lost: Bools, policy: Floats, maximise: bool
+) -> Bools:
+    """The states from which the goal can be reached: under the policy if nature
+    maximises, under every choice of nature if it minimises.
+    """
+    moving, found = ~(goal | lost), goal
+    if maximise and chain.unseen is not None:
+        found = goal | (moving & (policy[:, -1] > 0.0))
+    while True:
+        inside = found[chain.successors]
+        if chain.unseen is not None:
+            inside[:, -1] = False
+        if maximise:
+            led = ((policy > 0.0) & inside).any(axis=1)
+        else:
+            outside = ((chain.least + chain.room) * ~inside).sum(axis=1)
+            led = ((chain.least > 0.0) & inside).any(axis=1)
+            led |= outside < 1.0 - _CERTAIN
+        further = found | (moving & led)
+        if np.array_equal(further, found):
+            return found
+        found = further
+
+
 def _solve(
     chain: IntervalChain, policy: Floats, goal: Bools, unknown: Bools, maximise: bool
 ) -> Floats:
@@ -438,52 +416,6 @@ def _solve(
     left = np.where(inside, 0.0, taken).sum(axis=1)
     source = np.broadcast_to(np.arange(len(names))[:, None], target.shape)
     return absorbed(source[inside], target[inside], taken[inside], left, hit)
-
-
-class _Incoming:
-    """The edges of a padded graph, indexed by target state."""
-
-    def __init__(self, successors: Ints, edge: Bools) -> None:
-        self._n = len(successors)
-        row, column = np.nonzero(edge)
-        into = successors[row, column]
-        order = np.argsort(into, kind="stable")
-        self._row, self._column = row[order], column[order]
-        self._start = np.searchsorted(into[order], np.arange(self._n + 1))
-
-    def _edges(self, frontier: Ints) -> Ints:
-        """The numbers of the edges that lead to a state of the frontier."""
-        first, count = self._start[frontier], np.diff(self._start)[frontier]
-        offset = np.cumsum(count) - count
-        return np.repeat(first - offset, count) + np.arange(count.sum())
-
-    def reaching(self, goal: Bools) -> Bools:
-        """States with a path to the goal."""
-        found = goal.copy()
-        frontier = np.flatnonzero(goal)
-        while len(frontier):
-            rows = np.unique(self._row[self._edges(frontier)])
-            frontier = rows[~found[rows]]
-            found[frontier] = True
-        return found
-
-    def unable_to_avoid(self, goal: Bools, chain: IntervalChain) -> Bools:
-        """States from which the goal can be reached under every choice of nature."""
-        found = goal.copy()
-        stay = chain.least.sum(axis=1) + chain.room.sum(axis=1)
-        forced = np.zeros(self._n, bool)
-        frontier = np.flatnonzero(goal)
-        while len(frontier):
-            edges = self._edges(frontier)
-            row, column = self._row[edges], self._column[edges]
-            least = chain.least[row, column]
-            np.subtract.at(stay, row, least + chain.room[row, column])
-            forced[row[least > 0.0]] = True
-            rows = np.unique(row)
-            lost = forced[rows] | (stay[rows] < 1.0 - _CERTAIN)
-            frontier = rows[lost & ~found[rows]]
-            found[frontier] = True
-        return found
 
 
 def _mask(states: Bools | Sequence[int], n: int) -> Bools:

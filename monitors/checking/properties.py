@@ -29,7 +29,7 @@ from forewarn.monitors.checking.labelling import Labelling
 from forewarn.monitors.checking.reaching import Mask, Path, likelihood
 from forewarn.monitors.checking.storm import ask_storm
 
-MAX_STEPS = 10_000_000
+MAX_STEPS = 1_000_000
 """The maximum horizon in a property."""
 
 MAX_DEPTH = 100

@@ -318,7 +318,7 @@ def _unmet_bound(
         used = np.arange(automaton.complete.shape[1])
     plan = plan_elimination(automaton.complete[:, used].tolist(), BROKEN)
     if not plan.unknowns:
-        return sweep(step, table, BROKEN, plan.levels())
+        return sweep(step, table, BROKEN, plan.levels)
     values = np.zeros(table.shape)
     values[BROKEN] = 1
     if maximise:

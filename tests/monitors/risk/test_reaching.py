@@ -13,7 +13,6 @@ from forewarn.abstractions.errors import TooLarge
 from forewarn.monitors.risk import reaching
 from forewarn.monitors.risk.product import Reading
 from forewarn.monitors.risk.reaching import (
-    Layers,
     ever,
     expectation,
     plan_elimination,
@@ -54,7 +53,7 @@ def one_product(seed: int, table: Table, n: int) -> tuple[Any, ...]:
 
 def sparsely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
-    monkeypatch.setattr(reaching, "DENSE_STATES", 0)
+    monkeypatch.setattr(reaching, "MAX_UNKNOWNS", 0)
 
 
 # -- within a number of steps ---------------------------------------------------------
@@ -94,7 +93,6 @@ def test_a_step_takes_the_expectation_over_successors(
     dense: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: dense)
-    monkeypatch.setattr(reaching, "DENSE_STATES", 1_000 if dense else 0)
     monkeypatch.delattr(reaching, "_sparse" if dense else "_dense")
     rng = np.random.default_rng(1)
     matrix, values = random_matrix(rng, 6), rng.random((3, 6))
@@ -134,19 +132,19 @@ def test_every_way_gives_what_the_plain_system_gives(
     violated = len(table) - 1
     assert ever(reading, data, steps, violated) == pytest.approx(expected, abs=1e-9)
     plan = plan_elimination(table, violated)
-    sparse = reaching._solve_sparse(reading, data, steps, plan)
+    sparse = reaching._solve_sparse(reading, data, steps, violated, plan)
     assert sparse == pytest.approx(expected, abs=1e-9)
     assert sparse.min() >= 0 and sparse.max() <= 1
     if not plan.unknowns:
         backup = expectation(reading, data)
-        levelled = sweep(backup, steps[:, letters], violated, plan.levels())
+        levelled = sweep(backup, steps[:, letters], violated, plan.levels)
         assert levelled == pytest.approx(expected, abs=1e-12)
 
 
 def test_rounding_never_leaves_the_probabilities() -> None:
     """Rows may sum to a little more or less than 1."""
     table = np.array([[1, 2], [2, 2], [2, 2], [3, 3]])
-    levels = [np.array([1]), np.array([0])]
+    levels = [[1], [0]]
     for off in (1e-15, -1e-15):
         values = sweep(lambda v, off=off: v + off, table, 2, levels)
         assert values.min() >= 0 and values.max() <= 1
@@ -170,31 +168,28 @@ def test_what_misses_at_once_makes_all_before_it_uncertain() -> None:
     reading, data = reading_of(matrix, np.array([0, 0, 1, 2]))
     table = [[0, 2, 1], [1, 1, 1], [2, 2, 2]]
     plan = plan_elimination(table, 2)
-    values = reaching._solve_sparse(reading, data, np.array(table), plan)
+    values = reaching._solve_sparse(reading, data, np.array(table), 2, plan)
     assert values[0].tolist() == [0.5, 0, 1, 0]
 
 
 @pytest.mark.parametrize(
-    ("table", "dense", "affordable", "short", "way"),
+    ("table", "limits", "way"),
     [
-        (RESPONSE, True, True, True, "layers"),
-        (RESPONSE, False, True, True, "sparse"),
-        (RESPONSE, True, False, True, "sparse"),
-        (RESPONSE, True, True, False, "sparse"),
-        (LEVELS, True, True, True, "layers"),
-        (LEVELS, False, True, True, "sweep"),
-        (LEVELS, True, True, False, "sweep"),
+        (RESPONSE, {}, "layers"),
+        (RESPONSE, {"MAX_UNKNOWNS": 5, "MAX_LAYER_CELLS": 4 * 5 * 7}, "layers"),
+        (RESPONSE, {"MAX_UNKNOWNS": 4}, "sparse"),
+        (RESPONSE, {"MAX_LAYER_CELLS": 4 * 5 * 7 - 1}, "sparse"),
+        ([[0, 3, 0], [1, 1, 1], [2, 2, 2], [3, 3, 3]], {}, "sparse"),
+        (LEVELS, {}, "sweep"),
     ],
 )
 def test_no_way_is_taken_that_costs_too_much(
     table: Table,
-    dense: bool,
-    affordable: bool,
-    short: bool,
+    limits: dict[str, int],
     way: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Full matrices for what fills them, layers where they are few."""
+    """Layers where they are few, and none where every live state is unknown."""
     taken = []
 
     def noted(name: str, real: Any) -> Any:
@@ -204,18 +199,11 @@ def test_no_way_is_taken_that_costs_too_much(
 
         return call
 
-    monkeypatch.setattr(reaching, "_is_dense", lambda reading: dense)
-    monkeypatch.setattr(reaching, "DENSE_STATES", 1_000 if dense else 0)
-    monkeypatch.setattr(Layers, "affordable", lambda self: affordable)
-    monkeypatch.setattr(Layers, "solve", noted("layers", Layers.solve))
-    monkeypatch.setattr(reaching, "sweep", noted("sweep", sweep))
-    solve_sparse = noted("sparse", reaching._solve_sparse)
-    monkeypatch.setattr(reaching, "_solve_sparse", solve_sparse)
-    if not short:
-        monkeypatch.setattr(
-            "forewarn.monitors.risk.reaching.Plan.is_short",
-            property(lambda _: False),
-        )
+    for name, limit in limits.items():
+        monkeypatch.setattr(reaching, name, limit)
+    for name in ("_solve_layers", "sweep", "_solve_sparse"):
+        real = noted(name.rpartition("_")[2], getattr(reaching, name))
+        monkeypatch.setattr(reaching, name, real)
     reading, data, steps, matrix, letters = one_product(5, table, 5)
     violated = 3
     expected = reordered(table, matrix, letters, violated)

@@ -621,7 +621,7 @@ def test_risk_within_a_horizon_when_the_unbounded_one_is_too_large(
     chain, automaton = random_chain(rng, 5), law(LAWS[6])
     letters = rng.integers(0, len(automaton.letters), 5)
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
-    monkeypatch.setattr(reaching, "DENSE_STATES", 0)
+    monkeypatch.setattr(reaching, "MAX_UNKNOWNS", 0)
     monkeypatch.setattr(reaching, "MAX_SPARSE_TRANSITIONS", 10)
     table = solve_risk(chain, letters, automaton, 4)
     assert table.point.max() > 0

@@ -167,7 +167,6 @@ def _learned(
 ) -> tuple[Model, dict[str, Any], list[str]]:
     """Learns one model; returns it with its summary as JSON and as text."""
     from forewarn.abstractions.files import atomic_text
-    from forewarn.monitors.trust.fairness import NAMED
 
     for _ in progress(learner.add(runs, pool), "runs learned", len(runs)):
         pass
@@ -199,7 +198,6 @@ def _learned(
     lines = [*_lines(model, to.out, plain, told), verdict]
     if not fairness.fair:
         lines.append(_NEXT)
-    lines += (helpful.sentence() for helpful in fairness.helpful[:NAMED])
     if choice is not None:
         payload["abstraction"] = {**choice.as_dict(), "out": str(beside)}
         lines = [*choice.sentences(), f"{beside}: the abstraction used", *lines]
@@ -208,7 +206,7 @@ def _learned(
 
 _NEXT = (
     "Next: `forewarn measure` shows how good its warnings are nevertheless; more "
-    "traces, --abstraction auto or a --candidate may make a better model."
+    "traces or --abstraction auto may make a better model."
 )
 
 

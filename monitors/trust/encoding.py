@@ -119,7 +119,6 @@ class Counted:
         periods: The time between two states of each run, in seconds.
         late: The mean time between frames in seconds, for runs in which it is well
             above the period.
-        unused: The values of the candidate predicates, and the length of each run.
     """
 
     runs: tuple[Stored, ...]
@@ -130,7 +129,6 @@ class Counted:
     gaps: NDArray[np.int64]
     periods: list[float | None]
     late: dict[str, float]
-    unused: tuple[NDArray[np.int64], NDArray[np.int64]] | None
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -138,19 +136,13 @@ class Counted:
         return np.diff(self.starts, append=len(self.numbers))
 
 
-def count(
-    batch: Batch, abstraction: Abstraction, candidates: Abstraction | None = None
-) -> Counted:
+def count(batch: Batch, abstraction: Abstraction) -> Counted:
     """Encodes runs that were read from a file, to be counted."""
     path, lengths = batch.runs[0].path, batch.lengths
     if not lengths.all():
         raise InvalidTrace("the trace has no frames", source=str(path))
-    unused = None
     try:
         found = encode(batch, abstraction)
-        if candidates is not None:
-            further = encode(batch, candidates)
-            unused = further.states, _lengths(further)
     except InvalidInput as error:
         raise error.within(str(path)) from None
     periods = [
@@ -167,7 +159,6 @@ def count(
         _gaps(found, periods),
         periods,
         _late(batch, periods),
-        unused,
     )
 
 

@@ -1,7 +1,7 @@
 """Checks whether a chain represents the traces that it was learned from.
 
 The checks only warn: they test whether states depend on the past, whether predicted
-risks agree with outcomes on held-out traces, and which unused predicates would help.
+risks agree with outcomes on held-out traces.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.serial import to_json
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
@@ -34,7 +33,7 @@ from forewarn.monitors.trust.memory import (
 )
 
 NAMED = 3
-"""The number of findings of each kind in a summary; `as_dict` contains all findings."""
+"""The number of findings of each kind in the warnings."""
 
 Finding = TypeVar("Finding", OrderFinding, DwellFinding)
 
@@ -54,39 +53,6 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Helpful:
-    """The information that an unused predicate would add to the state, in bits per
-    step.
-
-    Args:
-        predicate: The predicate's text.
-        bits_about_next: The information about the next state.
-        bits_about_outcome: The information about whether a violation follows; None if
-            unknown.
-        state: The state in which the predicate adds the most information about the next
-            state.
-        bits_there: The information gain in that state.
-    """
-
-    predicate: str
-    bits_about_next: float
-    bits_about_outcome: float | None
-    state: str
-    bits_there: float
-
-    def sentence(self) -> str:
-        told = f"{self.bits_about_next:.3g} bits per step about the next state"
-        if self.bits_about_outcome is not None:
-            told = (
-                f"{self.bits_about_outcome:.3g} bits about a later violation and {told}"
-            )
-        return (
-            f"The unused predicate {self.predicate} would add {told}, most in "
-            f"state {self.state}."
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class FairnessReport:
     """The results of the checks, the worst first.
 
@@ -96,14 +62,12 @@ class FairnessReport:
             tested.
         reliability: The comparison of predicted risks with outcomes on held-out traces,
             by law.
-        helpful: Unused predicates, ranked by information gain.
         level: The fraction of flagged states that may be due to chance.
     """
 
     order: tuple[OrderFinding, ...]
     dwell: tuple[DwellFinding, ...]
     reliability: Mapping[str, Reliability]
-    helpful: tuple[Helpful, ...]
     level: float
 
     @property
@@ -157,15 +121,6 @@ class FairnessReport:
         ]
         return f"The chain does not represent the traces well: {'; '.join(found)}."
 
-    def advice(self) -> Iterator[str]:
-        """Yields the verdict if the chain is fair, and the predicates that would
-        improve it.
-        """
-        if self.fair:
-            yield self.verdict()
-        for helpful in self.helpful[:NAMED]:
-            yield helpful.sentence()
-
     def as_dict(self) -> dict[str, Any]:
         reliability = {law: each.as_dict() for law, each in self.reliability.items()}
         return {
@@ -173,7 +128,6 @@ class FairnessReport:
             "reliability": reliability,
             "fair": self.fair,
             "warnings": list(self.warnings()),
-            "advice": list(self.advice()),
         }
 
 
@@ -182,8 +136,6 @@ def assess(
     chain: Chain,
     *,
     held_out: Mapping[str, HeldOut] | None = None,
-    candidates: Mapping[str, Sequence[ArrayLike]] | None = None,
-    outcome: Sequence[ArrayLike] | None = None,
     level: float = 0.05,
     seed: int = 0,
 ) -> FairnessReport:
@@ -193,9 +145,6 @@ def assess(
         sequences: The traces as state numbers of the chain.
         chain: The chain; only the names of its states are used.
         held_out: Predicted risks and outcomes on other traces, by law.
-        candidates: Predicates that the abstraction does not use, with their values at
-            each frame.
-        outcome: Whether a violation followed, for each frame.
         level: The fraction of flagged states that may be due to chance.
         seed: The seed for the permutations.
     """
@@ -207,99 +156,8 @@ def assess(
             law: reliability(each.predicted, each.outcome)
             for law, each in (held_out or {}).items()
         },
-        helpful=rank_predicates(data, candidates or {}, outcome),
         level=level,
     )
-
-
-def rank_predicates(
-    sequences: Sequences,
-    candidates: Mapping[str, Sequence[ArrayLike]],
-    outcome: Sequence[ArrayLike] | None = None,
-) -> tuple[Helpful, ...]:
-    """Ranks unused predicates by the information that they would add, corrected for
-    chance.
-
-    Each predicate is tried as an additional split of every state, and its information
-    about the next state is measured. If outcomes are given, its information about the
-    outcome is also measured, and determines the order. Uninformative predicates are
-    left out.
-    """
-    codes, states = sequences.codes, len(sequences.states)
-    steps = np.flatnonzero(sequences.trace[:-1] == sequences.trace[1:])
-    event = None if outcome is None else _column(outcome, sequences, "the outcome")
-    ranked = []
-    for name, values in candidates.items():
-        column = _column(values, sequences, name)
-        gains = _gains(
-            codes[steps], codes[steps + 1], column[steps], len(sequences.states)
-        )
-        bits_about_outcome = None
-        if event is not None:
-            every = _gains(codes, event.astype(np.int64), column, states)
-            bits_about_outcome = _per_step(every.sum(), len(codes))
-        best = int(gains.argmax())
-        helpful = Helpful(
-            predicate=name,
-            bits_about_next=_per_step(gains.sum(), len(steps)),
-            bits_about_outcome=bits_about_outcome,
-            state=sequences.states[best],
-            bits_there=max(
-                float(gains[best]) / max(int((codes[steps] == best).sum()), 1), 0
-            ),
-        )
-        if helpful.bits_about_next > 0.0 or helpful.bits_about_outcome:
-            ranked.append(helpful)
-    ranked.sort(
-        key=lambda h: (-(h.bits_about_outcome or 0.0), -h.bits_about_next, h.predicate)
-    )
-    return tuple(ranked)
-
-
-def _per_step(bits: float, steps: int) -> float:
-    return max(float(bits) / max(steps, 1), 0.0)
-
-
-def _gains(
-    state: NDArray[np.int64],
-    target: NDArray[np.int64],
-    split: NDArray[np.bool_],
-    states: int,
-) -> NDArray[np.float64]:
-    """The information in bits that a split gives about a target, summed over the visits
-    of each state.
-
-    Mutual information estimated from counts is too large by (r - 1)(c - 1) / 2 nats on
-    average (Miller and Madow); this bias is subtracted.
-    """
-    pair, cell = np.unique(
-        state * (target.max(initial=0) + 1) + target, return_inverse=True
-    )
-    owner = pair // (target.max(initial=0) + 1)
-    whole = np.bincount(cell, minlength=len(pair)).astype(np.float64)
-    true = np.bincount(cell, split, minlength=len(pair))
-    sums = [np.bincount(owner, part, minlength=states) for part in (true, whole - true)]
-    total = sums[0] + sums[1]
-    bits = np.zeros(states)
-    for part, by_state in ((true, sums[0]), (whole - true, sums[1])):
-        seen = part > 0
-        ratio = part[seen] * total[owner[seen]] / (by_state[owner[seen]] * whole[seen])
-        bits += np.bincount(owner[seen], part[seen] * np.log2(ratio), minlength=states)
-    targets = np.bincount(owner, minlength=states)
-    both = (sums[0] > 0) & (sums[1] > 0)
-    chance = (targets - 1) / (2.0 * np.log(2.0))
-    return np.where(both, bits - chance, 0.0)
-
-
-def _column(
-    values: Sequence[ArrayLike], sequences: Sequences, name: str
-) -> NDArray[np.bool_]:
-    arrays = [np.asarray(each, bool).ravel() for each in values]
-    column = np.concatenate([np.zeros(0, bool), *arrays])
-    lengths = np.bincount(sequences.trace, minlength=len(arrays)).tolist()
-    if lengths != [len(each) for each in arrays]:
-        raise InvalidInput(f"{name} must have one value for each frame")
-    return column
 
 
 def _worst_first(findings: list[Finding], level: float) -> tuple[Finding, ...]:
@@ -391,7 +249,6 @@ def assess_training(
     *,
     abstraction: Abstraction | None = None,
     automata: Mapping[str, Automaton] | None = None,
-    candidates: Mapping[str, Sequence[Bools]] | None = None,
 ) -> FairnessReport:
     """Tests whether a new model represents the traces that it was learned from.
 
@@ -399,15 +256,12 @@ def assess_training(
         sequences: The traces as state names.
         model: The learned model.
         abstraction: The model's abstraction, which the laws need.
-        automata: The monitors of the laws, by name; their risks are validated, and
-            unused predicates are ranked by their information about later violations.
-        candidates: Unused predicates, with their values at each frame.
+        automata: The monitors of the laws, by name; their risks are validated.
     """
     number = model.chain.number.__getitem__
     traces = [np.fromiter(map(number, row), np.int64, len(row)) for row in sequences]
     steps = horizon_steps(model.period_s)
     held_out: dict[str, HeldOut] = {}
-    outcome: list[Bools] | None = None
     for name, automaton in (automata or {}).items():
         if abstraction is None or automaton.violated < 0:
             continue
@@ -415,18 +269,10 @@ def assess_training(
             tried = cross_validate(traces, model, abstraction, automaton, steps)
             if any(np.isfinite(risks).any() for risks in tried.predicted):
                 held_out[name] = tried
-        if candidates:
-            columns = _letters(model, abstraction, automaton)
-            outcome = outcome or [np.zeros(len(row), bool) for row in sequences]
-            later = unmet_ahead(automaton, [columns[t] for t in traces], steps)
-            for known, (_, unmet) in zip(outcome, later, strict=True):
-                known[: len(unmet)] |= unmet
     return assess(
         [trace.tolist() for trace in traces],
         model.chain,
         held_out=held_out,
-        candidates=candidates,
-        outcome=outcome,
     )
 
 

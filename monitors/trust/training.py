@@ -134,7 +134,7 @@ class Spool:
         kind: The type of the numbers.
     """
 
-    def __init__(self, kind: DTypeLike = np.int64) -> None:
+    def __init__(self, kind: DTypeLike) -> None:
         self._kind = np.dtype(kind)
         self._file = SpooledTemporaryFile(max_size=HELD_BYTES)
         finalize(self, self._file.close)
@@ -171,7 +171,6 @@ class Training:
         tally: The counts, including those of an earlier model that is updated.
         facts: The facts stored in the earlier model.
         seen: The sequence of state numbers of each run.
-        unused: For each run, the values of predicates that are not part of the states.
         late: The mean time between frames in seconds, by file, where it is well above
             the assumed duration of a step.
         gaps: The number of gaps in time, by file; no transition is counted across a
@@ -184,7 +183,6 @@ class Training:
     tally: Tally = field(default_factory=Tally)
     facts: dict[str, Any] = field(default_factory=dict)
     seen: Spool = field(default_factory=lambda: Spool(np.int32))
-    unused: Spool = field(default_factory=Spool)
     periods: set[float | None] = field(default_factory=set)
     late: dict[str, float] = field(default_factory=dict)
     gaps: dict[str, int] = field(default_factory=dict)
@@ -229,7 +227,6 @@ class Training:
         abstraction: Abstraction,
         vocabulary: Vocabulary | None = None,
         period_s: float | None = None,
-        candidates: Abstraction | None = None,
     ) -> Iterator[Stored]:
         """Counts traces of frames, and yields each one after it has been counted.
 
@@ -238,27 +235,19 @@ class Training:
             abstraction: The abstraction that turns frames into states.
             vocabulary: The vocabulary to use instead of the one that a trace names.
             period_s: The time between the rows of a table without times, in seconds.
-            candidates: Additional predicates, whose values are stored in `unused`.
         """
-        signals = [*abstraction.signals, *(candidates.signals if candidates else ())]
         used = vocabulary or abstraction.vocabulary
-        for batch in batches(runs, dict.fromkeys(signals), used, period_s):
-            self.add(batch, abstraction, candidates)
+        signals = dict.fromkeys(abstraction.signals)
+        for batch in batches(runs, signals, used, period_s):
+            self.add(batch, abstraction)
             yield from batch.runs
 
-    def add(
-        self,
-        batch: Batch,
-        abstraction: Abstraction,
-        candidates: Abstraction | None = None,
-    ) -> None:
+    def add(self, batch: Batch, abstraction: Abstraction) -> None:
         """Counts runs that were read from a file, as `counting` does."""
-        self.take(count(batch, abstraction, candidates))
+        self.take(count(batch, abstraction))
 
     def take(self, counted: Counted) -> None:
         """Adds runs that have been encoded."""
-        if counted.unused is not None:
-            self.unused.add(*counted.unused)
         names = counted.names
         states = np.array([self._number(name) for name in names])[counted.numbers]
         self.tally.add_codes(

@@ -14,11 +14,9 @@ from typing import Any
 
 from forewarn.abstractions.abstraction import (
     Abstraction,
-    Predicate,
     load_abstraction,
 )
 from forewarn.abstractions.errors import InvalidInput, naming
-from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.files import read_json
 from forewarn.abstractions.readers.stored import Stored, batches, stored_runs
 from forewarn.abstractions.trace import Kept
@@ -84,7 +82,6 @@ class _Share:
 
     runs: Sequence[Stored]
     abstraction: dict[str, Any]
-    candidates: dict[str, Any] | None
     vocabulary: Vocabulary | None
     period_s: float | None
 
@@ -94,13 +91,9 @@ def _count_share(share: _Share) -> list[Counted]:
 
     known = share.vocabulary
     by = Abstraction.from_dict(share.abstraction, "--abstraction", known)
-    unused, signals = None, by.signals
-    if share.candidates is not None:
-        unused = Abstraction.from_dict(share.candidates, "--candidate", known)
-        signals = (*signals, *unused.signals)
     used = known or by.vocabulary
-    read = batches(share.runs, dict.fromkeys(signals), used, share.period_s)
-    return [count(batch, by, unused) for batch in read]
+    read = batches(share.runs, dict.fromkeys(by.signals), used, share.period_s)
+    return [count(batch, by) for batch in read]
 
 
 class Learner:
@@ -126,7 +119,6 @@ class Learner:
         self.abstraction = self._abstraction()
         if self.scenario is not None and wish.law and self.abstraction is not None:
             refuse_undecided(self.abstraction, self.laws)
-        self.candidates = self._candidates()
         self.training: Training = Training()
         self._found: Found | None = None
         if earlier is not None:
@@ -265,26 +257,6 @@ class Learner:
         known = self.scenario.horizon_s if self.scenario else HORIZON_S
         return self.wish.horizon or known
 
-    def _candidates(self) -> Abstraction | None:
-
-        if not self.wish.candidate:
-            return None
-        if self.abstraction is None:
-            raise InvalidInput("--candidate needs --abstraction or --law")
-        vocabulary = self.abstraction.vocabulary
-        try:
-            return Abstraction(
-                [
-                    Predicate(parse_expression(text, vocabulary))
-                    for text in self.wish.candidate
-                ],
-                name="candidates",
-                vocabulary=vocabulary,
-                period_s=self.abstraction.period_s,
-            )
-        except InvalidInput as error:
-            raise error.within("--candidate") from None
-
     def add(self, runs: Iterable[Stored], on: Pool | None = None) -> Iterator[Stored]:
         """Counts the transitions in runs, and yields each run once it is counted.
 
@@ -302,9 +274,6 @@ class Learner:
             if frames:
                 yield from self._count(some, on)
                 continue
-            if self.candidates is not None:
-                path = some[0].path
-                raise InvalidInput(f"{path} has no frames on which to test --candidate")
             for run in some:
                 self.training.add_states(run.path, self.abstraction)
                 yield run
@@ -319,16 +288,15 @@ class Learner:
                 source=str(runs[0].path),
                 mend="choose predicates with --scenario, --abstraction or --law",
             )
-        wish, unused = (self.vocabulary, self.wish.period), self.candidates
+        wish = self.vocabulary, self.wish.period
         if self._found is not None:
             for run in runs:
                 own = self._found.counting(training.tally.traces)
-                yield from training.counting([run], own, *wish, unused)
+                yield from training.counting([run], own, *wish)
         elif on is None:
-            yield from training.counting(runs, by, *wish, unused)
+            yield from training.counting(runs, by, *wish)
         else:
-            further = None if unused is None else unused.as_dict()
-            of_all = by.as_dict(), further, *wish
+            of_all = by.as_dict(), *wish
             shares = [_Share(part, *of_all) for part in shared(runs)]
             for found in in_turn(_count_share, shares, on):
                 for counted in found:
@@ -384,18 +352,11 @@ class Learner:
     def fairness(self, model: Model, monitors: dict[str, Automaton]) -> FairnessReport:
         """Assesses whether the model describes the counted traces fairly."""
 
-        every = self._judged_by
-        unused = list(self.training.unused.runs(every))
-        texts = self.candidates.texts if self.candidates else ()
         return assess_training(
-            self.training.sequences(every),
+            self.training.sequences(self._judged_by),
             model,
             abstraction=self.abstraction,
             automata=monitors,
-            candidates={
-                text: [(states >> bit & 1).astype(bool) for states in unused]
-                for bit, text in enumerate(texts)
-            },
         )
 
     @property

@@ -37,8 +37,6 @@ class Wish:
         end: How to count the end of a trace. absorb: as a step into an absorbing state
             END (default); ignore: not at all.
         mix_guarded: Accept traces of guarded runs together with unguarded ones.
-        candidate: Predicate outside the abstraction; report how informative it would
-            be. May be repeated.
     """
 
     format: Literal["auto", "states", "trace"] = "auto"
@@ -54,7 +52,6 @@ class Wish:
     ] = None
     end: Literal["absorb", "ignore"] | None = None
     mix_guarded: bool = False
-    candidate: tuple[Annotated[str, "PREDICATE"], ...] = ()
 
     @property
     def auto(self) -> bool:

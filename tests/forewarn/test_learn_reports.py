@@ -82,50 +82,10 @@ def test_a_timer_is_warned_of_and_kept_in_the_model(
 def test_with_a_law_its_risk_is_validated(frames: list[Path], tmp_path: Path) -> None:
     law = "always(braking -> eventually[0,0.5 s] speed < 1 km/h)"
     said = learn(
-        *frames, "--law", law, "--candidate", "speed > 20 km/h",
-        "--out", tmp_path / "m.json", "--json",
+        *frames, "--law", law, "--out", tmp_path / "m.json", "--json",
     )  # fmt: skip
     assert said.exit_code == 0, said.output
     payload = json.loads(said.stdout)
     fairness = payload["training"]["fairness"]
     (reliability,) = fairness["reliability"].values()
     assert reliability["traces"] == 12 and reliability["bins"]
-
-
-def test_unused_predicates_are_ranked(frames: list[Path], tmp_path: Path) -> None:
-    abstraction = tmp_path / "a.yaml"
-    abstraction.write_text(
-        "format: forewarn.abstraction/1\nname: halts\nvocabulary: driving\n"
-        "predicates: [speed < 1 km/h]\n"
-    )
-    said = learn(
-        *frames, "--abstraction", abstraction, "--candidate", "speed > 20 km/h",
-        "--candidate", "braking", "--out", tmp_path / "m.json",
-    )  # fmt: skip
-    assert said.exit_code == 0, said.output
-    assert "The chain represents the traces as far as could be tested" in said.output
-    told = [line for line in said.output.splitlines() if "unused predicate" in line]
-    # Braking tells all of the next state; the speed is what the state is made of.
-    assert len(told) == 1
-    assert told[0].startswith("The unused predicate braking would add 0.9")
-
-
-@pytest.mark.parametrize(
-    ("candidate", "problem"),
-    [("speed > ", "--candidate"), ("sped > 3", "did you mean speed")],
-)
-def test_a_candidate_that_does_not_parse_is_refused_in_one_line(
-    frames: list[Path], tmp_path: Path, candidate: str, problem: str
-) -> None:
-    said = learn(
-        *frames, "--law", "always (speed < 90 km/h)", "--candidate", candidate,
-        "--out", tmp_path / "m.json",
-    )  # fmt: skip
-    assert said.exit_code == 2 and problem in said.output
-    assert len(said.output.strip().splitlines()) == 1
-    assert not (tmp_path / "m.json").exists()
-
-
-def test_candidates_need_frames(states: Path, tmp_path: Path) -> None:
-    said = learn(states, "--candidate", "speed > 3", "--out", tmp_path / "m.json")
-    assert said.exit_code == 2 and "--abstraction or --law" in said.output

@@ -138,7 +138,7 @@ def test_runs_are_counted_by_two_nodes_of_which_one_is_lost(
     cluster: Any, tmp_path: Path
 ) -> None:
     stored = [*many(tmp_path)]
-    wish = Wish(scenario="tiny-road", candidate=("speed > 20",))
+    wish = Wish(scenario="tiny-road")
     alone, found = (Learner(wish, None, "", stored[0].path) for _ in range(2))
     assert list(alone.add(stored)) == list(found.add(stored, Losing(cluster)))
     kept = [json.dumps(model_as_dict(each.model())) for each in (alone, found)]

@@ -106,7 +106,7 @@ def absorbed(*rows: list[float]) -> list[float]:
     weight = system[source, target]
     chances, settled = reached(source, target, weight, len(system))
     assert settled.tolist() == [chance in (0, 1) for chance in chances.tolist()]
-    return chances.tolist()  # type: ignore[no-any-return]
+    return chances.tolist()
 
 
 def test_what_is_certain_or_impossible_is_so_exactly() -> None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
-import pytest
 
-from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.trust.fairness import HeldOut, assess, rank_predicates
-from forewarn.monitors.trust.memory import Sequences
+from forewarn.monitors.trust.fairness import HeldOut, assess
 
 NAMES = ("go", "slow", "stop")
 
@@ -31,10 +27,10 @@ def test_a_fair_chain_raises_no_warning() -> None:
     assert report.fair
     assert len(report.order) == len(report.dwell) == 3
     assert not list(report.warnings())
-    assert list(report.advice()) == [
+    assert report.verdict() == (
         "The chain represents the traces as far as could be tested: the previous state "
         "in 3 states, the time in a state in 3."
-    ]
+    )
 
 
 def test_a_state_that_remembers_is_named_first() -> None:
@@ -78,58 +74,14 @@ def test_held_out_risks_are_judged() -> None:
     assert any("was 0.90, a violation followed in 0.00" in s for s in report.warnings())
 
 
-def test_unused_predicates_are_ranked_by_what_they_tell() -> None:
-    traces = fair_traces(seed=5)
-    rng = np.random.default_rng(6)
-    # What comes next is known in half of the cases, or in "go" alone, or not at all.
-    ahead = [np.append(trace[1:], 0) == 2 for trace in traces]
-    half = [np.where(rng.random(100) < 0.5, a, rng.random(100) < 0.3) for a in ahead]
-    in_go = [a & (trace == 0) for a, trace in zip(ahead, traces, strict=True)]
-    noise = [rng.random(100) < 0.5 for _ in traces]
-    never = [np.zeros(100, bool) for _ in traces]
-    candidates = {"noise": noise, "half": half, "in go": in_go, "never": never}
-    candidates["ahead"] = ahead
-    ranked = rank_predicates(Sequences.of(NAMES, traces), candidates)
-    names = [each.predicate for each in ranked]
-    assert names[0] == "ahead" and {"half", "in go"} == set(names[1:3])
-    assert "never" not in names
-    # Two of three next states are told from the third: H(1/3) bits.
-    entropy = math.log2(3) - 2 / 3
-    assert ranked[0].bits_about_next == pytest.approx(entropy, abs=0.03)
-    go = next(each for each in ranked if each.predicate == "in go")
-    assert go.state == "go" and go.bits_there == pytest.approx(entropy, abs=0.06)
-    assert go.bits_about_next == pytest.approx(entropy / 3, abs=0.04)
-    assert all(
-        each.bits_about_next < 0.003 for each in ranked if each.predicate == "noise"
-    )
-
-
-def test_the_outcome_decides_the_order_where_it_is_known() -> None:
-    traces = fair_traces(seed=5)
-    rng = np.random.default_rng(7)
-    outcome = [rng.random(100) < 0.3 for _ in traces]
-    ahead = [np.append(trace[1:], 0) == 2 for trace in traces]
-    candidates = {"ahead": ahead, "sees it": outcome}
-    report = assess(traces, chain(), candidates=candidates, outcome=outcome)
-    first, second = report.helpful
-    assert first.predicate == "sees it"
-    entropy = -0.3 * math.log2(0.3) - 0.7 * math.log2(0.7)
-    assert first.bits_about_outcome == pytest.approx(entropy, abs=0.03)
-    assert second.bits_about_outcome == pytest.approx(0, abs=0.01)
-    said = list(report.advice())[-2]
-    assert said.startswith("The unused predicate sees it would add 0.8")
-    assert "bits about a later violation and" in said
-
-
 def test_the_report_as_json() -> None:
     held_out = {"a law": HeldOut([[0.1] * 20] * 10, [[0] * 20] * 10)}
-    candidates = {"odd": [trace % 2 == 1 for trace in fair_traces()]}
-    report = assess(fair_traces(), chain(), held_out=held_out, candidates=candidates)
+    report = assess(fair_traces(), chain(), held_out=held_out)
     content = report.as_dict()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert content["fair"] is True and len(content["order"]) == 3
     assert content["warnings"] == list(report.warnings()) == []
-    assert content["advice"][0].endswith("in 3, the risk of breaking a law.")
+    assert report.verdict().endswith("in 3, the risk of breaking a law.")
 
 
 def test_the_same_seed_gives_the_same_report() -> None:
@@ -142,7 +94,7 @@ def test_the_same_seed_gives_the_same_report() -> None:
 def test_too_little_is_said_to_be_too_little() -> None:
     report = assess([[0, 1]], chain())
     assert report.fair
-    assert next(report.advice()).endswith(
+    assert report.verdict().endswith(
         "the previous state in 0 states, the time in a state in 0."
     )
 
@@ -158,12 +110,3 @@ def test_only_the_worst_are_told_and_all_are_counted() -> None:
     told = list(assess(traces, fixed).warnings())
     assert len(told) == 4
     assert told[-1] == "In total, 6 of 6 states are not left at a constant rate."
-
-
-def test_columns_of_the_wrong_length_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="odd must have one value for each frame"):
-        assess([[0, 1]], chain(), candidates={"odd": [[True]]})
-    with pytest.raises(
-        InvalidInput, match=("the outcome must have one value for each frame")
-    ):
-        assess([[0, 1]], chain(), candidates={}, outcome=[[True]])

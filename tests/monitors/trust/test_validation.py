@@ -146,30 +146,15 @@ def test_left_out_traces_are_predicted_by_the_others() -> None:
     assert reliability(tried.predicted, tried.outcome).unknown == 1
 
 
-def test_a_chain_is_assessed_with_its_laws_and_candidates() -> None:
+def test_a_chain_is_assessed_with_its_laws() -> None:
     sequences = walks(seed=5, traces=200)
-    rng = np.random.default_rng(1)
-    automaton = law(2)
-    outcome = []
-    for trace in sequences:
-        read = letters_of(
-            automaton, [int(name[0]) + 2 * int(name[1]) for name in trace]
-        )
-        _, unmet = unmet_ahead(automaton, [read], horizon_steps(None))[0]
-        outcome.append(np.pad(unmet, (0, len(trace) - len(unmet))))
     report = assess_training(
         sequences,
         learned(sequences),
         abstraction=ABSTRACTION,
-        automata={"the law": automaton},
-        candidates={
-            "knows": outcome,
-            "noise": [rng.random(len(trace)) < 0.5 for trace in sequences],
-        },
+        automata={"the law": law(2)},
     )
     assert list(report.reliability) == ["the law"]
-    assert report.helpful[0].predicate == "knows"
-    assert (report.helpful[0].bits_about_outcome or 0) > 0.1
     assert report.fair
 
 

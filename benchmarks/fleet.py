@@ -27,6 +27,7 @@ from forewarn.monitors.chains.learning import LiveTally, Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet.merging import merge
 from forewarn.monitors.fleet.tallies import (
+    Counted,
     FleetTally,
     Subject,
     read_tallies,
@@ -96,7 +97,7 @@ class Fleet:
         self.files = [folder / f"{i}.tally.json.gz" for i in range(vehicles)]
         for i, path in enumerate(self.files):
             own = f"vehicle-{i:012}"
-            tally = FleetTally.of(own, subject, self._drive(rng, STEPS))
+            tally = FleetTally.of(own, subject, Counted(self._drive(rng, STEPS)))
             write_tallies(path, [tally])
 
     def _drive(self, rng: np.random.Generator, steps: int) -> Tally:

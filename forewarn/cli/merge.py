@@ -48,8 +48,8 @@ def merge_tallies(
     and a tally that was added before is not added again. A tally with a different
     abstraction, period or laws is an error. A tally is left out if its transitions
     differ significantly from the others, or if its guard stopped runs for a law of this
-    model, because the counts then depend on the thresholds of that guard. The exit
-    status is 1 if any tally is left out.
+    model and let none pass, because the counts then depend on the thresholds of that
+    guard. The exit status is 1 if any tally is left out.
 
     \b
     Examples:
@@ -59,7 +59,7 @@ def merge_tallies(
     Args:
         into: Model to add the tallies to; the file is replaced atomically.
         accept: Also add tallies that differ significantly from the others, and tallies
-            of guards that stopped runs for a law of this model.
+            of guards that stopped runs for a law of this model and let none pass.
         horizon: Prediction horizon in seconds of the risks to compare before and after.
         delta: Maximum probability that an interval does not contain the true value.
     """
@@ -120,6 +120,8 @@ def _payload(
         "censored": {
             "runs": sum(each.traces for each in found.added),
             "stopped_by": found.censored,
+            "unweighted": found.unweighted,
+            "let_pass": found.let_pass,
         },
         "after_stops": {
             band: {"runs": runs, "broke": broke}
@@ -151,7 +153,8 @@ def _lines(
         yield (
             f"left out {tally.id}: of {tally.traces} runs, its guard stopped "
             f"{_stops(tally.stopped_by)}, so transitions after high risks are "
-            "missing; count in shadow mode, or add the tally with --accept"
+            "missing; count in shadow mode, let some runs pass with --let-pass, or "
+            "add the tally with --accept"
         )
     for band, (runs, broke) in found.after_stops.items():
         where = f"a risk of {band} or more" if band else "an unknown risk"
@@ -171,11 +174,17 @@ def _lines(
     )
     if found.censored:
         runs = sum(each.traces for each in found.added)
+        yield f"Of these {runs} runs, interventions stopped {_stops(found.censored)}."
+    if found.let_pass:
         yield (
-            f"Of these {runs} runs, interventions stopped "
-            f"{_stops(found.censored)}. The rest of the stopped runs is not "
-            "counted, so risks are too low if these runs were riskier than the "
-            "others."
+            f"Runs let pass: {_stops(found.let_pass)}. What follows in them has the "
+            "weight of all runs with such an intervention."
+        )
+    if found.unweighted:
+        yield (
+            "warning: no run was let pass that could stand for the runs stopped "
+            f"{_stops(found.unweighted)}, so risks are too low if these runs were "
+            "riskier than the others"
         )
     most = sorted(found.added, key=lambda each: (-each.transitions, each.id))
     given = [(each.id, f"{each.transitions:,}") for each in most]

@@ -70,8 +70,8 @@ class Guided(Warned):
         tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
             transitions, except during interventions. Gzipped if the name ends in .gz.
         let_pass: Fraction of the runs, chosen by seed, in which the guard does not
-            intervene. The tally then counts only these runs, because interventions end
-            other runs early.
+            intervene. In the tally, these runs stand for the runs that interventions
+            end early. Rejected for severe laws.
     """
 
     threshold: Annotated[tuple[float, ...], Numbers(1), "RISK[,RISK…]"] = ()
@@ -206,6 +206,8 @@ def run(
     if model is not None and policy is not None:
         said = " ".join(filter(None, (said, said_of(policy, wanted, model))))
     listeners = telling.listeners()
+    if guided.let_pass and policy is not None:
+        campaign.refuse_severe(wanted.laws, policy)
     judges = judging.judges(policy is not None and policy.shadow)
     if live and model is None:
         raise click.UsageError(
@@ -233,10 +235,8 @@ def run(
         seeds = range(seed, seed + episodes)
         passed = campaign.let_pass(seeds, guided.let_pass)
         stopped = [each for each in seeds if each not in passed]
-        todo = campaign.jobs(
-            planned.watching(), wanted, passed, kept.out, keep + tallied
-        )
-        keep += [] if guided.let_pass else tallied
+        keep += tallied
+        todo = campaign.jobs(planned.watching(), wanted, passed, kept.out, keep)
         todo += campaign.jobs(planned, wanted, stopped, kept.out, keep)
         running = campaign.campaign(todo, working.pool(), kept.rerun)
         for episode in counted(running, "episodes", episodes):

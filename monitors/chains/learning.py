@@ -372,6 +372,13 @@ class LiveTally:
         """Records an intervention; without effect before the episode's first state."""
         self.stopped = self.stopped or self._began
 
+    def go_on(self, other: LiveTally) -> None:
+        """Counts the rest of the episode in another tally, from the same state."""
+        other.begin()
+        if self._before is not None:
+            other.observe(self._before)
+        self.stop()
+
     def take(self, name: Callable[[int], str], ended: bool) -> Tally:
         """Returns the counts since the last call, and resets them.
 

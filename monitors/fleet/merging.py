@@ -6,7 +6,7 @@ tallies give the same model, whether they are merged together or one by one.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,11 +23,13 @@ from forewarn.monitors.chains.intervals import binomial_bounds
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet.tallies import (
+    Counted,
     FleetTally,
     InvalidTally,
     Stopped,
     Subject,
     outcomes_of,
+    runs_of,
 )
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.evidence import (
@@ -72,7 +74,7 @@ class Stack:
         steps = []
         for each in tallies:
             places = np.array([number[name] for name in each.states], np.int64)
-            own = each.steps.copy()
+            own = each.counts.steps.copy()
             own[:, :2] = places[own[:, :2]]
             steps.append(own)
         counted = np.concatenate([np.empty((0, 3), np.int64), *steps])
@@ -101,7 +103,8 @@ class Stack:
         there = set[str]().union(*(each.states for each in parts))
         tally = Tally(seen={name: {} for name in self.states if name in there})
         for each in parts:
-            for into, counts in ((tally.starts, each.starts), (tally.ends, each.ends)):
+            own = ((tally.starts, each.counts.starts), (tally.ends, each.counts.ends))
+            for into, counts in own:
                 for i, times in counts.tolist():
                     name = each.states[i]
                     into[name] = into.get(name, 0) + times
@@ -328,7 +331,8 @@ class Merge:
         beyond: The number of transitions that guards did not count because there were
             too many distinct ones.
         stopped: The tallies that were not added because their guards stopped runs for
-            laws of this model, so that transitions after high risks are missing.
+            laws of this model and let none pass, so that transitions after high risks
+            are missing.
     """
 
     model: Model
@@ -341,10 +345,19 @@ class Merge:
     @property
     def censored(self) -> dict[str, int]:
         """The number of added runs that an intervention ended early, by law."""
-        total = Counter[str]()
-        for each in self.added:
-            total.update(each.stopped_by)
-        return dict(sorted(total.items()))
+        return runs_of(each.stopped_by for each in self.added)
+
+    @property
+    def unweighted(self) -> dict[str, int]:
+        """The number of these runs for which no passed run stands, by law."""
+        return runs_of(each.unweighted for each in self.added)
+
+    @property
+    def let_pass(self) -> dict[str, int]:
+        """The number of added runs in which an intervention was not enforced, by
+        law.
+        """
+        return runs_of(each.let_pass for each in self.added)
 
     @property
     def after_stops(self) -> dict[str, Stopped]:
@@ -376,7 +389,7 @@ def merge(
         model: A model that was learned from traces.
         tallies: The tallies, each with the name of its file for error messages.
         accept: Also add tallies that contradict the others, and tallies of guards that
-            stopped runs for a law of this model.
+            stopped runs for a law of this model and let none pass.
         source: The name of the model's file, for error messages.
 
     Raises:
@@ -410,15 +423,16 @@ def merge(
     stopped = [
         key
         for key, each in sorted(fresh.items())
-        if not (accept or own.isdisjoint(each.stopped_by))
+        if not (accept or own.isdisjoint(each.unweighted))
     ]
     cut_off = tuple(fresh.pop(key) for key in stopped)
-    there = FleetTally.of("", subject, Tally.of(model))
-    stack = Stack.of([there, *(fresh[key] for key in sorted(fresh))])
+    given = [fresh[key] for key in sorted(fresh)]
+    there = FleetTally.of("", subject, Counted(Tally.of(model)))
+    stack = Stack.of([there, *(each.weighted() for each in given)])
     found = [] if accept else rejected(stack)
     out = {each.index for each in found}
     taken = [i for i in range(1, stack.contributors) if i not in out]
-    added = tuple(stack.tallies[i] for i in taken)
+    added = tuple(given[i - 1] for i in taken)
     ledger |= {each.id: each.transitions for each in added}
     if len(ledger) > MAX_CONTRIBUTORS:
         raise TooLarge(
@@ -432,7 +446,7 @@ def merge(
         _learned(model, stack.total([0, *taken]), ledger, source) if added else model,
         added,
         tuple(sorted(known)),
-        tuple((stack.tallies[each.index], each) for each in found),
+        tuple((given[each.index - 1], each) for each in found),
         sum(each.beyond for each in added),
         cut_off,
     )

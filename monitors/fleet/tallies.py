@@ -4,6 +4,10 @@ A tally takes a few kilobytes and contains no frames. A tally identifies the abs
 and the laws of the guard's model by digests, and contains the period. The id of a tally
 is unique, so that the tally is never added twice. A guard with several models writes
 one file with several tallies (`forewarn.tallies/1`).
+
+An intervention ends the counting of a run. If other runs are let pass at the same
+moment, what follows in them stands for the runs that were stopped: `weighted` gives it
+their weight.
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -119,7 +122,84 @@ def outcomes_of(several: Iterable[Mapping[str, Stopped]]) -> dict[str, Stopped]:
     return dict(sorted(found.items()))
 
 
-class _File(Strict):
+@dataclass(slots=True)
+class Counted:
+    """The counts of one or more runs for one model.
+
+    Args:
+        tally: The transition counts.
+        beyond: The number of transitions that were not counted because there were too
+            many distinct ones.
+        stopped_by: The number of runs that an intervention ended early, by law ("" for
+            a fault of the guard's inputs).
+        after_stops: For the lower end of each risk band, the number of runs that were
+            stopped, and how many of them broke a law afterwards. The key is empty if
+            the risk was unknown.
+        let_pass: The number of runs in which an intervention was decided but not
+            enforced, by law.
+        passed: The part of `tally` that follows these decisions.
+    """
+
+    tally: Tally = field(default_factory=Tally)
+    beyond: int = 0
+    stopped_by: Mapping[str, int] = field(default_factory=dict)
+    after_stops: Mapping[str, Stopped] = field(default_factory=dict)
+    let_pass: Mapping[str, int] = field(default_factory=dict)
+    passed: Tally = field(default_factory=Tally)
+
+    @classmethod
+    def total(cls, several: Sequence[Counted]) -> Counted:
+        """The sum of counts."""
+        found = cls(
+            beyond=sum(each.beyond for each in several),
+            stopped_by=runs_of(each.stopped_by for each in several),
+            after_stops=outcomes_of(each.after_stops for each in several),
+            let_pass=runs_of(each.let_pass for each in several),
+        )
+        for each in several:
+            found.tally.add(each.tally)
+            found.passed.add(each.passed)
+        return found
+
+    def bounded(self) -> Counted:
+        """The counts without the ends that contradict the starts and steps."""
+        tally, passed = bounded(self.tally), bounded(self.passed)
+        ends = {s: min(n, tally.ends.get(s, 0)) for s, n in passed.ends.items()}
+        passed.ends = {state: n for state, n in ends.items() if n}
+        return replace(self, tally=tally, passed=passed)
+
+
+def runs_of(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of numbers of runs, by law."""
+    found = Counter[str]()
+    for each in several:
+        found.update(each)
+    return dict(sorted(found.items()))
+
+
+_Runs = Annotated[
+    dict[
+        Annotated[str, Field(max_length=MOST_CHARACTERS)],
+        Annotated[int, Field(gt=0, le=MAX_COUNT)],
+    ],
+    Field(max_length=MOST_LAWS),
+]
+"""Numbers of runs by law."""
+
+
+class _Table(Strict):
+    # For each state, pairs of a successor's number and a count.
+    steps: list[list[int]]
+    starts: list[int]
+    ends: list[int]
+
+
+class _Passed(_Table):
+    # The number of runs in which an intervention was not enforced, by law.
+    runs: _Runs
+
+
+class _File(_Table):
     format: Literal["forewarn.tally/1"]
     id: str = Field(pattern="^[0-9a-z-]{8,64}$")
     abstraction: _Digest
@@ -127,15 +207,8 @@ class _File(Strict):
     laws: _Digest
     beyond: int = Field(default=0, ge=0, le=MAX_COUNT)
     states: list[Annotated[str, Field(pattern="^[01]{1,62}$")]]
-    # For each state, pairs of a successor's number and a count.
-    steps: list[list[int]]
-    starts: list[int]
-    ends: list[int]
     # The number of runs that an intervention ended early, by law.
-    stopped_by: dict[
-        Annotated[str, Field(max_length=MOST_CHARACTERS)],
-        Annotated[int, Field(gt=0, le=MAX_COUNT)],
-    ] = Field(default_factory=dict, max_length=MOST_LAWS)
+    stopped_by: _Runs = Field(default_factory=dict)
     # The number of runs stopped in each risk band, and how many of them broke a law.
     after_stops: dict[
         Annotated[str, Field(max_length=MOST_CHARACTERS)],
@@ -143,11 +216,70 @@ class _File(Strict):
             tuple[_Count, _Count], Field(strict=False), AfterValidator(_part_of_all)
         ],
     ] = Field(default_factory=dict, max_length=len(EDGES))
+    # What followed decisions to intervene that were not enforced.
+    passed: _Passed | None = None
 
 
 class _Several(Strict):
     format: Literal["forewarn.tallies/1"]
     tallies: list[dict[str, Any]] = Field(min_length=1, max_length=100)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Transition counts between numbered states.
+
+    Args:
+        steps: One row for each transition: the indices of both states, and the count.
+        starts: One row for each state in which a run began: its index, and the count.
+        ends: One row for each state in which a run ended: its index, and the count.
+    """
+
+    steps: Ints
+    starts: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, tally: Tally, states: Sequence[str]) -> Table:
+        """Numbers the states of a tally by their place in `states`."""
+        number = {name: i for i, name in enumerate(states)}
+
+        def pairs(counts: Mapping[str, int]) -> list[tuple[int, int]]:
+            return sorted((number[name], times) for name, times in counts.items())
+
+        steps = [
+            (i, *pair)
+            for i, name in enumerate(states)
+            for pair in pairs(tally.seen.get(name, {}))
+        ]
+        starts, ends = pairs(tally.starts), pairs(tally.ends)
+        return cls(_table(steps, 3), _table(starts, 2), _table(ends, 2))
+
+    def tally(self, states: Sequence[str]) -> Tally:
+        """The counts by state name, as a mutable tally."""
+        tally = Tally(seen={name: {} for name in states})
+        for before, after, times in self.steps.tolist():
+            tally.seen[states[before]][states[after]] = times
+        for into, counts in ((tally.starts, self.starts), (tally.ends, self.ends)):
+            into.update((states[i], times) for i, times in counts.tolist())
+        tally.traces = sum(tally.starts.values())
+        tally.frames = tally.traces + self.transitions
+        return tally
+
+    @property
+    def transitions(self) -> int:
+        """The number of counted transitions."""
+        return int(self.steps[:, 2].sum())
+
+    def as_dict(self, states: int) -> dict[str, Any]:
+        """The counts as JSON, with one row of steps for each state."""
+        cuts = np.searchsorted(self.steps[:, 0], np.arange(1, states))
+        rows = np.split(self.steps[:, 1:], cuts) if states else []
+        return {
+            "steps": [row.ravel().tolist() for row in rows],
+            "starts": self.starts.ravel().tolist(),
+            "ends": self.ends.ravel().tolist(),
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,87 +290,110 @@ class FleetTally:
         id: The unique id of the tally.
         subject: The abstraction, period and laws of the guard's model.
         states: The names of the states, in ascending order.
-        steps: One row for each transition: the indices of both states, and the count.
-        starts: One row for each state in which a run began: its index, and the count.
-        ends: One row for each state in which a run ended: its index, and the count.
-        beyond: The number of transitions that were not counted because there were too
-            many distinct ones.
-        stopped_by: The number of runs that an intervention ended early, by law ("" for
-            a fault of the guard's inputs).
-        after_stops: For the lower end of each risk band, the number of runs that were
-            stopped, and how many of them broke a law afterwards. The key is empty if
-            the risk was unknown.
+        counts: The transition counts.
+        beyond: As in `Counted`, and so are the following.
+        stopped_by: The number of runs that an intervention ended early, by law.
+        after_stops: The outcomes of stopped runs, by risk band.
+        let_pass: The number of runs in which an intervention was not enforced, by law.
+        passed: The part of `counts` that follows these decisions.
     """
 
     id: str
     subject: Subject
     states: tuple[str, ...]
-    steps: Ints
-    starts: Ints
-    ends: Ints
-    beyond: int = 0
-    stopped_by: Mapping[str, int] = field(default_factory=dict)
-    after_stops: Mapping[str, Stopped] = field(default_factory=dict)
+    counts: Table
+    beyond: int
+    stopped_by: Mapping[str, int]
+    after_stops: Mapping[str, Stopped]
+    let_pass: Mapping[str, int]
+    passed: Table
 
     @classmethod
-    def of(
-        cls,
-        own_id: str,
-        subject: Subject,
-        tally: Tally,
-        beyond: int = 0,
-        stopped_by: Mapping[str, int] = MappingProxyType({}),
-        after_stops: Mapping[str, Stopped] = MappingProxyType({}),
-    ) -> FleetTally:
+    def of(cls, own_id: str, subject: Subject, counted: Counted) -> FleetTally:
         """Creates a tally from the counts so far."""
-        states = tuple(sorted(tally.seen))
-        number = {name: i for i, name in enumerate(states)}
-
-        def pairs(counts: Mapping[str, int]) -> list[tuple[int, int]]:
-            return sorted((number[name], times) for name, times in counts.items())
-
-        steps = [
-            (i, *pair)
-            for i, name in enumerate(states)
-            for pair in pairs(tally.seen[name])
-        ]
+        states = tuple(sorted(counted.tally.seen))
         return cls(
             own_id,
             subject,
             states,
-            _table(steps, 3),
-            _table(pairs(tally.starts), 2),
-            _table(pairs(tally.ends), 2),
-            beyond,
-            dict(sorted(stopped_by.items())),
-            outcomes_of([after_stops]),
+            Table.of(counted.tally, states),
+            counted.beyond,
+            runs_of([counted.stopped_by]),
+            outcomes_of([counted.after_stops]),
+            runs_of([counted.let_pass]),
+            Table.of(counted.passed, states),
         )
 
     @property
     def transitions(self) -> int:
         """The number of counted transitions."""
-        return int(self.steps[:, 2].sum())
+        return self.counts.transitions
 
     @property
     def traces(self) -> int:
         """The number of runs."""
-        return int(self.starts[:, 1].sum())
+        return int(self.counts.starts[:, 1].sum())
+
+    @property
+    def unweighted(self) -> dict[str, int]:
+        """The number of stopped runs for which no passed run stands, by law."""
+        return {k: n for k, n in self.stopped_by.items() if k not in self.let_pass}
 
     def tally(self) -> Tally:
         """The counts by state name, as a mutable tally."""
-        tally = Tally(seen={name: {} for name in self.states})
-        for before, after, times in self.steps.tolist():
-            tally.seen[self.states[before]][self.states[after]] = times
-        for into, counts in ((tally.starts, self.starts), (tally.ends, self.ends)):
-            into.update((self.states[i], times) for i, times in counts.tolist())
-        tally.traces = sum(tally.starts.values())
-        tally.frames = tally.traces + self.transitions
-        return tally
+        return self.counts.tally(self.states)
+
+    def counted(self) -> Counted:
+        """The counts of the tally's file."""
+        return Counted(
+            self.tally(), self.beyond, self.stopped_by, self.after_stops,
+            self.let_pass, self.passed.tally(self.states),
+        )  # fmt: skip
+
+    def weighted(self) -> FleetTally:
+        """The tally in which passed runs also stand for the stopped ones.
+
+        What follows an intervention that was not enforced has the weight of all runs
+        with such an intervention, so that the frequencies in each row are those of
+        whole runs. Rows that mix both weights are reduced to the number of equally
+        weighted observations that is as informative, and rounded without bias.
+        """
+        passes = sum(self.let_pass.values())
+        stops = sum(self.stopped_by.get(law, 0) for law in self.let_pass)
+        if not stops:
+            return self
+        weight, end = 1.0 + stops / passes, len(self.states)
+        cells, after = _cells(self.counts, end), _cells(self.passed, end)
+        row, key = cells[:, 0], cells[:, 0] * (end + 1) + cells[:, 1]
+        late = np.zeros(len(cells))
+        late[np.searchsorted(key, after[:, 0] * (end + 1) + after[:, 1])] = after[:, 2]
+        early = cells[:, 2] - late
+
+        def of_row(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.bincount(row, values, end).astype(np.float64)[row]
+
+        total = of_row(early) + weight * of_row(late)
+        informative = total**2 / (of_row(early) + weight**2 * of_row(late))
+        times = (early + weight * late) * informative / total
+        # Systematic sampling: each count is rounded to a neighbour, on average exactly.
+        sums, first = np.cumsum(times), np.searchsorted(row, row)
+        whole = np.floor(sums - (sums - times)[first] + self._shifts()[row])
+        rounded = np.diff(whole, prepend=0.0)
+        rounded = np.where(first == np.arange(len(row)), whole, rounded)
+        mixed = (of_row(early) > 0) & (of_row(late) > 0)
+        cells[mixed, 2] = rounded[mixed].astype(np.int64)
+        cells = cells[cells[:, 2] > 0]
+        ends = cells[:, 1] == end
+        table = Table(cells[~ends], self.counts.starts, cells[ends][:, [0, 2]])
+        return replace(self, counts=table)
+
+    def _shifts(self) -> NDArray[np.float64]:
+        """A random number from 0 to 1 for each state, fixed by the tally's id."""
+        seed = hashlib.sha256(self.id.encode()).digest()
+        return np.random.default_rng(list(seed)).random(len(self.states))
 
     def as_dict(self) -> dict[str, Any]:
         """The content of the tally's file; equal tallies give equal bytes."""
-        cuts = np.searchsorted(self.steps[:, 0], np.arange(1, len(self.states)))
-        rows = np.split(self.steps[:, 1:], cuts) if self.states else []
         content: dict[str, Any] = {
             "format": FORMAT,
             "id": self.id,
@@ -247,15 +402,24 @@ class FleetTally:
             "laws": self.subject.laws,
             "beyond": self.beyond,
             "states": list(self.states),
-            "steps": [row.ravel().tolist() for row in rows],
-            "starts": self.starts.ravel().tolist(),
-            "ends": self.ends.ravel().tolist(),
+            **self.counts.as_dict(len(self.states)),
         }
         if self.stopped_by:
             content["stopped_by"] = self.stopped_by
         if self.after_stops:
             content["after_stops"] = {k: [*v] for k, v in self.after_stops.items()}
+        if self.let_pass:
+            passed = self.passed.as_dict(len(self.states))
+            content["passed"] = {"runs": self.let_pass, **passed}
         return content
+
+
+def _cells(table: Table, end: int) -> Ints:
+    """The steps and ends of a table, in the order of states; `end` numbers the end."""
+    state, times = table.ends.T
+    ends = np.column_stack((state, np.full(len(state), end), times))
+    cells = np.concatenate((table.steps, ends))
+    return cells[np.lexsort((cells[:, 1], cells[:, 0]))]
 
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
@@ -266,18 +430,14 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
         ValueError: There are no tallies.
     """
     ordered = sorted(tallies, key=lambda each: each.id)
-    total, stopped_by = Tally(), Counter[str]()
-    for each in ordered:
-        ordered[0].subject.refuse_other(each.subject, each.id)
-        total.add(each.tally())
-        stopped_by.update(each.stopped_by)
     if not ordered:
         raise ValueError("there are no tallies to sum")
+    for each in ordered:
+        ordered[0].subject.refuse_other(each.subject, each.id)
     ids = "\n".join(each.id for each in ordered)
     own_id = hashlib.sha256(ids.encode()).hexdigest()[:20]
-    beyond = sum(each.beyond for each in ordered)
-    after = outcomes_of(each.after_stops for each in ordered)
-    return FleetTally.of(own_id, ordered[0].subject, total, beyond, stopped_by, after)
+    total = Counted.total([each.counted() for each in ordered])
+    return FleetTally.of(own_id, ordered[0].subject, total)
 
 
 def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
@@ -324,23 +484,55 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
             source=source,
             place="states",
         )
+    counts = _parsed(file, states, source)
+    passed, let_pass = Table.of(Tally(), ()), {}
+    if file.passed is not None:
+        let_pass = file.passed.runs
+        passed = _parsed(file.passed, states, source, "passed, ")
+        whole = _keyed(counts, len(states))
+        part = _keyed(passed, len(states))
+        if not let_pass or any(whole.get(k, 0) < n for k, n in part.items()):
+            raise InvalidTally(
+                "more followed interventions that were not enforced than was counted",
+                source=source,
+                place="passed",
+            )
+    subject = Subject(file.abstraction, file.period_s, file.laws)
+    return FleetTally(
+        file.id,
+        subject,
+        states,
+        counts,
+        file.beyond,
+        file.stopped_by,
+        file.after_stops,
+        let_pass,
+        passed,
+    )
+
+
+def _parsed(
+    file: _Table, states: tuple[str, ...], source: str, place: str = ""
+) -> Table:
+    """Checks the counts of a file."""
     if len(file.steps) != len(states):
         raise InvalidTally(
-            "expected one row for each state", source=source, place="steps"
+            "expected one row for each state", source=source, place=f"{place}steps"
         )
     lengths = np.fromiter(map(len, file.steps), np.int64, len(states))
     if lengths.sum() > 2 * MAX_PAIRS:
         raise InvalidTally(
-            f"more than {MAX_PAIRS} different transitions", source=source, place="steps"
+            f"more than {MAX_PAIRS} different transitions",
+            source=source,
+            place=f"{place}steps",
         )
     even = not (lengths % 2).any()
     flat = list(chain.from_iterable(file.steps)) if even else [0]
-    pairs = _pairs(flat, len(states), source, "steps")
+    pairs = _pairs(flat, len(states), source, f"{place}steps")
     before = np.repeat(np.arange(len(states)), lengths // 2)
-    steps = np.column_stack((before, pairs))
     starts, ends = (
-        _pairs(flat, len(states), source, place)
-        for flat, place in ((file.starts, "starts"), (file.ends, "ends"))
+        _pairs(flat, len(states), source, f"{place}{part}")
+        for flat, part in ((file.starts, "starts"), (file.ends, "ends"))
     )
     ordered = (
         (np.diff(before * len(states) + pairs[:, 0]) > 0).all()
@@ -351,26 +543,19 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
         raise InvalidTally(
             "the tally's states are not in ascending order", source=source
         )
-    subject = Subject(file.abstraction, file.period_s, file.laws)
-    found = FleetTally(
-        file.id,
-        subject,
-        states,
-        steps,
-        starts,
-        ends,
-        file.beyond,
-        file.stopped_by,
-        file.after_stops,
-    )
-    tally = found.tally()
+    table = Table(np.column_stack((before, pairs)), starts, ends)
+    tally = table.tally(states)
     if tally.ends != bounded(tally).ends:
         raise InvalidTally(
             "more runs end in a state than can have reached it",
             source=source,
-            place="ends",
+            place=f"{place}ends",
         )
-    return found
+    return table
+
+
+def _keyed(table: Table, end: int) -> dict[tuple[int, int], int]:
+    return {(i, j): times for i, j, times in _cells(table, end).tolist()}
 
 
 def bounded(tally: Tally) -> Tally:

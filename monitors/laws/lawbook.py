@@ -56,6 +56,7 @@ class Law:
         clock_s: The shortest period of the law's monitor in seconds, for laws whose
             automaton grows exponentially with shorter periods.
         note: A remark about the law's text.
+        severe: Whether a violation does such harm that no run may be let pass.
         vocabulary: The vocabulary of the formula's names; None if any name is accepted.
         parts: The parts of this law, each with its own monitor.
     """
@@ -69,6 +70,7 @@ class Law:
     edition: str = ""
     clock_s: float | None = None
     note: str = ""
+    severe: bool = False
     vocabulary: Vocabulary | None = None
     parts: tuple[Law, ...] = ()
 
@@ -193,6 +195,7 @@ class _LawEntry(Strict):
     editions: dict[Edition, _Text] | None = None
     clock_s: float | None = Field(default=None, gt=0)
     note: str = ""
+    severe: bool = False
 
     @model_validator(mode="after")
     def _has_one_text(self) -> _LawEntry:
@@ -277,6 +280,7 @@ def _law(
             edition=edition if entry.editions else "",
             clock_s=entry.clock_s,
             note=entry.note,
+            severe=entry.severe,
             vocabulary=vocabulary,
         )
         for part, each in texts.items()

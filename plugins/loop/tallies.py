@@ -1,7 +1,9 @@
 """Counts the transitions of guarded runs in a tally file.
 
-Transitions are counted while no intervention is active. The file can be removed at any
-time; later counts go into a new tally with its own id.
+Transitions are counted until the first intervention. In shadow mode nothing intervenes,
+so whole runs are counted; what follows the first decision that would have intervened is
+also counted separately. The file can be removed at any time; later counts go into a new
+tally with its own id.
 """
 
 from __future__ import annotations
@@ -9,50 +11,28 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.chains.learning import LiveTally, Tally
+from forewarn.monitors.chains.learning import LiveTally
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.branched import EDGES, number_of
 from forewarn.monitors.fleet.tallies import (
+    Counted,
     FleetTally,
-    Stopped,
     Subject,
-    bounded,
-    outcomes_of,
     read_tallies,
     write_tallies,
 )
-from forewarn.monitors.guarding.decision import Decision, Turn
+from forewarn.monitors.guarding.chain import ChainWatch
+from forewarn.monitors.guarding.decision import RANK, Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.loop.alerts import LOGGER
-
-
-class Counted(NamedTuple):
-    """The counts of one or more runs for one model.
-
-    Args:
-        tally: The transition counts.
-        beyond: The number of transitions that were not stored, because there were too
-            many.
-        stopped_by: The number of runs in which the guard intervened, by the law that
-            caused the intervention.
-        after_stops: For each risk band at the intervention, the number of runs and the
-            number of those that broke a law afterwards.
-    """
-
-    tally: Tally
-    beyond: int
-    stopped_by: Mapping[str, int]
-    after_stops: Mapping[str, Stopped] = MappingProxyType({})
-
 
 EVERY = 6_000
 """The interval in frames at which counts are written during an episode."""
@@ -85,19 +65,10 @@ class TallyFile:
             try:
                 kept = self._kept() if self.path.exists() else []
                 own_id = kept[0].id if kept else self._new_id()
-                there = {
-                    each.subject: Counted(
-                        each.tally(), each.beyond, each.stopped_by, each.after_stops
-                    )
-                    for each in kept
-                }
+                there = {each.subject: each.counted() for each in kept}
                 tallies = [
-                    FleetTally.of(
-                        own_id, subject, bounded(tally), beyond, stopped_by, after
-                    )
-                    for subject, (tally, beyond, stopped_by, after) in _added(
-                        there, waiting
-                    ).items()
+                    FleetTally.of(own_id, subject, each.bounded())
+                    for subject, each in _added(there, waiting).items()
                 ]
                 write_tallies(self.path, tallies)
             except (OSError, InvalidInput) as error:
@@ -121,17 +92,39 @@ def _added(
     one: Mapping[Subject, Counted], other: Mapping[Subject, Counted]
 ) -> dict[Subject, Counted]:
     """Adds two sets of counts without changing either."""
-    found: dict[Subject, Counted] = {}
-    for subject in dict.fromkeys([*one, *other]):
-        total, beyond, stops = Tally(), 0, Counter[str]()
-        parts = [each[subject] for each in (one, other) if subject in each]
-        for part in parts:
-            total.add(part.tally)
-            beyond += part.beyond
-            stops.update(part.stopped_by)
-        after = outcomes_of(part.after_stops for part in parts)
-        found[subject] = Counted(total, beyond, stops, after)
-    return found
+    return {
+        subject: Counted.total(
+            [each[subject] for each in (one, other) if subject in each]
+        )
+        for subject in dict.fromkeys([*one, *other])
+    }
+
+
+class _Live(NamedTuple):
+    """The counts of the current run for one model.
+
+    Args:
+        part: The watch of the model.
+        subject: What is counted.
+        free: Counts until the first decision to intervene.
+        passed: Counts the rest of the run if the decision is not enforced.
+    """
+
+    part: ChainWatch
+    subject: Subject
+    free: LiveTally
+    passed: LiveTally
+
+    def take(self, ended: bool) -> Counted:
+        """Returns the counts since the last call, and resets them."""
+        name = self.part.abstraction.state_name
+        tally, passed = self.free.take(name, ended), self.passed.take(name, ended)
+        tally.add(
+            replace(passed, starts={}, traces=0, frames=passed.frames - passed.traces)
+        )
+        beyond = self.free.beyond + self.passed.beyond
+        self.free.beyond = self.passed.beyond = 0
+        return Counted(tally, beyond, passed=passed)
 
 
 class Tallying(Listener):
@@ -143,22 +136,22 @@ class Tallying(Listener):
     """
 
     def __init__(self, watch: Watch, file: TallyFile) -> None:
-        self._parts, self._file = watch.parts, file
-        self._live: list[tuple[Subject, LiveTally, Callable[[int], str]]] = []
-        for part in watch.parts:
-            live = LiveTally()
-            self._live.append(
-                (Subject.of(part.model), live, part.abstraction.state_name)
-            )
-        self._frames = 0
+        self._file, self._frames = file, 0
+        self._live = [
+            _Live(part, Subject.of(part.model), LiveTally(), LiveTally())
+            for part in watch.parts
+        ]
+        self._begin()
+
+    def _begin(self) -> None:
         self._stop: Decision | None = None
-        self._broke = False
+        self._passed = self._broke = False
 
     def began(self, run: Run) -> None:
         """Starts counting the transitions of a run."""
-        self._stop, self._broke = None, False
-        for part, (_, live, _) in zip(self._parts, self._live, strict=True):
-            part.tally = live
+        self._begin()
+        for each in self._live:
+            each.part.tally = each.free
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """Counts a frame, and writes the counts at intervals."""
@@ -168,27 +161,35 @@ class Tallying(Listener):
             self._hand_over(ended=False)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Remembers the first intervention of a run."""
-        if self._stop is None and not turn.passes:
+        """Remembers the first intervention of a run, enforced or not."""
+        if self._stop is not None:
+            return
+        if not turn.passes:
             self._stop = turn.decision
+        elif not turn.outcome.enforced and RANK[turn.decision.kind] > RANK["alert"]:
+            self._stop, self._passed = turn.decision, True
+            for each in self._live:
+                each.free.go_on(each.passed)
+                each.part.tally = each.passed
 
     def ended(self, facts: Mapping[str, Any]) -> None:
         """Writes the counts; the end of the run is not counted if the run failed."""
         self._hand_over(ended=facts.get("error") is None, stop=self._stop)
-        for part in self._parts:
-            part.tally = None
+        for each in self._live:
+            each.part.tally = None
 
     def _hand_over(self, ended: bool, stop: Decision | None = None) -> None:
-        stops: dict[str, int] = {}
-        after: dict[str, Stopped] = {}
-        if stop is not None:
-            at = "" if stop.risk is None else f"{EDGES[number_of(stop.risk.point)]:g}"
-            stops, after = {stop.law: 1}, {at: (1, int(self._broke))}
         counted: dict[Subject, Counted] = {}
-        for subject, live, name in self._live:
-            tally = live.take(name, ended)
-            if tally.frames or tally.ends or stops:
-                counted[subject] = Counted(tally, live.beyond, stops, after)
-                live.beyond = 0
+        for each in self._live:
+            own = each.take(ended)
+            if stop is not None and self._passed:
+                own.let_pass = {stop.law: 1}
+            elif stop is not None:
+                risk = stop.risk
+                at = "" if risk is None else f"{EDGES[number_of(risk.point)]:g}"
+                own.stopped_by = {stop.law: 1}
+                own.after_stops = {at: (1, int(self._broke))}
+            if own.tally.frames or own.tally.ends or stop is not None:
+                counted[each.subject] = own
         if counted:
             self._file.add(counted)

@@ -29,7 +29,7 @@ from forewarn.abstractions.dataset.writing import (
     join_all,
     pend,
 )
-from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.places import place
@@ -38,6 +38,7 @@ from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.loop.loop import as_json
 from forewarn.plugins.registry import load, make_world
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
@@ -137,6 +138,20 @@ def let_pass(seeds: Iterable[int], share: float) -> list[int]:
     depend on the others.
     """
     return [seed for seed in seeds if _lot(seed) < share]
+
+
+def refuse_severe(laws: Iterable[Law], policy: Policy) -> None:
+    """Raises `InvalidInput` if letting runs pass would break a severe law that the
+    policy protects.
+    """
+    severe = [law.name for law in laws if law.severe]
+    alerts = policy.only_alerts(severe)
+    acts = [law for law in severe if policy.steps_for(law) and law not in alerts]
+    if acts and not policy.shadow:
+        raise InvalidInput(
+            f"--let-pass: {', '.join(acts)} is a severe law, so no run may be let pass",
+            mend="count all runs with --shadow, or watch other laws with --law",
+        )
 
 
 def _lot(seed: int) -> float:

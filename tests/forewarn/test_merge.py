@@ -86,10 +86,12 @@ def test_a_guard_that_steps_in_counts_less(watched: Path, tmp_path: Path) -> Non
     assert "Of these 12 runs, interventions stopped" in done.stdout
 
 
-def test_runs_that_are_let_pass_are_counted_whole(tmp_path: Path) -> None:
+def test_runs_that_are_let_pass_stand_for_those_that_are_stopped(
+    tmp_path: Path,
+) -> None:
     options = (
         "--intervene", "stop", "--threshold", 0.2, "--episodes", 12,
-        "--seed", learned.FRESH,
+        "--seed", learned.FRESH, "--law", "touch := always not collision",
     )  # fmt: skip
     passing = run(tmp_path, "some.tally.json", *options, "--let-pass", 0.4)
     episodes = sorted((tmp_path / "runs" / "episodes").iterdir())
@@ -98,7 +100,24 @@ def test_runs_that_are_let_pass_are_counted_whole(tmp_path: Path) -> None:
     assert 0 < len(passed) < 12 == len(modes)
     assert passed == [seed for seed, mode in sorted(modes.items()) if mode == "shadow"]
     (tally,) = read_tallies(passing)
-    assert tally.traces == len(passed) and not tally.stopped_by
+    assert tally.traces == 12
+    assert sum(tally.let_pass.values()) <= len(passed)
+    assert set(tally.stopped_by) == set(tally.let_pass) and not tally.unweighted
+    model = tmp_path / "model.json"
+    shutil.copy(learned.model(WORLD), model)
+    done = call("merge-tallies", passing, "--into", model)
+    assert done.exit_code == 0, done.output
+    assert "Runs let pass: " in done.stdout
+    assert "has the weight of all runs" in done.stdout
+
+
+def test_no_run_is_let_pass_under_a_severe_law(tmp_path: Path) -> None:
+    done = call(
+        "run", "s3", "--intervene", "stop", "--let-pass", 0.05, "--out", tmp_path,
+    )  # fmt: skip
+    assert done.exit_code == 2
+    assert "no_collision is a severe law, so no run may be let pass" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_same_runs_give_the_same_tally(watched: Path, tmp_path: Path) -> None:
@@ -134,6 +153,7 @@ def test_one_that_the_others_reject_ends_with_status_1(
     # Wherever it was seen to be it mostly went to one other state.
     content["steps"] = [[0, 500] for _ in content["states"]]
     content["ends"] = []
+    content.pop("passed")
     odd.write_text(json.dumps({**content, "id": "odd-one-out"}))
     done = call("merge-tallies", odd, "--into", model)
     assert done.exit_code == 1 and "left out odd-one-out" in done.stdout

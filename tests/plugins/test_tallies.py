@@ -12,7 +12,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.fleet.tallies import InvalidTally, Subject, read_tallies
+from forewarn.monitors.fleet.tallies import Counted, InvalidTally, Subject, read_tallies
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -131,6 +131,27 @@ def test_outcomes_after_a_stop_are_counted_by_the_band_of_its_risk(
     assert read_tallies(path)[0].after_stops == {"0.4": (2, 1)}
 
 
+def test_what_follows_an_intervention_that_is_not_enforced_is_also_counted_apart(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "car.tally.json"
+    driven = Driven(TallyFile(path, [model()]), 0.3, shadow=True)
+    driven.show(SLOW, FAST, OVER, OVER)
+    driven.begin()
+    driven.show(SLOW, SLOW)
+    driven.loop.close("the drive was over")
+    (kept,) = read_tallies(path)
+    assert kept.tally() == sequences([SLOW, FAST, OVER, OVER], [SLOW, SLOW])
+    (law,) = driven.loop.guard.watch.laws
+    assert kept.let_pass == {law.name: 1} and not kept.stopped_by
+    passed = kept.counted().passed
+    assert {s: row for s, row in passed.seen.items() if row} == {
+        FAST: {OVER: 1},
+        OVER: {OVER: 1},
+    }
+    assert passed.starts == {FAST: 1} and passed.ends == {OVER: 1}
+
+
 def test_an_episode_that_broke_off_has_no_end(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json"
     driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
@@ -211,7 +232,7 @@ def test_what_cannot_be_written_waits(tmp_path: Path) -> None:
     file = TallyFile(path, [model()])
     path.mkdir()
     subject = Subject.of(model())
-    file.add({subject: tallies.Counted(sequences([SLOW, FAST]), 0, {})})
+    file.add({subject: Counted(sequences([SLOW, FAST]))})
     path.rmdir()
-    file.add({subject: tallies.Counted(sequences([SLOW, SLOW]), 0, {})})
+    file.add({subject: Counted(sequences([SLOW, SLOW]))})
     assert counted(path) == sequences([SLOW, FAST], [SLOW, SLOW])

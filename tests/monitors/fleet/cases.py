@@ -12,7 +12,7 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.fleet.tallies import FleetTally, Subject
+from forewarn.monitors.fleet.tallies import Counted, FleetTally, Subject
 
 ABSTRACTION = from_expressions(
     ("speed > 60", "braking"), load_vocabulary("driving"), name="two", period_s=0.1
@@ -60,4 +60,4 @@ SUBJECT = Subject.of(BASE)
 
 
 def named(tally: Tally, own_id: str) -> FleetTally:
-    return FleetTally.of(own_id, SUBJECT, tally)
+    return FleetTally.of(own_id, SUBJECT, Counted(tally))

@@ -18,6 +18,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet import merging
 from forewarn.monitors.fleet.merging import contributors, merge, moved
 from forewarn.monitors.fleet.tallies import (
+    Counted,
     FleetTally,
     InvalidTally,
     Subject,
@@ -158,10 +159,13 @@ def test_a_guard_that_stopped_for_the_models_own_law_does_not_feed_its_threshold
 ):
     (law,) = laws_named(BASE)
     runs = of(NAMES[:2], NAMES[:1])
-    own = FleetTally.of("own-stops", SUBJECT, runs, stopped_by={law.name: 1},
-                        after_stops={"0.4": (1, 1)})  # fmt: skip
-    others = FleetTally.of("other-law", SUBJECT, runs, stopped_by={"other": 2, "": 1},
-                           after_stops={"0.4": (2, 0), "": (1, 0)})  # fmt: skip
+    own, others = (
+        FleetTally.of(own_id, SUBJECT, Counted(runs, 0, stopped_by, after))
+        for own_id, stopped_by, after in (
+            ("own-stops", {law.name: 1}, {"0.4": (1, 1)}),
+            ("other-law", {"other": 2, "": 1}, {"0.4": (2, 0), "": (1, 0)}),
+        )
+    )
     read = parse_tally(own.as_dict())
     assert read.stopped_by == {law.name: 1} and read.after_stops == {"0.4": (1, 1)}
     both = [("a file", own), ("a file", others)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from forewarn.plugins.support import Support, installed
 
@@ -26,16 +25,6 @@ class ApolloSupport(Support):
     """
 
     cyber: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the report as JSON-compatible values."""
-        return {
-            "versions": dict(self.versions),
-            "channels": self.versions[PROTOBUF] is not None,
-            "records": None not in self.versions.values(),
-            "node": bool(self.cyber),
-            "missing": list(self.missing),
-        }
 
 
 def examine() -> ApolloSupport:

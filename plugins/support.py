@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +19,6 @@ class Support:
 
     versions: Mapping[str, str | None]
     missing: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the report as JSON values."""
-        return {"versions": dict(self.versions), "missing": list(self.missing)}
 
 
 def installed(extra: str, *packages: str) -> Support:

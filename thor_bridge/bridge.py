@@ -34,7 +34,7 @@ from forewarn.thor_bridge.tasks import (
     vary,
 )
 from forewarn.thor_bridge.verbs import HighLevel
-from forewarn.thor_bridge.wire import HOUSEHOLD, Server, connect
+from forewarn.thor_bridge.wire import HOUSEHOLD, connect
 
 PERIOD_S = 1.0
 FIRST_SCENE = "Kitchen1"
@@ -313,7 +313,6 @@ class ThorWorld(_Episodes):
         scenes: A scene file, which only the household uses.
         failures: `real` if the household's actions also fail at random; otherwise
             `off`.
-        server: The protocol between controller and player.
         longest_steps: The maximum number of steps.
         start_timeout_s: The time limit for the player's first answer in seconds.
         action_timeout_s: The time limit for an action in seconds.
@@ -331,7 +330,6 @@ class ThorWorld(_Episodes):
         player: str = HOUSEHOLD,
         scenes: Path | None = None,
         failures: Profile = "off",
-        server: Server = "fifo",
         longest_steps: Steps = 40,
         start_timeout_s: Annotated[float, Field(gt=0)] = 20.0,
         action_timeout_s: Annotated[float, Field(gt=0)] = 10.0,
@@ -347,7 +345,6 @@ class ThorWorld(_Episodes):
             "player": player,
             "scenes": scenes,
             "failures": failures,
-            "server": server,
             "start_timeout_s": start_timeout_s,
             "action_timeout_s": action_timeout_s,
         }

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.plugins.support import Support, installed
@@ -45,22 +44,10 @@ class ThorSupport(Support):
     """The parts of AI2-THOR that can be used on this machine.
 
     Args:
-        protocols: The available protocols between controller and player.
         unity: Whether the real build can probably be started.
     """
 
-    protocols: tuple[str, ...]
     unity: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the report as JSON-compatible values."""
-        return {
-            "versions": dict(self.versions),
-            "protocols": list(self.protocols),
-            "household": True,
-            "unity": self.unity,
-            "missing": list(self.missing),
-        }
 
 
 def examine(
@@ -91,5 +78,4 @@ def examine(
             )
         elif shutil.disk_usage(folder).free < BUILD_BYTES:
             missing.append(f"the build needs 2 GB of free space in {folder}")
-    protocols = ("wsgi",) if system == "Windows" else ("fifo", "wsgi")
-    return ThorSupport(here.versions, tuple(missing), protocols, not missing)
+    return ThorSupport(here.versions, tuple(missing), not missing)

@@ -1,4 +1,4 @@
-"""ai2thor's controller and servers, with time limits and a clean shutdown.
+"""ai2thor's controller and server, with time limits and a clean shutdown.
 
 Only `wire.connect` imports this module, because it requires ai2thor.
 """
@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import atexit
 import errno
-import fcntl
-import gc
 import os
-import queue
 import select
 import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from forewarn.abstractions.errors import MissingDependency
@@ -31,22 +26,21 @@ from forewarn.thor_bridge.support import (
 try:
     from ai2thor.controller import Controller
     from ai2thor.fifo_server import FifoServer
-    from ai2thor.wsgi_server import WsgiServer
 except ImportError as error:
     raise MissingDependency("AI2-THOR", "thor") from error
 
 TICK_S = 0.05
 """The interval at which a waiting server checks that the player is alive."""
 
-PIPE_BYTES = 2**20
-
 GRACE_S = 1.0
 """How long a player may take to exit after closing its pipe."""
 
 
-class _Watch:
-    """The common part of both servers: checks the player's process and ends it."""
+class WatchedServer(FifoServer):  # type: ignore[misc]
+    """ai2thor's FIFO server, with deadlines for opening, reading and writing."""
 
+    server_pipe: Any
+    client_pipe: Any
     unity_proc: subprocess.Popen[bytes] | None
     sequence_id: int
 
@@ -81,43 +75,13 @@ class _Watch:
         except subprocess.TimeoutExpired:  # pragma: no cover - stuck in the kernel
             pass
 
-
-def _widen(descriptor: int) -> None:
-    """Enlarges a pipe so that a whole message fits and the writer need not wait."""
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    except (AttributeError, OSError):
-        pass  # only Linux supports this, and may allow less
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Disables the garbage collector, which would scan all objects being unpacked."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
-    """ai2thor's FIFO server, with deadlines for opening, reading and writing."""
-
-    server_pipe: Any
-    client_pipe: Any
-
     def _recv_message(self, timeout: float | None) -> Any:
         if self.server_pipe is None:
             # Without O_NONBLOCK, opening would wait for a writer forever.
             descriptor = os.open(self.server_pipe_path, os.O_RDONLY | os.O_NONBLOCK)
             self.server_pipe = os.fdopen(descriptor, "rb", buffering=0)
             self._spoke = False
-            _widen(descriptor)
-        with _no_collection():
-            return super()._recv_message(timeout)
+        return super()._recv_message(timeout)
 
     def _read_with_timeout(
         self, server_pipe: Any, message_size: int, timeout: float | None
@@ -212,60 +176,6 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
         self.tmp_dir.cleanup()
 
 
-class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
-    """ai2thor's WSGI server. Errors in the server's thread are raised in the waiting
-    thread.
-    """
-
-    stopped: bool
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._fault: SimulatorError | None = None
-        self.app.logger.disabled = True
-
-    def create_event(self, metadata: dict[str, Any], files: Any) -> Any:
-        try:
-            self.check_sequence(metadata)
-        except SimulatorError as fault:
-            self._fault = fault
-            raise
-        return super().create_event(metadata, files)
-
-    def receive(self, timeout: float | None = None) -> Any:
-        limit = float(timeout or self.timeout)
-        deadline = time.monotonic() + limit
-        while True:
-            try:
-                return self.request_queue.get(timeout=TICK_S)
-            except queue.Empty:
-                pass
-            if self._fault is not None:
-                raise self._fault
-            self.check_pulse("its answer was awaited")
-            if time.monotonic() > deadline:
-                raise SimulatorHung(f"the simulator did not answer for {limit:g} s")
-
-    def send(self, action: Any) -> None:
-        self.check_pulse("it was being sent an action")
-        super().send(action)
-
-    def stop(self) -> None:
-        """Ends the player and releases the port; may be called more than once."""
-        if self.stopped:
-            return
-        self.stopped = True
-        self.end_player()
-        try:
-            self.response_queue.put_nowait({})  # releases a waiting request
-        except queue.Full:
-            pass
-        if self.started:
-            self.wsgi_server.shutdown()
-            self.server_thread.join(GRACE_S)
-        self.wsgi_server.server_close()
-
-
 class WatchedController(Controller):  # type: ignore[misc]
     """ai2thor's controller, with time limits and complete clean-up."""
 
@@ -278,19 +188,13 @@ class WatchedController(Controller):  # type: ignore[misc]
             raise
 
     def _build_server(self, host: str, port: int, width: int, height: int) -> None:
-        if self.server is not None:
-            return
-        common = {
-            "width": width,
-            "height": height,
-            "timeout": self.server_timeout,
-            "depth_format": self.depth_format,
-            "add_depth_noise": self.add_depth_noise,
-        }
-        if issubclass(self.server_class, WsgiServer):
-            self.server = WatchedWsgiServer(host=host, port=port, **common)
-        else:
-            self.server = WatchedFifoServer(**common)
+        self.server = self.server or WatchedServer(
+            width=width,
+            height=height,
+            timeout=self.server_timeout,
+            depth_format=self.depth_format,
+            add_depth_noise=self.add_depth_noise,
+        )
 
     def _start_unity_thread(
         self,

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.thor_bridge.household.scenes import harvested
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 HOUSEHOLD = "household"
 UNITY = "unity"
-
-Server = Literal["fifo", "wsgi"]
 
 
 def household_command(
@@ -55,7 +53,6 @@ def connect(
     scenes: Path | None = None,
     seed: int = 0,
     failures: str = "off",
-    server: Server = "fifo",
     start_timeout_s: float = 20.0,
     action_timeout_s: float = 10.0,
     headless: bool = True,
@@ -73,7 +70,6 @@ def connect(
         seed: The seed of the household.
         failures: `real` if the household's actions also fail at random; otherwise
             `off`.
-        server: The protocol between controller and player.
         start_timeout_s: The time limit for the player's first answer in seconds.
         action_timeout_s: The time limit for an action in seconds.
         headless: Whether to run without frames, which needs no display.
@@ -86,11 +82,7 @@ def connect(
         NoBuild: The Unity build is not installed and cannot be downloaded.
         SimulatorError: The player does not start, or does not speak the protocol.
     """
-    from forewarn.thor_bridge.watchdog import (
-        WatchedController,
-        WatchedFifoServer,
-        WatchedWsgiServer,
-    )
+    from forewarn.thor_bridge.watchdog import WatchedController, WatchedServer
 
     if player == HOUSEHOLD:
         player = household_command(
@@ -99,7 +91,7 @@ def connect(
     with _without_gpu_choice(), _build_at_hand(player):
         return WatchedController(
             local_executable_path=None if player == UNITY else player,
-            server_class=WatchedFifoServer if server == "fifo" else WatchedWsgiServer,
+            server_class=WatchedServer,
             # ai2thor requires a display even if none is used.
             x_display=os.environ.get("DISPLAY") or "0",
             scene=scene,

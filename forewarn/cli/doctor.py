@@ -137,7 +137,6 @@ def _unity() -> dict[str, Any]:
         "versions": {"unity": "can be started" if support.unity else None},
         "remedy": None if support.unity else "; ".join(support.missing),
         "missing": list(support.missing),
-        "protocols": list(support.protocols),
     }
 
 

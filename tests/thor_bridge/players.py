@@ -19,7 +19,7 @@ import time
 from dataclasses import replace
 
 from forewarn.thor_bridge.household.__main__ import answer
-from forewarn.thor_bridge.household.channels import channel_from
+from forewarn.thor_bridge.household.channels import Channel
 from forewarn.thor_bridge.household.world import World
 
 
@@ -30,13 +30,13 @@ def main(way: str) -> None:
         sys.exit(3)
     if way == "child":
         subprocess.Popen(["sleep", "61.25"])
-    channel = channel_from(os.environ)
+    channel = Channel.of(os.environ)
     if way == "late":
         time.sleep(60)
     world = World()
-    action: dict[str, object] | None = {"action": "Pass", "sequenceId": 0}
+    action: dict[str, object] | None = {"action": "Initialize", "sequenceId": 0}
     while action is not None:
-        message = answer(world, action, frames="none", patches=False)
+        message = answer(world, action, frames="none")
         if action["action"] == "RotateRight":
             if way == "dies":
                 os._exit(4)

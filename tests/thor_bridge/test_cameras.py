@@ -15,11 +15,10 @@ from forewarn.thor_bridge.household import pictures as picture
 from forewarn.thor_bridge.household.actions import perform
 from forewarn.thor_bridge.household.seeing import Camera
 from forewarn.thor_bridge.household.world import World
-from forewarn.thor_bridge.wire import Server, connect, household_command
+from forewarn.thor_bridge.wire import connect, household_command
 
 pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
 
-SERVERS: tuple[Server, ...] = ("fifo", "wsgi")
 ALL: dict[str, Any] = {
     "renderDepthImage": True,
     "renderInstanceSegmentation": True,
@@ -33,11 +32,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-@pytest.fixture(params=SERVERS)
-def controller(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with connect(
-        "Kitchen1", server=request.param, headless=False, width=160, height=120, **ALL
-    ) as given:
+@pytest.fixture
+def controller() -> Iterator[Any]:
+    with connect("Kitchen1", headless=False, width=160, height=120, **ALL) as given:
         yield given
 
 

@@ -15,11 +15,9 @@ from forewarn.thor_bridge.household.actions import perform
 from forewarn.thor_bridge.household.objects import KEYS
 from forewarn.thor_bridge.household.scenes import harvested, write_scenes
 from forewarn.thor_bridge.household.world import World
-from forewarn.thor_bridge.wire import Server, connect, household_command
+from forewarn.thor_bridge.wire import connect, household_command
 
 pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
-
-SERVERS: tuple[Server, ...] = ("fifo", "wsgi")
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +25,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-@pytest.fixture(params=SERVERS)
-def controller(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with connect("Kitchen1", server=request.param, headless=False) as given:
+@pytest.fixture
+def controller() -> Iterator[Any]:
+    with connect("Kitchen1", headless=False) as given:
         yield given
 
 

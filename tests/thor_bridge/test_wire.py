@@ -6,7 +6,6 @@ import gc
 import os
 import shlex
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -23,11 +22,10 @@ from forewarn.thor_bridge.support import (
     SimulatorError,
     SimulatorHung,
 )
-from forewarn.thor_bridge.wire import Server, connect
+from forewarn.thor_bridge.wire import connect
 
 pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
 
-SERVERS: tuple[Server, ...] = ("fifo", "wsgi")
 PLAYERS = Path(__file__).with_name("players.py")
 SOON_S = 15.0
 """Long for a loaded machine, short beside the 100 s and more of ai2thor itself."""
@@ -70,9 +68,9 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     assert len(os.listdir("/proc/self/fd")) <= descriptors
 
 
-def start(way: str, server: Server = "fifo", **limits: Any) -> Any:
+def start(way: str, **limits: Any) -> Any:
     given = {"start_timeout_s": SOON_S, "action_timeout_s": SOON_S, **limits}
-    return connect("Kitchen1", player=player(way), server=server, **given)
+    return connect("Kitchen1", player=player(way), **given)
 
 
 def timed(
@@ -89,56 +87,45 @@ def timed(
     return str(caught.value)
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_player_that_never_speaks(server: Server) -> None:
-    assert "did not answer for 1 s" in timed(
-        SimulatorHung, "mute", server=server, start_timeout_s=1.0
-    )
+def test_a_player_that_never_speaks() -> None:
+    assert "did not answer for 1 s" in timed(SimulatorHung, "mute", start_timeout_s=1.0)
 
 
 def test_a_player_that_opens_its_pipe_and_never_speaks() -> None:
     assert "did not answer for 1 s" in timed(SimulatorHung, "late", start_timeout_s=1.0)
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_player_that_ends_at_once(server: Server) -> None:
-    assert "ended with status 3" in timed(SimulatorDied, "dies-first", server=server)
+def test_a_player_that_ends_at_once() -> None:
+    assert "ended with status 3" in timed(SimulatorDied, "dies-first")
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_player_that_is_not_there(server: Server) -> None:
+def test_a_player_that_is_not_there() -> None:
     with pytest.raises(SimulatorDied, match="the simulator could not be started:"):
-        connect("Kitchen1", player="/no/such/player", server=server)
+        connect("Kitchen1", player="/no/such/player")
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_player_that_dies_in_mid_action(server: Server) -> None:
-    assert "ended with status 4" in timed(SimulatorDied, "dies", server=server)
+def test_a_player_that_dies_in_mid_action() -> None:
+    assert "ended with status 4" in timed(SimulatorDied, "dies")
 
 
 def test_a_player_that_dies_in_mid_answer() -> None:
     assert "ended with status 5" in timed(SimulatorDied, "half")
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_player_that_hangs(server: Server) -> None:
-    assert "did not answer for 0.5 s" in timed(
-        SimulatorHung, "hangs", patience_s=0.5, server=server
-    )
+def test_a_player_that_hangs() -> None:
+    assert "did not answer for 0.5 s" in timed(SimulatorHung, "hangs", patience_s=0.5)
 
 
 def test_a_player_with_a_child_of_its_own() -> None:
     timed(SimulatorHung, "child", patience_s=0.5)
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_player_that_answers_another_action(server: Server) -> None:
-    assert "instead of" in timed(OutOfStep, "liar", server=server)
+def test_a_player_that_answers_another_action() -> None:
+    assert "instead of" in timed(OutOfStep, "liar")
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_player_that_is_killed_between_actions(server: Server) -> None:
-    controller = connect("Kitchen1", server=server)
+def test_a_player_that_is_killed_between_actions() -> None:
+    controller = connect("Kitchen1")
     os.kill(controller.unity_pid, signal.SIGKILL)
     with pytest.raises(SimulatorDied):
         controller.step("Pass")
@@ -152,16 +139,6 @@ def test_a_stopped_player_is_seen_to_hang() -> None:
     os.kill(controller.unity_pid, signal.SIGSTOP)
     with pytest.raises(SimulatorHung):
         controller.step("Pass")
-
-
-def test_a_port_is_given_back() -> None:
-    controller = connect("Kitchen1", server="wsgi")
-    address = controller.server.wsgi_server.socket.getsockname()
-    controller.stop()
-    controller.stop()
-    with socket.socket() as again:
-        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        again.bind(address)
 
 
 def test_the_choice_of_a_gpu_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:

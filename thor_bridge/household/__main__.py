@@ -24,22 +24,14 @@ from forewarn.thor_bridge.household.channels import (
     RGB,
     Channel,
     Message,
-    channel_from,
 )
 from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.household.world import PROFILES, World
 
-PATCHED = ("lastAction", "errorMessage", "errorCode", "lastActionSuccess", "agentId",
-           "actionReturn")  # fmt: skip
-"""The metadata keys of a patch, which is sent after an action that changed nothing."""
-
-_SETUP = frozenset(("Reset", "Initialize", "ChangeResolution"))
-
-
 Frames = Literal["none", "asked", "always"]
 
 
-def serve(world: World, channel: Channel, *, frames: Frames, patches: bool) -> None:
+def serve(world: World, channel: Channel, *, frames: Frames) -> None:
     """Answers actions until the controller ends the connection.
 
     Args:
@@ -47,24 +39,16 @@ def serve(world: World, channel: Channel, *, frames: Frames, patches: bool) -> N
         channel: The channel on which actions arrive.
         frames: When to send camera frames: never, after each action unless it asks for
             no frame, or always.
-        patches: Whether the channel supports patches, which contain only changed
-            metadata.
     """
     message = _told(world, 0, frames != "none")
     while (action := channel.exchange(message)) is not None:
-        message = answer(world, action, frames=frames, patches=patches)
+        message = answer(world, action, frames=frames)
 
 
-def answer(
-    world: World, action: Mapping[str, Any], *, frames: Frames, patches: bool
-) -> Message:
+def answer(world: World, action: Mapping[str, Any], *, frames: Frames) -> Message:
     """Carries out an action and returns the message about its result."""
-    outcome = perform(world, action)
+    perform(world, action)
     sequence = action.get("sequenceId", 0)
-    if patches and not outcome.changed and outcome.action not in _SETUP:
-        metadata = world.metadata()
-        patch = {key: metadata[key] for key in PATCHED}
-        return Message(sequence, metadata, patch=patch)
     asked = bool(action.get("renderImage", True))
     return _told(world, sequence, frames == "always" or (frames == "asked" and asked))
 
@@ -124,9 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         world.width, world.height = given.width, given.height
         serve(
             world,
-            channel_from(os.environ),
+            Channel.of(os.environ),
             frames="none" if given.no_frames else "always" if given.batch else "asked",
-            patches=os.environ.get("AI2THOR_SERVER_TYPE") == "FIFO",
         )
     except ForewarnError as error:
         print(f"forewarn household: {error}", file=sys.stderr)

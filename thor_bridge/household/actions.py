@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from forewarn.thor_bridge.household import handling, moving, staging
@@ -147,13 +147,12 @@ def perform(world: World, action: Arguments) -> Outcome:
     """
     name = str(action.get("action"))
     carry_out = ACTIONS.get(name)
-    before, pose = world.version, replace(world.pose)
     try:
         if carry_out is None:
             raise Refused(f"Invalid action: {name}", "InvalidAction")
         returned = carry_out(world, action)
     except Refused as refusal:
-        world.last = Outcome(name, False, refusal.message, refusal.code, changed=False)
+        world.last = Outcome(name, False, refusal.message, refusal.code)
         return world.last
     if name not in _TIMELESS:
         world.time_s += ACTION_S
@@ -161,8 +160,7 @@ def perform(world: World, action: Arguments) -> Outcome:
         world.look()
     elif name in _SETUP:
         world.look()
-    changed = world.version != before or world.pose != pose or name in _SETUP
-    world.last = Outcome(name, True, returned=returned, changed=changed)
+    world.last = Outcome(name, True, returned=returned)
     return world.last
 
 

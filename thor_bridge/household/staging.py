@@ -83,7 +83,7 @@ def add(world: World, action: Arguments) -> None:
     if len(world.cameras) >= MOST_CAMERAS:
         raise Refused(f"there cannot be more than {MOST_CAMERAS} third-party cameras")
     camera = Camera(point(action, "position"), point(action, "rotation"))
-    world.see_with((*world.cameras, _set(camera, action)))
+    world.cameras = (*world.cameras, _set(camera, action))
 
 
 def update(world: World, action: Arguments) -> None:
@@ -97,7 +97,7 @@ def update(world: World, action: Arguments) -> None:
         camera = replace(camera, turn=point(action, "rotation"))
     cameras = list(world.cameras)
     cameras[chosen] = camera
-    world.see_with(tuple(cameras))
+    world.cameras = tuple(cameras)
 
 
 def map_view(world: World, _: Arguments) -> dict[str, Any]:

@@ -97,7 +97,6 @@ class Outcome:
     error: str = ""
     code: str = ""
     returned: Any = None
-    changed: bool = True
 
 
 @dataclass(slots=True)
@@ -133,7 +132,6 @@ class World:
         self.scenes = own_scenes() if scenes is None else scenes
         self.seed, self.failures = seed, failures
         self.width, self.height = 300, 300
-        self.version = 0
         self.fov = 90.0
         self.rendered: frozenset[str] = frozenset()
         self.load(scene or next(iter(self.scenes)))
@@ -179,7 +177,6 @@ class World:
         """Replaces an object with a copy that has changed values."""
         thing = {**self.objects[identity], **changes}
         self.objects[identity] = thing
-        self.version += 1
         return thing
 
     def add(self, thing: Object) -> None:
@@ -203,12 +200,6 @@ class World:
         kept = (np.delete(part, row, axis=0) for part in self.shapes.rows())
         self.shapes = Shapes(*kept)
         self.sources = sources(self.objects.values())
-        self.version += 1
-
-    def see_with(self, cameras: tuple[Camera, ...]) -> None:
-        """Sets the third-party cameras."""
-        self.cameras = cameras
-        self.version += 1
 
     def move(self, identity: str, x: float, y: float, z: float) -> None:
         """Moves an object to a position, with everything in or on it."""
@@ -274,7 +265,6 @@ class World:
             visible = identity == self.held or (seen[row] and not self.hidden(thing))
             away = distances[row]
             if thing["visible"] is not visible or thing["distance"] != away:
-                self.version += 1
                 objects[identity] = {
                     **thing,
                     "visible": visible,

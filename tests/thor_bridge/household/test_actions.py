@@ -21,9 +21,10 @@ OUT_OF_SIGHT = (
 
 
 def refused(robot: Robot, action: str, kind: str | None = None, **rest: object) -> str:
+    before = dict(robot.world.objects)
     outcome = robot.do(action, kind, **rest)
     assert not outcome.success
-    assert not outcome.changed
+    assert robot.world.objects == before
     return outcome.error
 
 

@@ -24,28 +24,28 @@ NEEDS = {
     "fork": "numpy", "tiny": "numpy",
 }  # fmt: skip
 SAME = {
-    "chain-braking": ("f4d287e3805a", "bb2b06f60e3a"),
-    "give-way": ("133c196d5e3f", "733564b0e7d9"),
-    "green-start": ("97387e2c39b6", "0b55e3c73f1a"),
-    "highway-lanes": ("d5f68f5a7585", "b724bd4c0593"),
-    "highway-speed": ("e1f6bfe662f1", "0589b97321de"),
-    "merge": ("cf61e6c7d044", "5117b17af11c"),
-    "roundabout": ("89da2d0f5b1f", "e62236351419"),
-    "s1": ("fb7d9cd46821", "807f0ba76965"),
-    "s2": ("23f294622a9f", "1c88e6ca3796"),
-    "s3": ("0bd00cefee89", "a7de91c94888"),
-    "s4": ("624b56f8a1b8", "bf8041bd6c0d"),
-    "s5": ("552be81b3212", "3560d1422afa"),
-    "s6": ("f0880fbc0c6b", "d9931b6c9644"),
-    "s7": ("5a43fe7ac279", "5198c10aa1f2"),
-    "env-highway": ("f3ab32bfb25c", "588685496973"),
-    "env-intersection": ("a8fe65f722a9", "91f9c3725533"),
-    "env-merge": ("f47c4730dcf9", "77bc30cbbf7d"),
-    "env-roundabout": ("dca9777607c7", "37fe1942c178"),
-    "fork-in-microwave": ("12d69ef5d4e5", "e70f55c2d460"),
-    "virtualhome-chores": ("4a07aca6514c", "be9a100e269e"),
-    "tiny-kitchen": ("17c97e705388", "a0c3a69a92f1"),
-    "tiny-road": ("f5b033262e81", "8261b0365cf1"),
+    "chain-braking": ("89ff5db6e5ae", "bb2b06f60e3a"),
+    "give-way": ("ceab87c4df28", "733564b0e7d9"),
+    "green-start": ("04f50c57733a", "0b55e3c73f1a"),
+    "highway-lanes": ("ede2104ac905", "b724bd4c0593"),
+    "highway-speed": ("8342808c050f", "0589b97321de"),
+    "merge": ("30c5cbd99f98", "5117b17af11c"),
+    "roundabout": ("fdc0495a10a6", "e62236351419"),
+    "s1": ("32a054bb1575", "807f0ba76965"),
+    "s2": ("3bf6b289d3e5", "1c88e6ca3796"),
+    "s3": ("624a5a6d5a25", "a7de91c94888"),
+    "s4": ("0d3fc14a7e97", "bf8041bd6c0d"),
+    "s5": ("20a3f8db567f", "3560d1422afa"),
+    "s6": ("76479d0f2565", "d9931b6c9644"),
+    "s7": ("980473e87a15", "5198c10aa1f2"),
+    "env-highway": ("6f5a34671dfe", "588685496973"),
+    "env-intersection": ("46e3994266e1", "91f9c3725533"),
+    "env-merge": ("923df890d7b8", "77bc30cbbf7d"),
+    "env-roundabout": ("ee3708d8e79d", "37fe1942c178"),
+    "fork-in-microwave": ("aa168d0fb125", "e70f55c2d460"),
+    "virtualhome-chores": ("5f6d6d7abc2e", "be9a100e269e"),
+    "tiny-kitchen": ("fe556efeb879", "a0c3a69a92f1"),
+    "tiny-road": ("e197f37d5090", "8261b0365cf1"),
 }
 """Of each scenario: the hash of its frames, and of its decisions."""
 
@@ -64,18 +64,25 @@ def run_lines(scenario: str, folder: Path) -> Iterator[dict[str, Any]]:
         return map(json.loads, lines.read().splitlines()[1:])
 
 
+def rounded(facts: dict[str, Any], names: tuple[str, ...]) -> bytes:
+    """Some of the facts as text, with nine digits per number.
+
+    The last digits depend on the processor's vector instructions and on the number of
+    threads that multiply matrices.
+    """
+    text = json.dumps([facts.get(name) for name in names])
+    same = json.loads(text, parse_float=lambda digits: f"{float(digits):.9g}")
+    return json.dumps(same).encode()
+
+
 def digests(scenario: str, folder: Path) -> tuple[str, str]:
     """Hashes of the frames with what was proposed, and of the decisions."""
     seen, decided = hashlib.sha256(), hashlib.sha256()
     for line in run_lines(scenario, folder):
-        frame = [line.get(name) for name in ("time_s", "signals", "proposal")]
-        seen.update(json.dumps(frame, sort_keys=True).encode())
+        seen.update(rounded(line, ("time_s", "signals", "proposal")))
         decision = line.get("decision", {})
         what = ("decision", "law", "risk", "now", "cap_kmh", "left_s")
-        text = json.dumps([decision.get(name) for name in what])
-        # The last digits depend on how many threads multiply matrices.
-        same = json.loads(text, parse_float=lambda digits: f"{float(digits):.9g}")
-        decided.update(json.dumps(same).encode())
+        decided.update(rounded(decision, what))
     return seen.hexdigest()[:12], decided.hexdigest()[:12]
 
 
@@ -94,6 +101,8 @@ def test_frames_and_decisions_are_as_they_were(scenario: str, tmp_path: Path) ->
 if __name__ == "__main__":
     listed = CliRunner().invoke(cli, ["scenarios", "--json"])
     for entry in json.loads(listed.stdout)["scenarios"]:
+        if entry["name"] not in SAME:
+            continue
         with tempfile.TemporaryDirectory() as temporary:
             frames, decisions = digests(entry["name"], Path(temporary))
             print(f'    "{entry["name"]}": ("{frames}", "{decisions}"),', flush=True)

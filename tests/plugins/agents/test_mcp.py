@@ -35,6 +35,7 @@ from forewarn.plugins.mcp import BUSY, LATE, _Said, _tools, guarded_server
 SERVER = Path(__file__).with_name("files_server.py")
 SAFE = "copied_first := always (tool == delete -> once (tool == backup and not failed))"
 
+OWN = 'own := always (tool == backup -> arg_path != "/etc/passwd")'
 NEVER = "always (tool == delete -> not once (tool == backup and not failed))"
 
 
@@ -162,21 +163,34 @@ def test_parallel_calls_are_judged_one_after_the_other() -> None:
     guarding(drive, "always (tool == delete -> not once[1,9 steps] tool == delete)")
 
 
+RULES = """\
+format: forewarn.rules/1
+domain: household
+rules:
+- {name: kept, before: delete, enforce: skip}
+"""
+
+
 def test_the_command_stands_before_a_server_of_its_own(tmp_path: Path) -> None:
-    record = tmp_path / "calls.run.jsonl"
+    rules, record = tmp_path / "rules.yaml", tmp_path / "calls.run.jsonl"
+    rules.write_text(RULES, encoding="utf-8")
     proxy = StdioServerParameters(
         command=sys.executable,
         args=[
-            *("-m", "forewarn.cli", "mcp", "guard", "--law", SAFE),
-            *("--record", str(record), "--", sys.executable, str(SERVER)),
+            *("-m", "forewarn.cli", "mcp", "guard", "--law", OWN),
+            *("--rules", str(rules), "--record", str(record)),
+            *("--", sys.executable, str(SERVER)),
         ],
     )
 
     async def session() -> None:
         async with Client(proxy) as agent:
-            assert (await call_of(agent, "delete", "a.txt")).is_error
             assert not (await call_of(agent, "backup", "a.txt")).is_error
-            assert not (await call_of(agent, "delete", "a.txt")).is_error
+            for tool, path, name in (
+                ("backup", "/etc/passwd", "own"), ("delete", "a.txt", "kept"),
+            ):  # fmt: skip
+                refused = await call_of(agent, tool, path)
+                assert refused.is_error and name in refused.content[0].text
 
     asyncio.run(asyncio.wait_for(session(), 60))
     for command in ("verify", "replay"):
@@ -471,38 +485,36 @@ def test_a_server_of_very_many_tools_exhausts_nothing(tmp_path: Path) -> None:
     assert agent.end() == 0
 
 
-def where_a_tool_takes_any_arguments_a_law_may_name_any(agent: Raw) -> None:
+@pytest.mark.parametrize("shadow", [False, True])
+def test_where_a_tool_takes_any_arguments_a_law_may_name_any(
+    shadow: bool, tmp_path: Path
+) -> None:
+    """In shadow mode the call passes although it breaks the law."""
+    law = ["--law", "always not arg_path == x"]
+    agent = Raw(tmp_path, "open", *law, *["--shadow"] * shadow)
     agent.call(path="x")
-    assert agent.read()["result"]["isError"]
+    assert agent.read()["result"]["isError"] is not shadow
     agent.call(path="y")
     assert not agent.read()["result"]["isError"]
-
-
-@pytest.mark.parametrize("mode", ["hang", "open", "flood"])
-def test_it_ends_when_the_agent_hangs_up(mode: str, tmp_path: Path) -> None:
-    """Also within a call, and where nobody reads what it answers."""
-    record = tmp_path / "calls.run.jsonl"
-    options = ["--law", "always not arg_path == x"] if mode == "open" else []
-    agent = Raw(tmp_path, mode, "--record", str(record), *options)
-    if mode == "open":
-        where_a_tool_takes_any_arguments_a_law_may_name_any(agent)
-    for _ in range(3):
-        agent.call(path="a")
-    time.sleep(0.5)
     assert agent.end() == 0
-    assert CliRunner().invoke(main, ["verify", str(record)]).exit_code == 0
 
 
-@pytest.mark.parametrize("mode", ["die", "flood"])
+@pytest.mark.parametrize("mode", ["die", "hang", "flood"])
 def test_a_server_that_ends_or_floods_within_a_call_fails_it(
     mode: str, tmp_path: Path
 ) -> None:
-    agent = Raw(tmp_path, mode)
-    for _ in range(2):
+    """And the proxy ends when the agent hangs up within a call and reads no answer."""
+    record = tmp_path / "calls.run.jsonl"
+    agent = Raw(tmp_path, mode, "--record", str(record))
+    for _ in range(2 if mode != "hang" else 0):
         agent.call(path="a")
         answer = agent.read()
         assert "error" in answer or answer["result"]["isError"]
+    for _ in range(3):
+        agent.call(path="a")
+    time.sleep(0.5 if mode != "die" else 0.0)
     assert agent.end() == 0
+    assert CliRunner().invoke(main, ["verify", str(record)]).exit_code == 0
 
 
 def test_a_server_that_never_answers_is_said_in_one_line(
@@ -535,33 +547,3 @@ def test_a_schema_that_is_none_names_no_arguments(properties: object) -> None:
     assert asyncio.run(_tools(upstream)) is None
     entry = {"name": "backup", "inputSchema": schema}
     assert tools_of([entry], "tools.json")[0].arguments == ()
-
-
-RULES = """\
-format: forewarn.rules/1
-domain: household
-rules:
-- {name: kept, before: delete, enforce: skip}
-"""
-
-
-@pytest.mark.parametrize("shadow", [False, True])
-def test_rules_and_guard_programs_judge_each_call(shadow: bool, tmp_path: Path) -> None:
-    rules, record = tmp_path / "r.yaml", tmp_path / "calls.run.jsonl"
-    rules.write_text(RULES, encoding="utf-8")
-    options = ["--rules", str(rules), "--record", str(record)]
-    words = ["-m", "forewarn.cli", "mcp", "guard", *options, *["--shadow"] * shadow]
-    proxy = StdioServerParameters(
-        command=sys.executable, args=[*words, "--", sys.executable, str(SERVER)]
-    )
-
-    async def session() -> None:
-        async with Client(proxy) as agent:
-            assert not (await call_of(agent, "backup", "a.txt")).is_error
-            refused = await call_of(agent, "delete", "a.txt")
-            assert refused.is_error is not shadow
-
-    asyncio.run(asyncio.wait_for(session(), 60))
-    for command in ("verify", "replay"):
-        done = CliRunner().invoke(main, [command, str(record)])
-        assert done.exit_code == 0, done.output

@@ -143,8 +143,11 @@ def test_a_range_of_ten_million_is_refused_before_it_is_built() -> None:
     ],
     ids=["squares", "variables"],
 )
-def test_what_would_take_storm_minutes_is_stopped(text: str) -> None:
-    with pytest.raises(TooLarge, match="more than 3 s or 700 MB"):
+def test_what_would_take_storm_minutes_is_stopped(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prism, "STORM_SECONDS", 1)
+    with pytest.raises(TooLarge, match="more than 1 s or 700 MB"):
         read_prism(text, "m.pm")
 
 

@@ -101,7 +101,7 @@ def test_results_are_named_by_what_made_them(tmp_path: Path) -> None:
 
 
 def test_processes_give_the_same_bytes_as_one(tmp_path: Path) -> None:
-    seeds = range(200, 212)
+    seeds = range(200, 206)
     alone = list(campaign(guarded(tmp_path / "a", seeds), pool(1)))
     together = list(campaign(guarded(tmp_path / "b", seeds), pool(2)))
     heads = {episode.seed: episode.head for episode in alone}
@@ -251,7 +251,7 @@ def test_a_campaign_that_was_killed_goes_on_where_it_was(
     tmp_path: Path, jobs_wanted: str, kind: str, kept: Kept
 ) -> None:
     options = ("--jobs", jobs_wanted, "--format", kind)
-    killed = start(tmp_path / "a", 100_000, *options)
+    killed = start(tmp_path / "a", 3_000, *options)
     try:
         wait_for_results(tmp_path / "a", 10, killed)
         below = children(killed.pid)
@@ -277,11 +277,8 @@ def test_a_campaign_that_was_killed_goes_on_where_it_was(
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
-@pytest.mark.parametrize("jobs_wanted", ["1", "2"])
-def test_ctrl_c_ends_every_process_and_leaves_with_130(
-    tmp_path: Path, jobs_wanted: str
-) -> None:
-    running = start(tmp_path, 100_000, "--jobs", jobs_wanted)
+def test_ctrl_c_ends_every_process_and_leaves_with_130(tmp_path: Path) -> None:
+    running = start(tmp_path, 3_000, "--jobs", "2")
     try:
         wait_for_results(tmp_path, 4, running)
         below = children(running.pid)
@@ -304,7 +301,7 @@ def test_ctrl_c_ends_every_process_and_leaves_with_130(
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
 def test_a_worker_that_is_killed_and_ctrl_c_change_no_byte(tmp_path: Path) -> None:
-    running = start(tmp_path / "a", 100_000, "--jobs", "2")
+    running = start(tmp_path / "a", 3_000, "--jobs", "2")
     try:
         wait_for_results(tmp_path / "a", 4, running)
         done = len(results(tmp_path / "a"))
@@ -351,7 +348,7 @@ def test_a_run_that_was_cut_between_its_trace_and_its_result_is_run_again(
 def test_ctrl_c_while_its_processes_begin_is_one_line(
     late_s: float, tmp_path: Path
 ) -> None:
-    running = start(tmp_path, 100_000, "--jobs", "2")
+    running = start(tmp_path, 3_000, "--jobs", "2")
     try:
         give_up = time.monotonic() + 180
         while not children(running.pid):

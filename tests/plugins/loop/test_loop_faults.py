@@ -240,7 +240,8 @@ def _tried() -> Iterator[Any]:
     """Each policy, fault and frame; those that seldom find more are for the soak."""
     for policy, name, number in product(POLICIES, FAULTS, (1, 2, 4)):
         quick = policy == QUICK and number == 1 or name == SHARP and number == 4
-        yield pytest.param(policy, name, number, marks=() if quick else pytest.mark.soak)
+        marks = () if quick else pytest.mark.soak
+        yield pytest.param(policy, name, number, marks=marks)
 
 
 def make_scene(policy: Policy, folder: Path) -> Scene:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -31,21 +32,35 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return model
 
 
-def _run(*arguments: str | Path, cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+class Run:
+    """Runs an example in this process, which has loaded what it imports already."""
+
+    def __init__(
+        self,
+        folder: Path,
+        patch: pytest.MonkeyPatch,
+        printed: pytest.CaptureFixture[str],
+    ) -> None:
+        self._patch, self._printed = patch, printed
+        patch.chdir(folder)
+
+    def __call__(self, name: str, *arguments: str) -> str:
+        path = str(ROOT / "examples" / f"{name}.py")
+        self._patch.setattr(sys, "argv", [path, *arguments])
+        runpy.run_path(path, run_name="__main__")
+        return self._printed.readouterr().out
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Run:
+    return Run(tmp_path, monkeypatch, capfd)
 
 
 @pytest.mark.needs("langchain")
-def test_a_langchain_agent_thinks_again(model: Path, tmp_path: Path) -> None:
-    said = _run(ROOT / "examples" / "langchain_robot.py", model, cwd=tmp_path)
+def test_a_langchain_agent_thinks_again(model: Path, tmp_path: Path, run: Run) -> None:
+    said = run("langchain_robot", str(model))
     assert said.count("The guard withheld your last action") == 1
     assert said.splitlines()[-1].endswith("I left the fork out of it.")
     _forewarn("verify", tmp_path / "agent.run.jsonl")
@@ -53,8 +68,8 @@ def test_a_langchain_agent_thinks_again(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("langchain")
-def test_a_supervisors_worker_is_guarded(tmp_path: Path) -> None:
-    said = _run(ROOT / "examples" / "supervisor.py", cwd=tmp_path)
+def test_a_supervisors_worker_is_guarded(run: Run) -> None:
+    said = run("supervisor")
     worker = [line for line in said.splitlines() if line.startswith("  worker: ")]
     assert worker[0].startswith("  worker: delete: The guard withheld")
     assert worker[1:] == [
@@ -65,15 +80,15 @@ def test_a_supervisors_worker_is_guarded(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("mcp")
-def test_a_proxy_guards_an_mcp_server(tmp_path: Path) -> None:
-    said = _run(ROOT / "examples" / "mcp_files.py", cwd=tmp_path).splitlines()
+def test_a_proxy_guards_an_mcp_server(run: Run) -> None:
+    said = run("mcp_files").splitlines()
     assert said[0].startswith("delete: The guard withheld")
     assert said[1:] == ["backup: old.txt is copied", "delete: old.txt is gone"]
 
 
 @pytest.mark.needs("agents")
-def test_an_agent_of_the_openai_sdk_is_stopped(model: Path, tmp_path: Path) -> None:
-    said = _run(ROOT / "examples" / "openai_agents_robot.py", model, cwd=tmp_path)
+def test_an_agent_of_the_openai_sdk_is_stopped(model: Path, run: Run) -> None:
+    said = run("openai_agents_robot", str(model))
     stopped, why, state = said.splitlines()
     assert stopped == "The guard stopped you. No further action is carried out."
     assert why.startswith("the proposed action would break ")
@@ -114,12 +129,17 @@ def test_the_page_names_commands_that_there_are() -> None:
 def test_a_car_of_carla_is_slowed_and_stopped_at_red(name: str, tmp_path: Path) -> None:
     from forewarn.plugins.carla.wire import StandIn
 
+    example = ROOT / "examples" / f"{name}.py"
     server = StandIn(["--map", "crossing", "--kinematic"])
     try:
-        example = ROOT / "examples" / f"{name}.py"
-        said = _run(example, "--port", str(server.port), cwd=tmp_path)
+        done = subprocess.run(
+            [sys.executable, example, "--port", str(server.port)],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
     finally:
         server.stop()
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
     assert "proceed" in said and "slow" in said
     stopped = [line for line in said.splitlines() if " stop " in line]
     assert any("before the line" in line for line in stopped)

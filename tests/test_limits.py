@@ -12,10 +12,9 @@ from click.testing import CliRunner
 
 from forewarn import scenarios
 from forewarn.abstractions.abstraction import load_abstraction
-from forewarn.abstractions.errors import InvalidInput, TooLarge
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.cli import main
-from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.scenarios.schema import is_family, load_family, load_scenario
@@ -26,14 +25,6 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(
 )
 MERGED = "a0: &a0 {k: x}\n" + "".join(
     f"a{i}: &a{i} {{<<: *a{i - 1}, k{i}: *a{i - 1}}}\n" for i in range(1, 64)
-)
-WHEELS = "dtmc module m s:[0..9]; t:[0..1000000000]; [] true -> (t'=t+1); endmodule"
-BITS = (
-    "dtmc\nmodule m\n"
-    + "".join(f"b{i} : bool;\n" for i in range(40))
-    + "[] true -> "
-    + " + ".join(f"1/40 : (b{i}'=!b{i})" for i in range(40))
-    + ";\nendmodule\n"
 )
 
 LOADERS: dict[str, Callable[[Path], object]] = {
@@ -78,24 +69,14 @@ def test_aliases_do_not_unfold(
         ["guard", "--stdio", "--model", "{trained}", "--policy", "{bomb}"],
         ["collect", "{bomb}", "--out", "{folder}"],
         ["laws", "--book", "{bomb}"],
-        ["check", "{model}", "--prop", 'P=? [F "x"]'],
     ],
 )
 def test_the_command_line_says_so(tmp_path: Path, command: list[str]) -> None:
-    bomb, model = tmp_path / "bomb.yaml", tmp_path / "wheels.prism"
+    bomb = tmp_path / "bomb.yaml"
     bomb.write_text(BOMB)
-    model.write_text(WHEELS)
     trained = Path(scenarios.__file__).parent / "trained" / "s2.model.json.gz"
-    named = {"bomb": bomb, "model": model, "folder": tmp_path / "out"}
-    named["trained"] = trained
+    named = {"bomb": bomb, "folder": tmp_path / "out", "trained": trained}
     done = CliRunner().invoke(main, [word.format_map(named) for word in command])
     assert done.exit_code == 2, done.output
     assert "Traceback" not in done.stderr and done.stderr.count("\n") == 1
-    assert "the alias *a0" in done.stderr or "Storm needs more" in done.stderr
-
-
-def test_a_state_space_that_a_few_lines_declare_is_not_built(tmp_path: Path) -> None:
-    path = tmp_path / "model.prism"
-    path.write_text(BITS)
-    with little_memory(100_000_000), pytest.raises(TooLarge, match=r"model\.prism: "):
-        load_model(path)
+    assert "the alias *a0" in done.stderr

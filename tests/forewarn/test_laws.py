@@ -99,7 +99,7 @@ def test_a_signal_that_is_nearly_a_known_one_is_told(law: str, said: str) -> Non
     assert len(done.stderr.splitlines()) == bool(said)
 
 
-@pytest.mark.parametrize("name", ["38_1", "38_2", "44", "47", "58", "always not x"])
+@pytest.mark.parametrize("name", ["38_2", "47", "always not x"])
 def test_a_picture_is_drawn(tmp_path: Path, name: str) -> None:
     path = tmp_path / "law.svg"
     assert _run(name, "--svg", str(path)).exit_code == 0

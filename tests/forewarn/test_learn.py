@@ -147,26 +147,6 @@ def test_a_row_never_visited_is_told_by_what_holds_there(
     assert said == f"{why}: {told}"
 
 
-@pytest.mark.needs("stormpy")
-def test_published_counts_are_learned_back_exactly(
-    shared_data: Path, tmp_path: Path, out: Path
-) -> None:
-    """Each count as its own line of two states, over the command line."""
-    folder = shared_data / "models"
-    for name, entry in json.loads((folder / "counts.json").read_text()).items():
-        runs, support = tmp_path / "runs.txt", tmp_path / "S.json"
-        with runs.open("w") as lines:
-            for before, row in entry["counts"].items():
-                for after, times in row.items():
-                    lines.write(f"{before} {after}\n" * times)
-        support.write_text(json.dumps({s: list(r) for s, r in entry["counts"].items()}))
-        learned(out, runs, "--format", "states", "--alpha", entry["alpha"],
-                "--support", support, "--end", "ignore")  # fmt: skip
-        wanted = load_model(folder / f"{name}.prism").chain
-        found = load_model(out).chain
-        assert found.states == wanted.states and found.exact == wanted.exact, name
-
-
 # going on
 
 

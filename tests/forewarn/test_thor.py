@@ -143,7 +143,7 @@ def test_doctor_thor_says_what_the_real_build_lacks(
 
 
 @through_the_controller
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_household_agrees_with_the_real_ai2thor(shared_data: Path) -> None:
     """Step by step, in recordings of the real one, through its own controller."""
     folder = shared_data / "household"

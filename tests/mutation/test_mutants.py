@@ -113,8 +113,6 @@ def test_faults_are_killed_or_reported_by_name(tmp_path: Path) -> None:
         "unlisted": [survived[1]],
         "stale": [killed[0], gone],
     }
-    right = dict.fromkeys(survived, "as planted")
-    assert run(tmp_path, "monitors/guarding/gate.py", right)[0] == 0
     assert (ROOT / "monitors/guarding/gate.py").read_bytes() == before
 
 

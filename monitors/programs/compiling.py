@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,18 +17,8 @@ from forewarn.monitors.programs.request import (
     Rule,
     Table,
 )
-from forewarn.monitors.programs.tools import TOOL_FORMS, NotATool, Tool, tests_of
+from forewarn.monitors.programs.tools import SENTENCES, NotATool, Tool, tests_of
 from forewarn.monitors.programs.values import plain
-
-FORMS = (
-    "a child may not turn on the stove",
-    "guests stay out of the bedroom",
-    "only an adult may use a knife",
-    "ask before opening the safe",
-    "a user under 18 may not book a hotel",
-    "in snow at most 30 km/h",
-)
-"""An example of each form of sentence."""
 
 _NOT = (
     r"(?:may not|must not|can ?not|can't|should not|shall not|never|do not|does not|"
@@ -68,26 +58,8 @@ _WITH = re.compile(
     r"(?P<rest>.*?) ?(?:with (?:an? )?|(?:who|that) (?:is|are) (?:an? )?)(?P<has>.+)"
 )
 _ARTICLE = re.compile(r"^(?:an?|the|any|every|all|some|his|her|their) ")
-_ODD = frozenset(
-    "and or nor unless except without when whenever after before if while until but"
-    " with on in at from to by for of alone than not no".split()
-)
-"""Words whose meaning would be lost if they became part of a name."""
-
-_ANYONE = frozenset(
-    ("", "user", "person", "anyone", "anybody", "someone", "robot", "you", "one")
-)
-
-_VERBS = {
-    "turn on": "turn on", "switch on": "turn on", "turn off": "turn off",
-    "switch off": "turn off", "pick up": "pick", "pick": "pick", "put": "put",
-    "open": "open", "close": "close", "slice": "slice", "cut": "slice",
-    "throw": "throw", "drop": "drop", "break": "break", "cook": "cook", "pour": "pour",
-    "clean": "clean", "dirty": "dirty", "fill": "fill liquid",
-    "empty": "empty liquid", "find": "find", "use": "", "touch": "", "operate": "",
-    "handle": "", "be near": "",
-}  # fmt: skip
-"""The verbs for a robot, each with the name of its action; "" for any action."""
+_NEVER_IN_NAMES = frozenset(SENTENCES["never_in_names"].split())
+_VERBS: Mapping[str, str] = SENTENCES["verbs"]
 
 _ABOUT = re.compile(r'About\(action, "([^"]+)"\)')
 _ENTER = re.compile(r"(?:enter|go into|go to|come into|be in) (?P<room>.+)")
@@ -120,6 +92,7 @@ def sentences_program(
         InvalidRequest: A sentence has no known form; the message states its line.
     """
     said = _plain(specification)
+    forms = SENTENCES["tool_forms" if tools else "forms"]
     parts: list[str] = []
     for rule in rules:
         try:
@@ -135,8 +108,7 @@ def sentences_program(
                 f"{unknown}: {rule.text!r:.120}",
                 source=source,
                 place=f"line {rule.line}",
-                mend=f"write it like {' / '.join(TOOL_FORMS if tools else FORMS)},"
-                " or compile it with --model",
+                mend=f"write it like {' / '.join(forms)}, or compile it with --model",
             ) from None
         reason = json.dumps(rule.text.rstrip(" ."), ensure_ascii=False)
         cap = f", {understood.cap}" if understood.cap else ""
@@ -212,7 +184,7 @@ def _who(text: str) -> list[str]:
         tests.append(f"Has(user, {json.dumps(found['has'])})")
         text = found["rest"]
     role = _thing(text)
-    if role not in _ANYONE:
+    if role not in SENTENCES["anyone"]:
         if is_known(role):
             raise _Unknown(f"{role} must be a person, but is an object")
         if len(role.split()) > 3:
@@ -276,7 +248,9 @@ def _thing(text: str) -> str:
     `stove`.
     """
     words = _ARTICLE.sub("", text.strip()).split()
-    if odd := _ODD.intersection(words) or {w for w in words if not w.isalnum()}:
+    if odd := _NEVER_IN_NAMES.intersection(words) or {
+        w for w in words if not w.isalnum()
+    }:
         raise _Unknown(f"{min(odd)!r} is not allowed in a name")
     if words:
         words[-1] = singular(words[-1])

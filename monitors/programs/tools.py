@@ -6,18 +6,16 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput, suggest
+from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.programs.asking import words_of
 from forewarn.monitors.programs.functions import parts
 
-TOOL_FORMS = (
-    "do not send mail to strangers",
-    "only an admin may delete files in /etc",
-    "ask before paying more than 100",
-)
-"""An example of each form of sentence about tools."""
+SENTENCES = read_yaml(Path(__file__).with_name("sentences.yaml"))
+"""The words of requests in sentences."""
 
 _MORE, _LESS = ("more than", "over", "above"), ("less than", "under", "below")
 _HOW = re.compile(
@@ -26,25 +24,12 @@ _HOW = re.compile(
 )
 _WHOM = re.compile(r"(?P<deed>.+) (?P<what>(?:a )?strangers?)")
 _STRANGERS = ("stranger", "strangers", "a stranger")
-_SIZES = "amount price total sum quantity number count size limit value"
-_PLACES = "path file filename folder directory channel calendar room table url site"
 _ARGUMENTS = {
-    "to": "to cc bcc recipient receiver addressee address email payee beneficiary iban"
-    " channel destination target",
-    "from": "from sender source",
-    **dict.fromkeys(("in", "into", "on", "at"), _PLACES),
-    **dict.fromkeys(_MORE + _LESS, _SIZES),
+    how: set(names.split())
+    for prepositions, names in SENTENCES["arguments"].items()
+    for how in prepositions.split(", ")
 }
-"""By preposition: words in the names of the arguments to which it refers."""
-
-_SAME = tuple(
-    frozenset(words.split())
-    for words in (
-        "mail email", "delete remove erase", "pay transfer", "run execute",
-        "folder directory", "create add make", "change update edit modify",
-        "read get fetch", "search find",
-    )
-)  # fmt: skip
+_SAME = [set(words.split()) for words in SENTENCES["same"]]
 _ARTICLES = {"a", "an", "the", "any"}
 
 
@@ -128,7 +113,7 @@ def _test(tool: Tool, how: str, what: str) -> str:
     called = f"Calls(action, {json.dumps(tool.name)})"
     if not what:
         return called
-    wanted = set(_ARGUMENTS[how].split())
+    wanted = _ARGUMENTS[how]
     named = [a for a in tool.arguments if wanted.intersection(parts(a).split())]
     tests = [_about(f"Argument(action, {json.dumps(a)})", how, what) for a in named]
     return f"{called} and {_either(tests)}" if tests else ""

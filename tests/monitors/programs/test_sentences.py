@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.monitors.programs.asking import singular
 from forewarn.monitors.programs.cases import read_cases, score
-from forewarn.monitors.programs.compiling import FORMS, compile_request
+from forewarn.monitors.programs.compiling import compile_request
 from forewarn.monitors.programs.functions import (
     ACTIONS,
     STANDARD,
@@ -19,7 +19,9 @@ from forewarn.monitors.programs.functions import (
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.request import InvalidRequest, read_request
 from forewarn.monitors.programs.running import Outcome
+from forewarn.monitors.programs.tools import SENTENCES
 
+FORMS = SENTENCES["forms"]
 TOOLS = Toolbox([*STANDARD, *ACTIONS])
 EXAMPLES = Path(__file__).parents[3] / "examples" / "guard_programs"
 

@@ -117,7 +117,7 @@ class _States(dict[int, int]):
         self._bits: dict[Expression, int] = {}
         for i, node in enumerate(predicates):
             self._bits[node] = self._bits.get(node, 0) | 1 << i
-        self._holds = [(_given(node, bit_of), b) for node, b in self._bits.items()]
+        self._holds = [(given(node, bit_of), b) for node, b in self._bits.items()]
 
     def __missing__(self, answers: int) -> int:
         if len(self) >= _MAX_REMEMBERED:
@@ -130,20 +130,20 @@ class _States(dict[int, int]):
         return state
 
 
-def _given(node: Expression, bit_of: Mapping[Expression, int]) -> Callable[[int], bool]:
+def given(node: Expression, bit_of: Mapping[Expression, int]) -> Callable[[int], bool]:
     """Compiles an expression to a function of the results of its comparisons."""
     match node:
         case Not(operand=operand):
-            inner = _given(operand, bit_of)
+            inner = given(operand, bit_of)
             return lambda answers: not inner(answers)
         case And(parts=parts):
-            every = [_given(part, bit_of) for part in parts]
+            every = [given(part, bit_of) for part in parts]
             return lambda answers: all(test(answers) for test in every)
         case Or(parts=parts):
-            either = [_given(part, bit_of) for part in parts]
+            either = [given(part, bit_of) for part in parts]
             return lambda answers: any(test(answers) for test in either)
         case Implies(left=left, right=right):
-            return _given(Or((Not(left), right)), bit_of)
+            return given(Or((Not(left), right)), bit_of)
     bit = bit_of[node]
     return lambda answers: answers & bit != 0
 

@@ -142,8 +142,8 @@ def plain(result: Any) -> Any:
     return result.model_dump(mode="json") if hasattr(result, "model_dump") else result
 
 
-def replayed(name: str, suite: Any, guards: Guards, tally: Tally) -> Iterator[str]:
-    """Replays a suite; yields the attacks that succeed and the tasks that fail."""
+def replay(name: str, suite: Any, guards: Guards, tally: Tally) -> None:
+    """Replays a suite, and adds the results to the tally."""
     guard = guards(name, [tool.name for tool in suite.tools])
 
     def environment(attack: Any) -> Any:
@@ -173,22 +173,18 @@ def replayed(name: str, suite: Any, guards: Guards, tally: Tally) -> Iterator[st
         solved, _ = run(task, 0)
         tally.tasks += 1
         tally.solved += solved
-        if not solved:
-            yield f"{name}: {task.ID} fails"
-        for number, attack in enumerate(attacks[1:], 1):
+        for number in range(1, len(attacks)):
             solved, succeeded = run(task, number)
             tally.attacked += 1
             tally.solved_attacked += solved
             tally.succeeded += succeeded
-            if succeeded or not solved:
-                how = "succeeds" if succeeded else "keeps the task from being solved"
-                yield f"{name}: {attack.ID} on {task.ID} {how}"
     if guard is not None:
         guard.close()
 
 
-def compared(names: Sequence[str] = ("banking", "slack", "travel", "workspace"),
-             guards: Mapping[str, Guards] = GUARDS) -> dict[str, Tally]:  # fmt: skip
+def compared(
+    names: Sequence[str] = ("banking", "slack", "travel", "workspace"),
+) -> dict[str, Tally]:
     """Runs every guard on every suite."""
     from agentdojo.task_suite.load_suites import get_suites
 
@@ -196,16 +192,11 @@ def compared(names: Sequence[str] = ("banking", "slack", "travel", "workspace"),
     found: dict[str, Tally] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for title, made in guards.items():
+        for title, made in GUARDS.items():
             found[title] = tally = Tally()
             for name in names:
-                for line in replayed(name, suites[name], made, tally):
-                    if VERBOSE and title == "laws":
-                        print(line)
+                replay(name, suites[name], made, tally)
     return found
-
-
-VERBOSE = False
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -222,8 +213,3 @@ def rows(quick: bool) -> Iterator[Row]:
         print("The laws miss their targets.")
     print()
     yield from ()
-
-
-if __name__ == "__main__":
-    VERBOSE = True
-    list(rows(False))

@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from forewarn.plugins.programs.writing import Shown
 
 
-FILE = click.Path(dir_okay=False, path_type=Path)
-FOLDER = click.Path(file_okay=False, path_type=Path)
-
-
 @click.group("guard-program")
 def guard_program() -> None:
     """Compile written requests into signed programs that guard an agent.

@@ -34,7 +34,13 @@ from forewarn.monitors.rules.code_program import (
     without_magic,
 )
 from forewarn.monitors.rules.condition import UnknownSignal
-from forewarn.monitors.rules.predicates import Event, Holds, Library, plain_predicates
+from forewarn.monitors.rules.predicates import (
+    Event,
+    Holds,
+    Library,
+    State,
+    plain_predicates,
+)
 from forewarn.monitors.rules.shell import programs_of, steps_of
 
 _SECRET = re.compile(
@@ -297,7 +303,7 @@ def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
 _USUAL = Arguments()
 
 
-class Session:
+class Session(State):
     """The state of a code agent's session after the cells so far.
 
     Attributes:

@@ -51,8 +51,7 @@ def parse_condition(text: str, library: Library | None = None) -> Formula:
         InvalidExpression: The text does not parse, uses a name that is neither a
             predicate nor a signal, or refers to the future.
     """
-    names = (_vocabulary(library), library.definitions) if library else ()
-    formula = parse_formula(text, *names)
+    formula = parse_formula(text, _vocabulary(library) if library else None)
     for node in formula.walk():
         if isinstance(node, Future):
             raise InvalidExpression(

@@ -14,7 +14,13 @@ from pathlib import Path
 
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Value
-from forewarn.monitors.rules.predicates import Event, Holds, Library, plain_predicates
+from forewarn.monitors.rules.predicates import (
+    Event,
+    Holds,
+    Library,
+    State,
+    plain_predicates,
+)
 
 _PARTS = re.compile(r"[\W_\d]+")
 _FACT = re.compile(r"(?P<word>is_\w+)\((?P<thing>[^(),]+)(?:,\s*(?P<other>[^(),]+))?\)")
@@ -67,7 +73,7 @@ def is_a(thing: str, kind: str) -> bool:
     return thing in kinds()[kind]
 
 
-class Household:
+class Household(State):
     """The state of things, as far as it follows from the robot's own actions.
 
     Attributes:

@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, Literal
 
+from forewarn.abstractions.encoding import given
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.abstractions.expression.tree import (
-    And,
-    Constant,
-    Expression,
-    Implies,
-    Not,
-    Or,
-    atoms,
-)
+from forewarn.abstractions.expression.tree import Constant, Expression, atoms
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.engine import plain_name
@@ -142,27 +134,12 @@ def _covers(wider: Rule, rule: Rule, rules: RuleSet) -> bool:
 
 def _truths(conditions: Sequence[Expression]) -> list[tuple[bool, ...]] | None:
     """Returns the conditions' truth for every valuation; None if there are too many."""
-    asked = {atom for each in conditions for atom in atoms(each)}
-    names = sorted({repr(atom) for atom in asked if not isinstance(atom, Constant)})
-    if len(names) > MAX_ATOMS:
+    asked = dict.fromkeys(atom for each in conditions for atom in atoms(each))
+    free = [atom for atom in asked if not isinstance(atom, Constant)]
+    if len(free) > MAX_ATOMS:
         return None
-    rows = []
-    for values in product((False, True), repeat=len(names)):
-        known = dict(zip(names, values, strict=True))
-        rows.append(tuple(_truth(each, known) for each in conditions))
-    return rows
-
-
-def _truth(node: Expression, known: dict[str, bool]) -> bool:
-    match node:
-        case Constant(value=value):
-            return value
-        case Not(operand=operand):
-            return not _truth(operand, known)
-        case And(parts=parts):
-            return all(_truth(part, known) for part in parts)
-        case Or(parts=parts):
-            return any(_truth(part, known) for part in parts)
-        case Implies(left=left, right=right):
-            return not _truth(left, known) or _truth(right, known)
-    return known[repr(node)]
+    true = 1 << len(free)
+    bit_of = {atom: 1 << i for i, atom in enumerate(free)}
+    bit_of |= {Constant(True): true, Constant(False): 0}
+    tests = [given(each, bit_of) for each in conditions]
+    return [tuple(test(true | row) for test in tests) for row in range(true)]

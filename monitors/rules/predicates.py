@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
-from forewarn.abstractions.expression.tree import Expression
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.rules.arguments import Arguments
@@ -72,20 +71,13 @@ REMEMBERED = 32
 """The number of past events that predicates can read."""
 
 
-class State(Protocol):
-    """The state that a domain computes from the events so far."""
-
-    def read(self, event: Event) -> None:
-        """Reads an event before the predicates are evaluated on it."""
-
-
-class NoState:
-    """The state of a domain in which events contain everything."""
+class State:
+    """The state that a domain computes from the events so far; by default, none."""
 
     __slots__ = ()
 
     def read(self, event: Event) -> None:
-        pass
+        """Reads an event before the predicates are evaluated on it."""
 
 
 Holds = Callable[[Event, Any, Sequence[Event]], bool]
@@ -135,11 +127,10 @@ class Library:
 
     domain: Domain
     predicates: Mapping[str, Predicate]
-    start: Callable[[], State] = NoState
+    start: Callable[[], State] = State
     begin: Callable[[Arguments], State] | None = None
     vocabulary: str = ""
     fields: Mapping[str, Field] = field(default_factory=dict)
-    definitions: Mapping[str, Expression] = field(default_factory=dict)
     actions: tuple[str, ...] = ()
 
     @property

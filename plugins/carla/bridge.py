@@ -17,7 +17,6 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.actions import Actions
 from forewarn.plugins.carla.act import Steering
 from forewarn.plugins.carla.sense import Bumps, CarlaSenses, MapData
 from forewarn.plugins.carla.support import carla_module
@@ -30,17 +29,7 @@ from forewarn.plugins.carla.wire import (
     connect,
 )
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.driving.act import (
-    BRAKE_LIMIT,
-    CONTROL,
-    CUT,
-    DRIVE,
-    STOP,
-    Around,
-    CarActuator,
-    as_control,
-    wanted_acceleration,
-)
+from forewarn.plugins.driving.act import CAR_ACTIONS, Around, CarActuator, Wheel
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
@@ -75,7 +64,7 @@ class CarlaWorld(SteppedWorld):
         ego: The ego's start and destination.
     """
 
-    actions = Actions(CONTROL, DRIVE, STOP, CUT)
+    actions = CAR_ACTIONS
 
     @staticmethod
     def example() -> Example:
@@ -144,7 +133,7 @@ class CarlaWorld(SteppedWorld):
             self._steering = Steering(
                 data.roads, data.places, half_m, _WHEELBASE * half_m
             )
-            self._cut, self.over = False, None
+            self._wheel, self.over = Wheel(), None
             self._lamps = 0
             self._values: dict[str, Any] = {}
             self._see(0.0, horn=False)
@@ -152,21 +141,16 @@ class CarlaWorld(SteppedWorld):
             raise InvalidInput(f"the episode cannot begin, because {self.over}")
 
     def move(self, action: Action | None) -> None:
-        action = as_control(action, self._values)
-        self._cut = self._cut or (action is not None and action.name == "cut")
-        horn = False
+        speed = self._values["speed"] / 3.6
+        action, acceleration = self._wheel.take(action, self._values, speed)
+        told = {} if action is None else action.arguments
         with self._answering():
-            signal = None
-            if action is not None and not self._cut:
-                signal = action.arguments.get("turn_signal")
-            if action is not None and action.name == "control" and not self._cut:
-                horn = action.arguments.get("horn") is True
-                self._change_lane(action.arguments.get("lane_change"))
-            self._signal(signal)
-            a = wanted_acceleration(action, self._values["speed"] / 3.6)
-            self._drive(-BRAKE_LIMIT if self._cut else a)
+            self._change_lane(told.get("lane_change"))
+            self._signal(told.get("turn_signal"))
+            self._drive(acceleration)
             self._world.tick()
-            self._see(round((self.steps + 1) * self._period_s, 6), horn)
+            time_s = round((self.steps + 1) * self._period_s, 6)
+            self._see(time_s, told.get("horn") is True)
 
     def values(self) -> dict[str, Any]:
         return self._values

@@ -25,7 +25,7 @@ from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
-from forewarn.plugins.actions import CAP, ActionSpec, number, switch, word
+from forewarn.plugins.actions import CAP, Actions, ActionSpec, number, switch, word
 from forewarn.plugins.driving.others import Conflict
 from forewarn.plugins.driving.scene import Behind
 
@@ -330,6 +330,31 @@ def amount(action: Action, name: str, default: float) -> float:
     return default if value is None else float(value)
 
 
+class Wheel:
+    """Tracks in one episode whether the driver was cut off, and interprets actions."""
+
+    def __init__(self) -> None:
+        self._cut = False
+
+    def take(
+        self, action: Action | None, values: Mapping[str, Any], speed: float
+    ) -> tuple[Action | None, float]:
+        """Returns the action that counts, and the acceleration in m/s².
+
+        After a `cut`, no action counts, and the car brakes.
+
+        Args:
+            action: The action to carry out.
+            values: The signals of the current frame.
+            speed: The ego's speed in m/s.
+        """
+        self._cut = self._cut or (action is not None and action.name == CUT.name)
+        if self._cut:
+            return None, -BRAKE_LIMIT
+        action = as_control(action, values)
+        return action, wanted_acceleration(action, speed)
+
+
 FASTEST_KMH = 130.0
 
 DRIVE = ActionSpec(
@@ -342,6 +367,7 @@ DRIVE = ActionSpec(
         CAP: number(0.0, unit="km/h"),
     },
 )
+CAR_ACTIONS = Actions(CONTROL, DRIVE, STOP, CUT)
 
 _FLAT = re.compile(r"\{[^{}]*\}")
 _THRUST = 2.0  # m/s²

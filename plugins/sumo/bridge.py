@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,18 +12,19 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.actions import Actions, ActionSpec, number
 from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
 from forewarn.plugins.driving.act import (
-    BRAKE_LIMIT,
+    CAR_ACTIONS,
     Around,
-    as_control,
-    wanted_acceleration,
+    CarActuator,
+    Wheel,
+    amount,
 )
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.rss import SIGNALS, RssMargins
 from forewarn.plugins.driving.sense import CRITICALITY, PROVIDES, Surroundings
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
 from forewarn.plugins.sumo.routes import Routes
 from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import SumoNet, SumoSenses
@@ -44,7 +47,18 @@ from forewarn.plugins.sumo.traffic import (
 )
 
 _END_M = 5.0
+_TURN_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
+_LANES = {"left": 1, "right": -1}
 _TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
+
+POSE = ActionSpec(
+    "pose",
+    {
+        "forward_m": number(unit="m"),
+        "left_m": number(unit="m"),
+        "turn_left_deg": number(unit="deg"),
+    },
+)
 
 Period = Annotated[float, Field(gt=0.01, le=1)]
 
@@ -71,7 +85,7 @@ class SumoWorld(SteppedWorld):
             post-encroachment time (PET).
     """
 
-    actions = ACTIONS
+    actions = Actions(*CAR_ACTIONS, POSE)
 
     @staticmethod
     def example() -> Example:
@@ -138,37 +152,62 @@ class SumoWorld(SteppedWorld):
             self._sumo, self._name, roads, self._period_s, self.surroundings,
             self._margins, criticality=self._criticality,
         )  # fmt: skip
-        self._cut = False
+        self._wheel = Wheel()
         self._onlooker: Onlooker | None = None
         self._struck: str | None = None
         self._others: set[frozenset[str]] = set()
-        self._hands = Hands(self._sumo.vehicle, roads, self._name)
+        self._signal: str | None = None
         self._speed: float = self._sumo.vehicle.getSpeed(self._name)
         self._values = self._senses.values(0.0)
 
     def move(self, action: Action | None) -> None:
         self._regain()
-        horn = False
-        action = as_control(action, self._values)
         now_s = len(self._past) * self._period_s
         commands = list(self._manoeuvres.due(now_s, self._sumo))
-        self._cut = self._cut or (action is not None and action.name == "cut")
-        if action is not None and action.name == "stop" and not self._cut:
-            commands += self._hands.signals(action)
-        if action is not None and action.name == "control" and not self._cut:
-            commands += self._hands.wishes(action)
-            horn = action.arguments.get("horn") is True
-        if action is not None and action.name == "pose" and not self._cut:
-            commands.append(self._hands.pose(action))
-        else:
-            a = wanted_acceleration(action, self._speed)
-            a = -BRAKE_LIMIT if self._cut else a
-            speed = max(0.0, self._speed + a * self._period_s)
-            commands.append(("setSpeed", (self._name, speed)))
         before = self._speed
+        action, acceleration = self._wheel.take(action, self._values, before)
+        if action is not None:
+            commands += self._wishes(action)
+        if action is not None and action.name == POSE.name:
+            commands.append(self._pose(action))
+        else:
+            speed = max(0.0, before + acceleration * self._period_s)
+            commands.append(("setSpeed", (self._name, speed)))
         self._past.append(tuple(commands))
         self._command(self._past[-1])
-        self._see(before, horn)
+        self._see(before, action is not None and action.arguments.get("horn") is True)
+
+    def _wishes(self, action: Action) -> Iterator[Command]:
+        """Yields the commands for the turn signals and the lane."""
+        signal = action.arguments.get("turn_signal")
+        if signal is not None:
+            yield "setSignals", (self._name, _TURN_SIGNALS[signal])
+        elif self._signal is not None:
+            yield "setSignals", (self._name, -1)
+        self._signal = signal
+        side = action.arguments.get("lane_change")
+        if side is not None:
+            vehicle = self._sumo.vehicle
+            lane = vehicle.getLaneIndex(self._name) + _LANES[side]
+            beside = self.roads.lanes.get(f"{vehicle.getRoadID(self._name)}_{lane}")
+            if beside is not None and beside.for_cars:
+                yield "changeLane", (self._name, lane, 2.0)
+
+    def _pose(self, action: Action) -> Command:
+        """Returns the command for the next pose that a planner chose.
+
+        The pose is converted from the ego's frame of reference to that of the
+        simulation.
+        """
+        vehicle = self._sumo.vehicle
+        forward, left = amount(action, "forward_m", 0.0), amount(action, "left_m", 0.0)
+        x, y = vehicle.getPosition(self._name)
+        angle = vehicle.getAngle(self._name)
+        heading = math.radians(90.0 - angle)
+        x += forward * math.cos(heading) - left * math.sin(heading)
+        y += forward * math.sin(heading) + left * math.cos(heading)
+        angle -= amount(action, "turn_left_deg", 0.0)
+        return "moveToXY", (self._name, "", -1, x, y, angle, 2)
 
     def values(self) -> dict[str, Value]:
         return self._values
@@ -178,8 +217,8 @@ class SumoWorld(SteppedWorld):
         """How many pairs of other road users have collided, as `others_collided`."""
         return {"others_collided": len(self._others)}
 
-    def actuator(self) -> SumoActuator:
-        return SumoActuator(self._around)
+    def actuator(self) -> CarActuator:
+        return CarActuator(self._around)
 
     def close(self) -> None:
         super().close()

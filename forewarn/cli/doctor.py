@@ -48,7 +48,7 @@ PURPOSES = {
     "foxglove": "watching live in Foxglove",
     "logs": "reading ROS 2 bags and MCAP logs",
     "mcap": "writing MCAP logs for Foxglove and Rerun",
-    "rss": "RSS safe distances",
+    "rss": "comparing RSS distances with Intel's library",
     "learn": "learning predicates from runs",
     "plots": "pandas frames and plots from Python",
     "ray": "campaigns on many machines",

@@ -359,6 +359,17 @@ class FollowedLaw:
         """Advances by one tick with the last known state."""
         return self._read(self._letter, self.times_s[-1] + self._period_s)
 
+    def finish(self) -> None:
+        """Decides an obligation that is pending at the end by repeating the last frame.
+
+        Nothing changes after a violation.
+        """
+        for _ in range(self.automaton.n if self.times_s else 0):
+            pending = self.automaton.pending[self.monitor.state]
+            if self.monitor.violations or not pending:
+                return
+            self.wait()
+
     def _read(self, letter: int, time_s: float) -> Verdict:
         self._letter = letter
         self.times_s.append(time_s)

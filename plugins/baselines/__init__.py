@@ -14,17 +14,21 @@ from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.plugins.contracts import Source
 
 
+def check_signals(source: Source, *needed: str) -> None:
+    """Raises `InvalidInput` if a source lacks a signal that is needed."""
+    if lacking := sorted(set(needed) - set(source.provides)):
+        raise InvalidInput(
+            f"{source.name} does not provide the required signals {', '.join(lacking)}"
+        )
+
+
 class Deadline:
     """Raises an alarm while an obligation is pending, and when the law is violated."""
 
     thresholds = (1.0,)
 
     def __init__(self, law: Law, source: Source) -> None:
-        if lacking := sorted(set(law.signals) - set(source.provides)):
-            raise InvalidInput(
-                f"{source.name} does not provide the required signals "
-                f"{', '.join(lacking)}"
-            )
+        check_signals(source, *law.signals)
         self._law = FollowedLaw(law, source.period_s)
         self.reset()
 

@@ -22,6 +22,7 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocab
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.monitors.laws.robustness import Floats, Robustness, Stretch
+from forewarn.plugins.baselines import check_signals
 from forewarn.plugins.contracts import Source
 
 JUNCTION_M = 20.0
@@ -42,10 +43,7 @@ def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
             "this baseline requires the vocabulary driving, but that of "
             f"{source.name} is {source.vocabulary}"
         )
-    if lacking := sorted({*law.signals, *needed} - set(source.provides)):
-        raise InvalidInput(
-            f"{source.name} does not provide the required signals {', '.join(lacking)}"
-        )
+    check_signals(source, *law.signals, *needed)
 
 
 @dataclass(frozen=True, slots=True)

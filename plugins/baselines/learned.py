@@ -38,7 +38,13 @@ from forewarn.monitors.risk.evidence import (
 )
 from forewarn.monitors.risk.tables import violation_ever
 from forewarn.monitors.trust.training import Training, law_abstraction
+from forewarn.plugins.baselines import check_signals
 from forewarn.plugins.contracts import Lessons, Source
+
+try:
+    from sklearn.linear_model import LogisticRegression
+except ImportError as error:
+    raise MissingDependency("logistic regression", "learn") from error
 
 
 class _Recipe:
@@ -70,11 +76,7 @@ class _Recipe:
         return model_as_dict(model)
 
     def __init__(self, law: Law, source: Source, learned: Mapping[str, Any]) -> None:
-        if lacking := sorted(set(law.signals) - set(source.provides)):
-            raise InvalidInput(
-                f"{source.name} does not provide the required signals "
-                f"{', '.join(lacking)}"
-            )
+        check_signals(source, *law.signals)
         model = parse_model(dict(learned), "what it learned")
         abstraction = Abstraction.from_dict(
             dict(model.abstraction or {}), "what it learned", law.vocabulary
@@ -124,11 +126,6 @@ class Released(_Recipe):
 
     support = "all"
 
-
-try:
-    from sklearn.linear_model import LogisticRegression
-except ImportError as error:
-    raise MissingDependency("logistic regression", "learn") from error
 
 _SLACK_S = 1e-9  # tolerance, because sums of periods have rounding errors
 
@@ -193,12 +190,7 @@ class Logistic:
         abstraction = Abstraction.from_dict(
             dict(learned["abstraction"]), "what it learned"
         )
-        needed = {*law.signals, *abstraction.signals}
-        if lacking := sorted(needed - set(source.provides)):
-            raise InvalidInput(
-                f"{source.name} does not provide the required signals "
-                f"{', '.join(lacking)}"
-            )
+        check_signals(source, *law.signals, *abstraction.signals)
         self._inputs = _Inputs(law, abstraction, source.period_s)
         self._weights = list(learned["weights"])
         self._intercept = learned["intercept"]
@@ -240,12 +232,8 @@ def _first_broken(followed: FollowedLaw) -> tuple[float, float] | None:
 
     An obligation that is pending at the end is decided by repeating the last frame.
     """
-    monitor, automaton = followed.monitor, followed.automaton
-    for _ in range(automaton.n if followed.times_s else 0):
-        if monitor.violations or not automaton.pending[monitor.state]:
-            break
-        followed.wait()
-    if not monitor.violations:
+    followed.finish()
+    if not followed.monitor.violations:
         return None
-    first = monitor.violations[0]
+    first = followed.monitor.violations[0]
     return followed.times_s[first.step], followed.times_s[first.since]

@@ -15,14 +15,11 @@ from forewarn.plugins.baselines.driving import (
     refuse_unless_of_others,
 )
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.driving.rss import SafeDistances, library
-
-library()  # if the package is missing, fail when the plug is loaded
+from forewarn.plugins.driving.rss import SIGNALS, behind, stopping
 
 FAR = 1000.0
 _KMH = 3.6
 _WORKED_OUT_FROM = ("speed", "lead_distance", "lead_speed", "time_to_collision")
-_MARGINS = ("rss_longitudinal_margin", "rss_lateral_margin")
 
 
 class ResponsibilitySensitiveSafety:
@@ -32,10 +29,9 @@ class ResponsibilitySensitiveSafety:
 
     def __init__(self, law: Law, source: Source) -> None:
         refuse_unless_of_others(law)
-        self._given = set(_MARGINS) <= set(source.provides)
-        needed = _MARGINS if self._given else _WORKED_OUT_FROM
+        self._given = set(SIGNALS) <= set(source.provides)
+        needed = SIGNALS if self._given else _WORKED_OUT_FROM
         refuse_unless_driving(law, source, *needed)
-        self._safe = SafeDistances()
 
     def reset(self) -> None:
         """Does nothing: the baseline has no state."""
@@ -43,15 +39,15 @@ class ResponsibilitySensitiveSafety:
     def score(self, frame: Frame) -> float:
         values = frame.values
         if self._given:
-            along, across = (values[name] for name in _MARGINS)
+            along, across = (values[name] for name in SIGNALS)
             # It is enough to keep one of the two safe distances.
             return -FAR if along is None or across is None else -max(along, across)
         speed = values["speed"] / _KMH
         margin, collides_s = FAR, values["time_to_collision"]
         gap, its = values["lead_distance"], values["lead_speed"]
         if gap is not None and its is not None:
-            margin = gap - self._safe.behind(speed, its / _KMH)
+            margin = gap - behind(speed, its / _KMH)
         if collides_s is not None:
-            margin = min(margin, collides_s * speed - self._safe.stopping(speed))
+            margin = min(margin, collides_s * speed - stopping(speed))
         # At a standstill, the ego cannot act any more safely.
         return -margin if speed > 0.0 else -FAR

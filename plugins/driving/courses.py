@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.plugins.driving.drivers import PERIOD_S
-from forewarn.plugins.driving.rss import SafeDistances
+from forewarn.plugins.driving.rss import behind, stopping
 
+PERIOD_S = 0.2
 PROVIDES = (
     "speed", "acceleration", "braking", "lead_distance", "lead_speed",
     "nearest_distance", "nearest_speed", "time_to_collision", "arrival_gap",
@@ -103,14 +103,14 @@ class CourseSenses(ABC):
     A subclass lists the vehicles, and predicts the course of each.
 
     Args:
-        rss: Whether to add the longitudinal RSS margin, which requires the extra `rss`.
+        rss: Whether to add the longitudinal RSS margin.
     """
 
     MORE: tuple[str, ...] = ()
     """The signals that `own` returns in addition to those in `PROVIDES`."""
 
     def __init__(self, *, rss: bool = False) -> None:
-        self._safe = SafeDistances() if rss else None
+        self._rss = rss
         more = ("rss_longitudinal_margin",) if rss else ()
         self.provides = (*PROVIDES, *self.MORE, *more)
 
@@ -187,17 +187,14 @@ class CourseSenses(ABC):
                     lead = room, its_speed
                 closing = max(0.0, speed - its_speed)
                 asks = _most(asks, closing**2 / 2.0 / max(room, 0.1))
-                if self._safe is not None:
-                    safe = self._safe.behind(speed, its_speed)
-                    margin = _least(margin, room - safe)
+                margin = _least(margin, room - behind(speed, its_speed))
             else:
                 apart_s = float(_GAP_S[i, j])
                 gap_s = _least(gap_s, apart_s)
                 if apart_s < _CLOSE_S:
                     room = max(0.1, path_m - _LENGTH_M / 2.0)
                     asks = _most(asks, speed**2 / 2.0 / room)
-                    if self._safe is not None:
-                        margin = _least(margin, room - self._safe.stopping(speed))
+                    margin = _least(margin, room - stopping(speed))
         gap_m = None if lead is None else lead[0]
         told = {
             "lead_distance": gap_m,
@@ -210,7 +207,7 @@ class CourseSenses(ABC):
             "headway": None if gap_m is None or speed < 0.5 else gap_m / speed,
             "lead_acceleration": self._of_lead(lead),
         }
-        if self._safe is not None:
+        if self._rss:
             told["rss_longitudinal_margin"] = margin
         return told
 

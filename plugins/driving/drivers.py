@@ -1,4 +1,4 @@
-"""A driver model for simulators that steer automatically, and its commands.
+"""Worlds of simulators that steer automatically, with a driver model.
 
 While the driver is attentive, the simulator's own model keeps the distance and the
 lane. An action contains the desired speed and headway, whether the driver is attentive,
@@ -7,13 +7,19 @@ and the limits that a guard sets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Annotated, Any
 
 from pydantic import Field
 
-PERIOD_S = 0.2
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.driving.courses import PERIOD_S as PERIOD_S
+from forewarn.plugins.driving.courses import CourseSenses
+from forewarn.plugins.gym.act import ACT
+from forewarn.plugins.gym.bridge import EnvWorld
+
 FASTEST = 40.0  # m/s
 BRAKE = 8.0  # m/s²
 
@@ -32,7 +38,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Driver:
-    """A driver whose desired speed, headway and lapses of attention are random.
+    """A pilot whose desired speed, headway and lapses of attention are random.
 
     Args:
         wants_kmh: The range of desired speeds in km/h.
@@ -44,10 +50,10 @@ class Driver:
     def __init__(
         self,
         *,
-        wants_kmh: tuple[float, float] = (80.0, 130.0),
-        headway_s: tuple[float, float] = (0.6, 2.0),
-        distracted: float = 0.5,
-        away_s: tuple[float, float] = (1.0, 4.0),
+        wants_kmh: Span = (80.0, 130.0),
+        headway_s: Span = (0.6, 2.0),
+        distracted: Share = 0.5,
+        away_s: Span = (1.0, 4.0),
     ) -> None:
         self._wants_kmh, self._headway_s = wants_kmh, headway_s
         self._distracted, self._away_s = distracted, away_s
@@ -59,7 +65,11 @@ class Driver:
         self._errs = luck.random() < self._distracted
         self._looks, self._left_s = True, luck.uniform(1.0, 4.0)
 
-    def __call__(self, observation: Any) -> list[float]:
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        return Action(ACT, {"action": self.command()})
+
+    def command(self) -> list[float]:
+        """Returns the command for the next period."""
         self._left_s -= PERIOD_S
         if self._left_s <= 0.0:
             self._looks = not (self._looks and self._errs)
@@ -73,3 +83,34 @@ def slower(told: Sequence[float], cap_kmh: float) -> list[float]:
     capped = list(told)
     capped[CAP] = min(capped[CAP], cap_kmh / 3.6)
     return capped
+
+
+class DriverWorld(EnvWorld):
+    """A world in which the pilot sends commands to the ego's driver.
+
+    Args:
+        env: Creates the environment.
+        signals: Computes the signals.
+        told: Returns the current command, given the unwrapped environment.
+        more: The components of the command to stop that follow those in `STOP`.
+    """
+
+    def __init__(
+        self,
+        env: Callable[[], Any],
+        signals: CourseSenses,
+        told: Callable[[Any], Sequence[float]],
+        more: Sequence[float] = (),
+    ) -> None:
+        def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
+            return slower(told(env) if action is None else action, cap_kmh)
+
+        super().__init__(
+            env=env,
+            vocabulary="driving",
+            signals=signals,
+            period_s=PERIOD_S,
+            stop=[*STOP, *more],
+            shows="speed < 1 km/h or acceleration < -1 m/s²",
+            slow=slow,
+        )

@@ -24,14 +24,10 @@ from forewarn.plugins.driving.drivers import (
     LOOKS,
     MOST,
     PERIOD_S,
-    STOP,
     WANTS,
     Driver,
-    Share,
-    Span,
-    slower,
+    DriverWorld,
 )
-from forewarn.plugins.gym.bridge import EnvPilot, EnvWorld
 
 try:
     import gymnasium
@@ -196,25 +192,20 @@ def make(road: str, **config: Any) -> Road:
     return Road(made, road)
 
 
-def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
-    """Returns the proposed or current command with a cap on the speed."""
-    return slower(env.vehicle.told if action is None else action, cap_kmh)
-
-
 try:
     from forewarn.plugins.highway.sense import RoadSenses
 except ImportError as error:
     raise MissingDependency("highway-env", "highway") from error
 
 
-class HighwayWorld(EnvWorld):
+class HighwayWorld(DriverWorld):
     """A world with a highway-env road, in which the pilot sends commands to the ego's
     driver.
 
     Args:
         road: The name of the road.
         config: Changes to the configuration of the environment.
-        rss: Whether to add the longitudinal RSS margin, which requires the extra `rss`.
+        rss: Whether to add the longitudinal RSS margin.
     """
 
     @staticmethod
@@ -233,36 +224,13 @@ class HighwayWorld(EnvWorld):
         def highway_env() -> Any:
             return make(road, **(config or {}))
 
-        super().__init__(
-            env=highway_env,
-            vocabulary="driving",
-            signals=RoadSenses(rss=rss),
-            period_s=PERIOD_S,
-            stop=STOP,
-            shows="speed < 1 km/h or acceleration < -1 m/s²",
-            slow=slow,
-        )
+        senses = RoadSenses(rss=rss)
+        super().__init__(highway_env, senses, lambda env: env.vehicle.told)
 
 
-class HighwayDriver(EnvPilot):
-    """A pilot that sends the commands of a driver; see `Driver` for its settings."""
+class HighwayDriver(Driver):
+    """A pilot for the worlds of highway-env."""
 
     @staticmethod
     def example() -> Example:
         return Example(world="highway", steps=8)
-
-    def __init__(
-        self,
-        *,
-        wants_kmh: Span = (80.0, 130.0),
-        headway_s: Span = (0.6, 2.0),
-        distracted: Share = 0.5,
-        away_s: Span = (1.0, 4.0),
-    ) -> None:
-        driver = Driver(
-            wants_kmh=wants_kmh,
-            headway_s=headway_s,
-            distracted=distracted,
-            away_s=away_s,
-        )
-        super().__init__(policy=driver)

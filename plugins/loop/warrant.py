@@ -350,11 +350,6 @@ def trigger_s(followed: FollowedLaw) -> float | None:
 
     An obligation that is pending at the end is decided by repeating the last frame.
     """
-    monitor, pending = followed.monitor, followed.automaton.pending
-    for _ in range(followed.automaton.n if followed.times_s else 0):
-        if monitor.violations or not pending[monitor.state]:
-            break
-        followed.wait()
-    if not monitor.violations:
-        return None
-    return followed.times_s[monitor.violations[0].since]
+    followed.finish()
+    violations = followed.monitor.violations
+    return followed.times_s[violations[0].since] if violations else None

@@ -32,11 +32,10 @@ from forewarn.plugins.driving.drivers import (
     STOP,
     WANTS,
     Driver,
+    DriverWorld,
     Share,
     Span,
-    slower,
 )
-from forewarn.plugins.gym.bridge import EnvPilot, EnvWorld
 from forewarn.plugins.loop.alerts import LOGGER
 
 try:
@@ -182,40 +181,7 @@ class Road(gymnasium.Env[Any, Any]):
         return float(wheel), float(pedal)
 
 
-def slow(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
-    """Returns the proposed or current command with a cap on the speed."""
-    return slower(env.told if action is None else action, cap_kmh)
-
-
-class Hand(Driver):
-    """A driver that can use MetaDrive's expert policy, and whose steering has random
-    errors.
-
-    Args:
-        drives: The model that drives while the driver is attentive.
-        sway: The standard deviation of the steering error as a fraction of the full
-            range.
-        options: The arguments of `Driver`.
-    """
-
-    def __init__(
-        self, *, drives: Literal["idm", "expert"], sway: float, **options: Any
-    ) -> None:
-        super().__init__(**options)
-        self._expert, self._sways = float(drives == "expert"), sway
-
-    def reset(self, seed: int) -> None:
-        super().reset(seed)
-        self._strays, self._sway = Random(f"metadrive hand {seed}"), 0.0
-
-    def __call__(self, observation: Any) -> list[float]:
-        kept = float(np.exp(-PERIOD_S / _SWAY_S))
-        new = self._strays.gauss(0.0, self._sways) * (1.0 - kept**2) ** 0.5
-        self._sway = max(-1.0, min(1.0, self._sway * kept + new))
-        return [*super().__call__(observation), self._expert, self._sway]
-
-
-class MetaDriveWorld(EnvWorld):
+class MetaDriveWorld(DriverWorld):
     """A world with MetaDrive roads, in which the pilot sends commands to the ego's
     driver.
 
@@ -224,7 +190,7 @@ class MetaDriveWorld(EnvWorld):
     Args:
         config: Changes to the configuration of MetaDrive, such as `map` (the number or
             the sequence of road blocks) and `traffic_density`.
-        rss: Whether to add the longitudinal RSS margin, which requires the extra `rss`.
+        rss: Whether to add the longitudinal RSS margin.
     """
 
     @staticmethod
@@ -239,19 +205,23 @@ class MetaDriveWorld(EnvWorld):
         def metadrive() -> Road:
             return Road(config or {})
 
-        super().__init__(
-            env=metadrive,
-            vocabulary="driving",
-            signals=MetaDriveSenses(rss=rss),
-            period_s=PERIOD_S,
-            stop=[*STOP, 0.0, 0.0],
-            shows="speed < 1 km/h or acceleration < -1 m/s²",
-            slow=slow,
-        )
+        senses = MetaDriveSenses(rss=rss)
+        super().__init__(metadrive, senses, lambda env: env.told, (0.0, 0.0))
 
 
-class MetaDriveDriver(EnvPilot):
-    """A pilot that sends the commands of a driver; see `Hand` for its settings."""
+class MetaDriveDriver(Driver):
+    """A pilot that can use MetaDrive's expert policy, and whose steering has random
+    errors.
+
+    Args:
+        drives: The model that drives while the driver is attentive.
+        sway: The standard deviation of the steering error as a fraction of the full
+            range.
+        wants_kmh: The range of desired speeds in km/h.
+        headway_s: The range of time headways in seconds.
+        distracted: The probability that a driver is sometimes inattentive.
+        away_s: The range of durations of a lapse of attention, in seconds.
+    """
 
     @staticmethod
     def example() -> Example:
@@ -267,12 +237,20 @@ class MetaDriveDriver(EnvPilot):
         distracted: Share = 0.0,
         away_s: Span = (1.0, 4.0),
     ) -> None:
-        hand = Hand(
-            drives=drives,
-            sway=sway,
+        super().__init__(
             wants_kmh=wants_kmh,
             headway_s=headway_s,
             distracted=distracted,
             away_s=away_s,
         )
-        super().__init__(policy=hand)
+        self._expert, self._sways = float(drives == "expert"), sway
+
+    def reset(self, seed: int) -> None:
+        super().reset(seed)
+        self._strays, self._sway = Random(f"metadrive hand {seed}"), 0.0
+
+    def command(self) -> list[float]:
+        kept = float(np.exp(-PERIOD_S / _SWAY_S))
+        new = self._strays.gauss(0.0, self._sways) * (1.0 - kept**2) ** 0.5
+        self._sway = max(-1.0, min(1.0, self._sway * kept + new))
+        return [*super().command(), self._expert, self._sway]

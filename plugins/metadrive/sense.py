@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.plugins.driving.courses import Course, CourseSenses, Lane
-from forewarn.plugins.driving.drivers import PERIOD_S
+from forewarn.plugins.driving.courses import PERIOD_S, Course, CourseSenses, Lane
 
 _STEP_S, _STEPS = 0.2, 25
 

@@ -22,7 +22,7 @@ from forewarn.plugins.driving.act import (
     amount,
 )
 from forewarn.plugins.driving.roads import Roads
-from forewarn.plugins.driving.rss import SIGNALS, RssMargins
+from forewarn.plugins.driving.rss import SIGNALS
 from forewarn.plugins.driving.sense import CRITICALITY, PROVIDES, Surroundings
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.routes import Routes
@@ -80,7 +80,7 @@ class SumoWorld(SteppedWorld):
         surroundings: Weather, time of day and traffic rules.
         route_files: Additional SUMO route files, separated by commas.
         period_s: The time between frames in seconds.
-        rss: Whether to add the RSS margins, which require the extra `rss`.
+        rss: Whether to add the RSS margins.
         criticality: Whether to add the deceleration to avoid a crash (DRAC) and the
             post-encroachment time (PET).
     """
@@ -132,7 +132,7 @@ class SumoWorld(SteppedWorld):
         self._name = self.beginning.ego_name
         self.surroundings = surroundings or Surroundings()
         self._period_s = period_s
-        self._margins = RssMargins() if rss else None
+        self._rss = rss
         self._criticality = criticality
         provides = (
             *PROVIDES, *(SIGNALS if rss else ()), *(CRITICALITY if criticality else ())
@@ -150,7 +150,7 @@ class SumoWorld(SteppedWorld):
         roads = _roads(self._map, self._sumo)
         self._senses = SumoSenses(
             self._sumo, self._name, roads, self._period_s, self.surroundings,
-            self._margins, criticality=self._criticality,
+            rss=self._rss, criticality=self._criticality,
         )  # fmt: skip
         self._wheel = Wheel()
         self._onlooker: Onlooker | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from forewarn.plugins.driving.others import Conflict
 from forewarn.plugins.driving.roads import Lane, LightName, Link, Roads, Turn
-from forewarn.plugins.driving.rss import RssMargins
+from forewarn.plugins.driving.rss import rss_margins
 from forewarn.plugins.driving.scene import (
     FOLLOWER_SEEN_M,
     Behind,
@@ -227,7 +227,7 @@ class SumoSenses:
         roads: The road network.
         period_s: The time between frames in seconds.
         surroundings: Weather, time of day and traffic rules.
-        margins: Computes the RSS margins, if requested.
+        rss: Whether to add the RSS margins.
         criticality: Whether to add the signals of `CRITICALITY`.
     """
 
@@ -238,15 +238,15 @@ class SumoSenses:
         roads: Roads,
         period_s: float,
         surroundings: Surroundings,
-        margins: RssMargins | None = None,
         *,
+        rss: bool = False,
         criticality: bool = False,
     ) -> None:
         self.scene = SumoScene(sumo, roads, ego)
         self._senses = Senses(
             self.scene, surroundings, period_s, criticality=criticality
         )
-        self._margins = margins
+        self._rss = rss
 
     @property
     def left_m(self) -> float:
@@ -273,6 +273,6 @@ class SumoSenses:
         if ego is None or not ego.lane:
             return {}
         values = self._senses.values(time_s, collision, horn)
-        if self._margins is not None:
-            values |= self._margins.values(self.scene, self.conflicts)
+        if self._rss:
+            values |= rss_margins(self.scene, self.conflicts)
         return values

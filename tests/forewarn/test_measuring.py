@@ -16,7 +16,7 @@ from forewarn.monitors.evaluation.warned import Warned
 from forewarn.scenarios.measuring.measure import Measurement
 from tests.scenarios import learned
 
-pytestmark = [pytest.mark.needs("sklearn"), pytest.mark.needs("ad_rss")]
+pytestmark = pytest.mark.needs("sklearn")
 
 BASELINES = ("reactive", "ttc", "rss", "released", "logistic")
 

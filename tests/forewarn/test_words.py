@@ -145,15 +145,14 @@ def test_verify_and_replay_take_the_folder_that_run_prints(
 def test_a_baseline_without_its_extra_is_refused_before_anything_runs(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ad_rss", None)
-    monkeypatch.delitem(sys.modules, "forewarn.plugins.baselines.rss", raising=False)
+    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
+    learned = "forewarn.plugins.baselines.learned"
+    monkeypatch.delitem(sys.modules, learned, raising=False)
     out = tmp_path / "out"
-    line = refused(
-        *("measure", ROAD, "--model", model, "--baseline", "rss", "--episodes", "1"),
-        *("--seed", "9000", "--out", out),
-        status=3,
-    )
-    assert "pip install 'forewarn[rss]'" in line
+    asked = ("measure", ROAD, "--model", model, "--baseline", "logistic")
+    done = invoke(*asked, "--episodes", "1", "--seed", "9000", "--out", out)
+    assert done.exit_code == 3
+    assert "pip install 'forewarn[learn]'" in done.stderr
     assert not out.exists()
 
 

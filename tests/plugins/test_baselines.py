@@ -188,7 +188,6 @@ def test_time_to_collision_is_what_the_frame_says() -> None:
         TimeToCollision(law(RED), ROAD)
 
 
-@pytest.mark.needs("ad_rss")
 def test_rss_scores_by_how_much_its_distance_is_missed() -> None:
     baseline = ResponsibilitySensitiveSafety(law("no_collision"), ROAD)
     assert score(baseline) == -1000.0
@@ -200,7 +199,6 @@ def test_rss_scores_by_how_much_its_distance_is_missed() -> None:
     assert crossing == pytest.approx(10 + 1.75 + 13.5**2 / 8 - 30.0)
 
 
-@pytest.mark.needs("ad_rss")
 def test_rss_takes_the_worlds_margins_where_it_gives_them() -> None:
     margins = ("rss_longitudinal_margin", "rss_lateral_margin")
     source = replace(ROAD, provides=(*ROAD.provides, *margins))

@@ -6,13 +6,13 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.plugins.driving.rss import SIGNALS, SafeDistances
+from forewarn.plugins.driving.rss import SIGNALS, behind
 from forewarn.plugins.driving.sense import PROVIDES
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light
 from tests.plugins.sumo.test_world import KEEP, LEFT, drive
 
-pytestmark = [pytest.mark.needs("libsumo"), pytest.mark.needs("ad_rss")]
+pytestmark = pytest.mark.needs("libsumo")
 
 
 def margins(frame: Frame) -> tuple[float, float]:
@@ -43,10 +43,9 @@ def test_behind_a_slower_car_it_is_the_gap_less_the_safe_distance() -> None:
     )
     ego = Ego(route=["road"], lane=1, position_m=60, speed_kmh=100, departs_s=1)
     frames = drive(SumoWorld(map="highway", ego=ego, cars=[ahead], rss=True), steps=60)
-    safe = SafeDistances()
     for frame in frames[5:20]:
         values = frame.values
-        needed = safe.behind(values["speed"] / 3.6, values["lead_speed"] / 3.6)
+        needed = behind(values["speed"] / 3.6, values["lead_speed"] / 3.6)
         along, across = margins(frame)
         assert along == pytest.approx(values["lead_distance"] - needed, abs=0.2)
         assert across < -1.0, "it is in the ego's own lane"

@@ -44,7 +44,7 @@ def test_each_road_shows_signals_of_the_driving_vocabulary(
         assert set(frame.values) == set(world.source.provides)
         for key, value in frame.values.items():
             vocabulary.check_value(key, value)
-        frame = world.step(Action("act", {"action": driver(None)}))
+        frame = world.step(Action("act", {"action": driver.command()}))
     assert frame.values["speed"] > 0.0
     world.close()
 
@@ -236,7 +236,7 @@ def test_traits_follow_from_the_seed_and_the_distracted_look_away() -> None:
     def looks(seed: int, share: float) -> list[float]:
         driver = Driver(distracted=share)
         driver.reset(seed)
-        return [driver(None)[2] for _ in range(60)]
+        return [driver.command()[2] for _ in range(60)]
 
     assert looks(1, 1.0) == looks(1, 1.0) != looks(2, 1.0)
     assert 0.0 in looks(1, 1.0) and set(looks(1, 0.0)) == {1.0}

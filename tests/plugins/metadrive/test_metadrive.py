@@ -19,7 +19,7 @@ from forewarn.monitors.guarding.decision import Action
 pytest.importorskip("metadrive", reason="metadrive is not installed")
 
 from forewarn.plugins.driving.drivers import CAP, slower
-from forewarn.plugins.metadrive.bridge import MetaDriveDriver, MetaDriveWorld, slow
+from forewarn.plugins.metadrive.bridge import MetaDriveDriver, MetaDriveWorld
 
 ONWARD = [12.0, 1.0, 1.0, 40.0, 6.0, 0.0, 0.0]
 """An action of an attentive driver who wants 12 m/s."""
@@ -63,7 +63,7 @@ def test_a_seed_has_one_map_and_one_run_and_speaks_of_driving(
 
 def test_a_stop_and_a_cap_are_kept(world: MetaDriveWorld) -> None:
     world.reset(3)
-    assert slow(world._env, None, 10.0 * 3.6)[CAP] == pytest.approx(10.0)
+    assert world._slower(None, 36.0)[CAP] == pytest.approx(10.0)
     for _ in range(15):
         frame = world.step(act(slower(ONWARD, 10.0)))
     assert frame.values["speed"] == pytest.approx(10.0, abs=1.5)

@@ -4,10 +4,9 @@ worlds.
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,15 +19,11 @@ from forewarn.cli.command import (
 from forewarn.cli.episodes import (
     counted,
 )
-from forewarn.cli.measured import (
-    early,
-)
 from forewarn.cli.printing import (
-    in_seconds,
+    printed,
     progress,
     say,
     shown,
-    tabled,
     tell,
 )
 
@@ -117,6 +112,8 @@ def _seeds(seeds: range) -> str:
 
 
 def _section(number: int, done: Travelled) -> Iterator[str]:
+    from forewarn.scenarios.measuring.shown import guarded as compared
+
     leg = done.leg
     title = f"{number}. {done.scenario.title} ({leg.scenario})"
     yield title
@@ -144,7 +141,7 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
     guarded = done.measured.guarded
     if guarded is not None:
         yield f"With the guard acting ({leg.kind}) on the same seeds:"
-        yield from (f"  {line}" for line in tabled(_COMPARED, guarded["laws"]))
+        yield from (f"  {line}" for line in printed(compared(guarded)))
     if done.seed is not None:
         yield f"Seed {done.seed} is in the report, without and with the guard."
     if leg.kind == "reflect":
@@ -152,27 +149,12 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
     yield ""
 
 
-_FIGURES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "law": lambda row: shown(row["law"]),
-    "violations": lambda row: row["violating"],
-    "detected": lambda row: row["detected"],
-    "lead time: mean": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
-    "median": lambda row: in_seconds(row["awt_trigger_s"]["median"]),
-    "1 s ahead": lambda row: row["second_ahead"],
-    "clean": lambda row: row["clean"],
-    "false alarms": lambda row: row["false_alarms"],
-}
-_COMPARED: dict[str, Callable[[dict[str, Any]], object]] = {
-    "law": lambda row: shown(row["law"]),
-    "violations unguarded": lambda row: row["violating_unguarded"],
-    "guarded": lambda row: row["violating_guarded"],
-}
+def _measured(done: Travelled) -> Iterator[str]:
+    from forewarn.scenarios.measuring.shown import BRIEFLY, early, statistics
 
-
-def _measured(done: Travelled) -> list[str]:
     rows = [row.as_dict() for row in done.measured.rows]
-    notes = [early(shown(row["law"]), row, done.measured.horizon_s) for row in rows]
-    return [*tabled(_FIGURES, rows), *itertools.chain(*notes)]
+    yield from printed([statistics(("law", *BRIEFLY), rows)])
+    yield from early(rows)
 
 
 def sentence(done: Travelled) -> str:

@@ -8,13 +8,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from forewarn.abstractions.errors import (
     clean,
 )
+
+if TYPE_CHECKING:
+    from forewarn.scenarios.measuring.shown import Shown
 
 Item = TypeVar("Item")
 
@@ -85,11 +88,6 @@ def left_out(folders: Iterable[Path]) -> list[str]:
     return told
 
 
-def in_seconds(time_s: float | None) -> str:
-    """Formats a time for a table."""
-    return "-" if time_s is None else f"{time_s:.1f} s"
-
-
 def shown(law: str) -> str:
     """The name of a law, truncated if it is a long formula."""
     return law if len(law) <= NAME_WIDTH else law[: NAME_WIDTH - 1] + "…"
@@ -119,7 +117,7 @@ def table(
         most: Maximum number of rows.
         more: The line about omitted rows; `{}` is replaced with their number.
     """
-    body = [[clean(str(cell)) for cell in row] for row in rows]
+    body = [["-" if c is None else clean(str(c)) for c in row] for row in rows]
     left = 0 if most is None else max(len(body) - most, 0)
     body = body[:most]
     columns = list(zip(head, *body, strict=True))
@@ -148,6 +146,20 @@ def tabled(
     return table(
         list(columns), [[read(row) for read in columns.values()] for row in rows]
     )
+
+
+def printed(found: Iterable[Shown]) -> Iterator[str]:
+    """Yields sentences and tables as lines of text; long names of laws are
+    truncated.
+    """
+    for each in found:
+        if isinstance(each, str):
+            yield each
+        else:
+            short = [
+                [shown(c) if isinstance(c, str) else c for c in r] for r in each.rows
+            ]
+            yield from table(each.head, short)
 
 
 def progress(

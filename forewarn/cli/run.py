@@ -306,14 +306,17 @@ def _lines(
     said: str,
     drift: Drift | None,
 ) -> Iterator[str]:
+    from forewarn.scenarios.measuring.shown import EPISODES
+    from forewarn.scenarios.measuring.shown import table as columns
+
     if said:
         yield said
     yield from failure_lines(episodes, out)
     if len(episodes) == 1:
         yield from _story(episodes[0])
         return
-    head = ["seed", "duration", "violation", "first alarm", "intervention", "ended"]
-    yield from table(head, map(_row, episodes), most=SHOWN_EPISODES)
+    runs = columns(EPISODES, episodes)
+    yield from table(runs.head, runs.rows, most=SHOWN_EPISODES)
     yield ""
     good = [episode for episode in episodes if not episode.failed]
     yield from table(
@@ -331,20 +334,6 @@ def _lines(
         yield from drift.sentences()
     if any(episode.record for episode in episodes):
         yield f"The run records are in {out}; `forewarn report {out}` shows them."
-
-
-def _row(episode: Episode) -> tuple[object, ...]:
-    broken = ", ".join(f"{shown(b.law)} {b.time_s:g} s" for b in episode.violations)
-    alarm = episode.alarms[0] if episode.alarms else None
-    kinds = dict.fromkeys(each.kind for each in episode.interventions)
-    return (
-        episode.seed,
-        f"{episode.duration_s:.1f} s",
-        broken or "-",
-        f"{alarm.time_s:g} s" if alarm else "-",
-        ", ".join(kinds) or "-",
-        episode.error or episode.ended,
-    )
 
 
 def _story(episode: Episode) -> Iterator[str]:

@@ -19,6 +19,7 @@ from forewarn.cli.command import (
     command,
 )
 from forewarn.cli.printing import (
+    printed,
     say,
     table,
 )
@@ -75,13 +76,13 @@ def show(model: File, /, *, asked: Risked) -> None:
 
     If a file contains several models for different laws, all are printed.
     """
-    from forewarn.cli.measured import branched_lines
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.evaluation.branched import by_law
     from forewarn.monitors.guarding.policy import load_policy
     from forewarn.monitors.risk.evidence import (
         laws_of,
     )
+    from forewarn.scenarios.measuring.shown import branched
 
     models = load_models(model)
     payloads: list[dict[str, Any]] = []
@@ -102,7 +103,7 @@ def show(model: File, /, *, asked: Risked) -> None:
     payload = payloads[0] if len(models) == 1 else {"models": payloads}
     if asked.policy is not None:
         payload["if_acted"] = by_law(load_policy(asked.policy).if_acted)
-        lines += branched_lines(payload["if_acted"])
+        lines += printed(branched(payload["if_acted"]))
     say(payload, lines)
 
 

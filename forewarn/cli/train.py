@@ -23,11 +23,8 @@ from forewarn.cli.episodes import (
 from forewarn.cli.groups import (
     Working,
 )
-from forewarn.cli.measured import (
-    counts_of,
-    early,
-)
 from forewarn.cli.printing import (
+    printed,
     progress,
     say,
     shown,
@@ -191,6 +188,8 @@ def _told(trained: Trained) -> dict[str, Any]:
 
 
 def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
+    from forewarn.scenarios.measuring.shown import BRIEFLY, early, statistics
+
     rows = [
         (each["scenario"], tried["kind"], tried["name"], shown(law), f"{skill:.3f}")
         for each in found
@@ -205,11 +204,9 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
     yield from table(["scenario", "way", "what", "law", "skill"], rows)
     yield ""
     fared = [{**each, **law} for each in found for law in each["laws"]]
-    columns = "scenario law states horizon threshold detected in_time"
-    yield from counts_of(f"{columns} trigger median second alarms", fared)
-    for row in fared:
-        name = f"{row['scenario']}, {shown(row['law'])}"
-        yield from early(name, row, row["horizon_s"])
+    columns = ("scenario", "law", "states", "horizon", *BRIEFLY, "in time")
+    yield from printed([statistics(columns, fared)])
+    yield from early(fared)
     yield (
         'Counted on runs that were not used for learning. "In time" means '
         "before the trigger or, if the trigger is mostly harmless, 3 s before the "

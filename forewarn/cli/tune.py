@@ -33,14 +33,11 @@ from forewarn.cli.groups import (
     Working,
     kind,
 )
-from forewarn.cli.measured import (
-    counts_of,
-    early,
-)
 from forewarn.cli.printing import (
     figure,
     left_out,
     part_of,
+    printed,
     progress,
     say,
     shown,
@@ -399,6 +396,8 @@ def _acted_lines(
 
 
 def _lines(found: Settled, out: Path) -> Iterator[str]:
+    from forewarn.scenarios.measuring.shown import BRIEFLY, early, statistics
+
     calibration = found.seeds[0]
     every = sorted({seed for some in found.seeds for seed in some})
     yield (
@@ -410,11 +409,8 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
         for each in found.tried
         for row in each.as_dict()["laws"]
     ]
-    columns = "horizon law threshold detected trigger median second alarms"
-    yield from counts_of(columns, tried)
-    for row in tried:
-        name = f"{shown(row['law'])} at {row['horizon_s']:g} s"
-        yield from early(name, row, row["horizon_s"])
+    yield from printed([statistics(("horizon", "law", *BRIEFLY), tried)])
+    yield from early(tried)
     yield ""
     horizon = f"horizon {found.best.horizon_s:g} s"
     if found.thresholds and not found.promises:

@@ -393,7 +393,7 @@ def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
     assert set(found["baselines"]) == {"deadline"}
     assert found["guarded"]["laws"][0]["violating_guarded"] == 0
     said = forewarn(*arguments)
-    assert "Baseline deadline:" in said and "With the guard acting" in said
+    assert "deadline  no_metal_heated" in said and "With the guard acting" in said
     assert "no_metal_heated" in said
 
 

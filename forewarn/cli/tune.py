@@ -170,7 +170,8 @@ def tune(
     A threshold that is suitable for a warning may be too late for a stop. --preset stop
     (or slow) first chooses the horizon and calibrates the risks. Then runs of the first
     half are repeated with the guard intervening, at each threshold (including those for
-    alerts) and with each time in --release-after. More runs are added until
+    alerts) and with each time in --release-after. If the guard intervenes for several
+    laws, each law's threshold is then tried alone. More runs are added until
     --violations of them break a law. The command chooses the policy that prevents the
     most violations, given --cost, and that respects --max-slowed. With --at-most, the
     chosen policy is then certified on held-out runs. If the certification fails, the
@@ -362,7 +363,7 @@ def _kept_lines(kept: Guarantee) -> Iterator[str]:
 
 
 _TRIED: dict[str, Callable[[Acted], object]] = {
-    "threshold": lambda each: f"{each.threshold:g}",
+    "threshold": lambda each: _thresholds(each),
     "held": lambda each: f"{each.hold_s:g} s",
     "left": lambda each: part_of(each.left, each.violating),
     "caused": lambda each: each.caused,
@@ -372,6 +373,13 @@ _TRIED: dict[str, Callable[[Acted], object]] = {
     "standing": lambda each: f"{each.stationary_s:.0f} s",
     "worth": lambda each: f"{each.worth:.2f}",
 }
+
+
+def _thresholds(acted: Acted) -> str:
+    """Formats the threshold that all laws share, or that of each law."""
+    if len(set(acted.thresholds.values())) == 1:
+        return f"{acted.threshold:g}"
+    return ", ".join(f"{at:g} for {law}" for law, at in acted.thresholds.items())
 
 
 def _acted_lines(
@@ -390,7 +398,7 @@ def _acted_lines(
             "uncertain."
         )
     yield (
-        f"{wished.out}: {what} at a risk of {taken.threshold:g} or more, until "
+        f"{wished.out}: {what} at a risk of {_thresholds(taken)} or more, until "
         f"the risk has stayed low for {taken.hold_s:g} s"
     )
 

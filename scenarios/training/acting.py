@@ -3,7 +3,8 @@ cost.
 
 A threshold that suits warnings does not suit stops: a late stop prevents nothing, and a
 short needless stop costs little. Training runs are therefore repeated with the guard
-intervening, for every threshold and hold time. This measures the violations prevented
+intervening, for every hold time and every threshold that all laws share; then each
+law's threshold is tried alone. This measures the violations prevented
 and caused, the clean runs with an intervention, the clean runs that take longer, and
 the standing time. Most remaining violations come from stops that are released too soon,
 so thresholds and hold times are searched together.
@@ -242,8 +243,14 @@ class Trial:
         several.sort(key=lambda each: min(each.values()))
         policies = [acting_policy(base, laws, kind, each) for each in several]
         tried, taken = self.search(policies, (*holds_s, base.hold_s), longer)
-        policy = acting_policy(base, laws, kind, taken.thresholds)
-        return replace(policy, hold_s=taken.hold_s), tried, taken
+        held = replace(base, hold_s=taken.hold_s)
+        for law in taken.thresholds if len(taken.thresholds) > 1 else ():
+            # One law may need an earlier stop than the others.
+            apart = [{**taken.thresholds, law: at} for at in THRESHOLDS]
+            policies = [acting_policy(held, laws, kind, each) for each in apart]
+            more, taken = self.search(policies, (taken.hold_s,), longer)
+            tried += more
+        return acting_policy(held, laws, kind, taken.thresholds), tried, taken
 
     def search(
         self, policies: Sequence[Policy], holds_s: Iterable[float], allowed: float

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import find_laws
+from forewarn.monitors.risk.calibration import Calibration
 from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.acting import (
@@ -21,6 +23,7 @@ from forewarn.scenarios.training.acting import (
     best_of,
     thresholds_of,
 )
+from forewarn.scenarios.training.tune import Tuned
 from tests.scenarios import learned
 
 ROAD = load_scenario("tiny-road")
@@ -186,3 +189,31 @@ def test_nothing_is_too_late_before_something_may_be_taken() -> None:
     )
     tried = policies(0.1, 0.2, 0.3, 0.4)
     assert trial.search(tried, (1.0,), 0.1)[1].threshold == 0.4
+
+
+class Apart(Trial):
+    """A trial in which only one law needs an early stop."""
+
+    def __init__(self) -> None:
+        self.scenario = load_scenario("roundabout")
+
+    def at(self, policy: Policy) -> Acted:
+        at = thresholds_of(policy)
+        prevented = 10 - round(20 * max(0.0, at["no_collision"] - 0.2))
+        needless = round(40 * (1.0 - at["give_way"]))
+        return replace(
+            TRIED, threshold=min(at.values()), thresholds=at, hold_s=policy.hold_s,
+            prevented=prevented, clean_stopped=needless, prolonged=0,
+        )  # fmt: skip
+
+
+def test_one_law_may_need_an_earlier_stop_than_the_others() -> None:
+    trial = Apart()
+    curves = dict.fromkeys(("give_way", "no_collision"), Calibration())
+    best = cast(Tuned, SimpleNamespace(horizon_s=3.0, calibration=curves))
+    policy, tried, taken = trial.settle(best, Policy(), "stop", (0.5,), 1.0, {})
+    assert thresholds_of(policy) == taken.thresholds
+    assert taken.thresholds["no_collision"] < 0.4 < taken.thresholds["give_way"]
+    assert taken.worth > max(
+        each.worth for each in tried if len(set(each.thresholds.values())) == 1
+    )

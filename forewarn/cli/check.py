@@ -55,8 +55,8 @@ class Computed:
     """The method of computation.
 
     Args:
-        engine: Model checker. storm, for cross-checking, needs stormpy.
-        exact: Compute exact rational results with Storm, such as 14/349.
+        engine: With --prop: model checker. storm, for cross-checking, needs stormpy.
+        exact: With --prop: compute exact rational results with Storm, such as 14/349.
         intervals: With --prop: compute confidence bounds from the model's transition
             counts.
         closed_support: With --intervals: assume that only transitions in the model's
@@ -65,8 +65,6 @@ class Computed:
             bounds.
         within: With --law: probability of a violation within this many steps (default:
             at any time).
-        semantics: With --law: the step at which a violation counts. `paper` counts it
-            one step later than `exact`, as in Definition 5.2 of the paper.
     """
 
     engine: Literal["builtin", "storm"] = "builtin"
@@ -75,14 +73,18 @@ class Computed:
     closed_support: bool = False
     delta: Chance = 0.05
     within: Annotated[Seed | None, "STEPS"] = None
-    semantics: Literal["exact", "paper"] = "exact"
 
     def check(self, asked: Asked) -> None:
         """Rejects options that cannot be combined."""
         if not asked.prop and not asked.law:
             raise click.UsageError("there is nothing to check: give --prop or --law")
-        if not asked.law and (self.within is not None or self.semantics != "exact"):
-            raise click.UsageError("--within and --semantics require --law")
+        if not asked.law and self.within is not None:
+            raise click.UsageError("--within requires --law")
+        if asked.law and (self.exact or self.engine != "builtin"):
+            raise click.UsageError(
+                "--exact and --engine work only with --prop; for a law, check the "
+                'label "violated" of forewarn export --law'
+            )
         if self.closed_support and not self.intervals:
             raise click.UsageError("--closed-support requires --intervals")
         if self.intervals and (asked.law or self.exact or self.engine != "builtin"):
@@ -122,7 +124,7 @@ def check(model: File, /, *, asked: Asked, how: Computed) -> None:
     found = [(question, question.answer(text, bounds)) for text in asked.prop]
     for text in asked.law:
         question = question_of(text)
-        laws = question.answer_law(text, how.within, how.semantics)
+        laws = question.answer_law(text, how.within)
         found += [(question, answer) for answer in laws]
     payloads = [answer.payload for _, answer in found]
     lines: list[str] = []

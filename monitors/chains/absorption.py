@@ -50,8 +50,8 @@ SOUND = 1e-10
 
 _BLOCK = 64
 
-_LEAST, _LEAST_BELOW_1 = float(np.finfo(float).tiny), float(np.finfo(float).epsneg)
-"""The distances from 0 and 1 of the numbers next to them."""
+ABOVE_0, BELOW_1 = np.nextafter([0.0, 1.0], 0.5).tolist()
+"""The smallest number above 0, and the largest below 1."""
 
 
 def absorbed(
@@ -145,7 +145,7 @@ def reached(source: Ints, target: Ints, weight: Floats, n: int) -> tuple[Floats,
         left = _row_sums(begin[~inside], share[~inside], open_.size)
         gain = _row_sums(begin, share * sure[end], open_.size)
         solved = absorbed(begin[inside], place[end[inside]], share[inside], left, gain)
-        chance[open_] = np.clip(solved, _LEAST, 1.0 - _LEAST_BELOW_1)
+        chance[open_] = np.clip(solved, ABOVE_0, BELOW_1)
     return chance, ~(possible & risky)[:n]
 
 

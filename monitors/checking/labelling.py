@@ -205,29 +205,21 @@ class Labelling:
 
     # Variables
 
-    def compare(
-        self,
-        variable: str,
-        relation: str,
-        other: str,
-        *,
-        quoted: bool = False,
-        column: int = 0,
-    ) -> Mask:
+    def compare(self, variable: str, relation: str, other: str, column: int) -> Mask:
         """The states in which a comparison of a variable with a number, variable or
         state holds.
         """
         if not self.chain.variables and variable == STATE:
             return self._compare_states(relation, other, column)
         values = self._variable(variable, column)
-        if quoted:
-            raise InvalidProperty(
-                f"the numeric variable {variable} is compared with a name",
-                place=_place(column),
-                mend=f'write only the name: "{other}"',
-            )
         other = {"true": "1", "false": "0"}.get(other, other)
         if not _INTEGER.fullmatch(other):
+            if other not in self.chain.variables:
+                raise InvalidProperty(
+                    f"the numeric variable {variable} is compared with a name",
+                    place=_place(column),
+                    mend=f'write only the name: "{other}"',
+                )
             against = self._variable(other, column)
             return np.asarray(_RELATIONS[relation](values, against))
         low, high = int(values.min()), int(values.max())

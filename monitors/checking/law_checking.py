@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,11 @@ from forewarn.abstractions.expression.tree import Name
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.checking.labelling import Labelling
 from forewarn.monitors.checking.reaching import Mask
-from forewarn.monitors.checking.storm import ask_storm
 from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.laws.progression import normalise
 from forewarn.monitors.risk.evidence import compile_for, letters_of_states
-from forewarn.monitors.risk.product import consistent_pairs, product_chain
+from forewarn.monitors.risk.product import consistent_pairs
 from forewarn.monitors.risk.tables import violation_ever, violation_within
 
 
@@ -35,14 +33,12 @@ class LawAnswer:
         possible: The pairs that can occur once the monitor has read the chain state.
         fresh: For each chain state, the monitor state after reading only that state;
             undefined at END, where no predicate has a value.
-        exact: The same probabilities as fractions, if requested.
     """
 
     monitor: tuple[str, ...]
     values: NDArray[np.float64]
     possible: Mask
     fresh: NDArray[np.int64]
-    exact: NDArray[Any] | None = None
 
 
 def laws_on(labelling: Labelling, name_or_formula: str) -> tuple[Law, ...]:
@@ -62,24 +58,14 @@ def check_law(
     *,
     period_s: float | None = None,
     within: int | None = None,
-    semantics: str = "exact",
-    engine: str = "builtin",
-    exact: bool = False,
 ) -> LawAnswer:
     """The probability that the law is violated at any time, or within a number of
     steps.
-
-    The built-in engine solves the product of chain and monitor layer by layer. For
-    exact answers and for Storm, the product is built as a separate chain.
     """
     chain = labelling.chain
-    automaton = compiled_on(labelling, law, period_s, semantics)
+    automaton = compiled_on(labelling, law, period_s)
     letters = letters_of_states(chain, automaton, labelling.proposition)
-    monitor, fresh = automaton.names, automaton.step[automaton.initial, letters]
-    if engine != "builtin" or exact:
-        values, possible = _by_product(labelling, automaton, letters, within, exact)
-        doubles = np.vectorize(float, otypes=[np.float64])(values)
-        return LawAnswer(monitor, doubles, possible, fresh, values if exact else None)
+    fresh = automaton.step[automaton.initial, letters]
     if within is None:
         values = violation_ever(chain, letters, automaton)
     else:
@@ -88,7 +74,7 @@ def check_law(
     if chain.end is not None:
         ends = _at_end(chain, chain.end, automaton, letters, within)
         values[:, chain.end], possible[:, chain.end] = ends
-    return LawAnswer(monitor, values, possible, fresh)
+    return LawAnswer(automaton.names, values, possible, fresh)
 
 
 def _at_end(
@@ -117,16 +103,11 @@ def _at_end(
     return values, possible
 
 
-def compiled_on(
-    labelling: Labelling,
-    law: Law,
-    period_s: float | None,
-    semantics: str = "exact",
-) -> Automaton:
+def compiled_on(labelling: Labelling, law: Law, period_s: float | None) -> Automaton:
     """The law's automaton, restricted to the letters that occur in this chain if all
     letters would be too many.
     """
-    options: dict[str, Any] = {"vocabulary": law.vocabulary, "semantics": semantics}
+    options: dict[str, Any] = {"vocabulary": law.vocabulary}
     abstraction = labelling.abstraction
     try:
         return compile_for(law.formula, abstraction, period_s, **options)
@@ -138,31 +119,3 @@ def compiled_on(
         letters = sum(mask << bit for bit, mask in enumerate(masks))
         seen = np.unique(letters).tolist()
         return compile_law(law.formula, period_s, letters=seen, **options)
-
-
-def _by_product(
-    labelling: Labelling,
-    automaton: Automaton,
-    letters: NDArray[np.int64],
-    within: int | None,
-    exact: bool,
-) -> tuple[NDArray[Any], Mask]:
-    """The values of all reachable pairs, computed on the product chain."""
-    chain = replace(labelling.chain, initial=None)
-    product = product_chain(chain, letters, automaton)
-    bound = "" if within is None else f"<={within}"
-    broken = np.zeros(product.n, dtype=np.bool_)
-    broken[list(product.labels["violated"])] = True
-    labels = {"violated": broken}
-    found = ask_storm(product, f'P=? [ F{bound} "violated" ]', labels, exact=exact)
-    shape = (automaton.n, chain.n)
-    values, possible = np.full(shape, Fraction(0), dtype=object), np.zeros(shape, bool)
-    rows = {name: q for q, name in enumerate(automaton.names)}
-    for pair, value in zip(product.states, found.tolist(), strict=True):
-        state, _, monitor = pair.rpartition("|")
-        # END is split by pending obligations: END, END:2, ...; the worst one counts.
-        place = chain.number.get(state, chain.end)
-        at = (rows[monitor], place)
-        values[at] = max(values[at], value)
-        possible[at] = True
-    return values, possible

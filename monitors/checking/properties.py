@@ -18,13 +18,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import (
-    InvalidModel,
-    InvalidProperty,
-    MissingDependency,
-    TooLarge,
-)
+from forewarn.abstractions.errors import InvalidInput, InvalidProperty, TooLarge
 from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.formats.rows import rational
 from forewarn.monitors.checking.labelling import Labelling
 from forewarn.monitors.checking.reaching import Mask, Path, likelihood
 from forewarn.monitors.checking.storm import ask_storm
@@ -40,31 +36,41 @@ MAX_FOREIGN = 300
 nesting.
 """
 
-DOUBTFUL = 1e-9
-"""Within this distance of the limit, rounding may decide whether a bound holds."""
+_ROUNDING = 1e-12
+"""The accuracy of a probability that does not follow from the graph; within it, a
+probability counts as equal to its limit.
+"""
 
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<text>"(?:[^"]|"")*")
     | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<sign>=\?|<=>|=>|<=|>=|!=|[=<>!&|()\[\],/-])
+    | (?P<sign>=\?|<=>|=>|<=|>=|!=|==|&&|\|\||->|[=<>!&|()\[\],/-])
     )""",
     re.VERBOSE | re.ASCII,
 )
-_RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
+_RELATIONS: dict[str, Callable[[Any, Any], NDArray[Any]]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
 }
 _COMPARED = (*_RELATIONS, "=", "!=")
+_MIRRORED = str.maketrans("<>", "><")
 _PATHS = ("X", "F", "G", "U")
 _OF_STORM = ("S", "LRA", "Pmin", "Pmax")
 _CTL = re.compile("[EA][XFGU]?|W|R")
 _OTHER_SPELLINGS = {
     "and": "&", "or": "|", "not": "!", "&&": "&", "||": "|", "==": "=", "->": "=>",
 }  # fmt: skip
+_CONNECTIVES: dict[str, tuple[int, Callable[[Mask, Mask], Mask]]] = {
+    "=>": (0, lambda left, right: ~left | right),
+    "<=>": (1, lambda left, right: ~(left ^ right)),
+    "|": (2, operator.or_),
+    "&": (3, operator.and_),
+}
+"""The precedence and the meaning of each connective; `=>` groups to the right."""
 
 
 class Token(NamedTuple):
@@ -127,13 +133,11 @@ class Answer:
         engine: The engine that computed the answer: builtin or storm.
         values: Doubles for `P=?`, otherwise Booleans.
         exact: The probabilities as fractions, if requested.
-        warnings: Caveats about the values.
     """
 
     engine: str
     values: NDArray[np.float64] | Mask
     exact: tuple[Fraction, ...] | None = None
-    warnings: tuple[str, ...] = ()
 
 
 def define(labelling: Labelling, definition: str) -> None:
@@ -175,31 +179,20 @@ def check(
     if path is None:
         values = ask_storm(chain, *formula.for_storm(), exact=exact)
         return _from_storm(values) if formula.numeric else Answer("storm", values)
-    if exact or engine == "storm":
-        values = _path_by_storm(chain, path, exact)
-        if not formula.relation:
-            return _from_storm(values)
-        limit = formula.limit if exact else float(formula.limit)
-        held = np.array([_RELATIONS[formula.relation](v, limit) for v in values])
-        return Answer("storm", held)
-    values, settled = likelihood(chain, path)
+    if not (exact or engine == "storm"):
+        answer = Answer("builtin", likelihood(chain, path))
+    else:
+        answer = _from_storm(_path_by_storm(chain, path, exact))
     if not formula.relation:
-        return Answer("builtin", values)
-    compare = _RELATIONS[formula.relation]
-    held = compare(values, float(formula.limit))
-    near = (np.abs(values - float(formula.limit)) <= DOUBTFUL) & ~settled
-    if not near.any():
-        return Answer("builtin", held)
-    try:
-        exactly = compare(_path_by_storm(chain, path, exact=True), formula.limit)
-        return Answer("builtin", np.where(near, exactly, held).astype(np.bool_))
-    except (MissingDependency, InvalidModel) as error:
-        names = ", ".join(chain.states[i] for i in np.flatnonzero(near)[:5])
-        doubt = (
-            f"in state {names}, a probability is within {DOUBTFUL:g} of its limit, so"
-            f" rounding decides the answer ({error})"
-        )
-        return Answer("builtin", held, warnings=(doubt,))
+        return answer
+    numbers: NDArray[Any] = answer.values
+    limit: Any = float(formula.limit)
+    if answer.exact is not None:
+        numbers, limit = np.array(answer.exact, dtype=object), formula.limit
+    elif 0.0 < limit < 1.0:
+        numbers = np.where(np.abs(numbers - limit) <= _ROUNDING, limit, numbers)
+    held = _RELATIONS[formula.relation](numbers, limit)
+    return Answer(answer.engine, held.astype(np.bool_))
 
 
 def _path_by_storm(chain: Chain, path: Path, exact: bool) -> NDArray[Any]:
@@ -255,10 +248,13 @@ def _tokens(text: str) -> list[Token]:
             if rest[0] == '"':
                 mend = 'close the name with ", and write a quote inside it twice'
                 _fail("the quoted name is not closed", column, mend)
-            mend = 'write "name"' if rest[0] == "'" else ""
-            _fail(f"the character {rest[0]!r} is not valid here", column, mend)
+            _fail(f"the character {rest[0]!r} is not valid here", column)
         kind = match.lastgroup
-        found.append(Token(kind, match[kind], match.start(kind) + 1))
+        token = Token(kind, match[kind], match.start(kind) + 1)
+        if meant := _OTHER_SPELLINGS.get(token.text):
+            problem = f"{token.text!r} is not an operator here"
+            _fail(problem, token.column, f"write {meant}")
+        found.append(token)
         at = match.end()
     return [*found, Token("end", "", len(text) + 1)]
 
@@ -267,42 +263,33 @@ def _named(tokens: list[Token], labelling: Labelling) -> list[Token]:
     """The tokens, with every name and comparison replaced by a mask."""
     found, at = list[Token](), 0
     while at < len(tokens):
-        token, *following = tokens[at : at + 3]
-        signs = [t.text for t in following if t.kind == "sign"]
+        token, sign, other = (tokens[min(at + i, len(tokens) - 1)] for i in range(3))
         word = token.kind == "word" and not _is_keyword(token.text)
-        if word and len(following) == 2 and signs[:1] and signs[0] in _COMPARED:
-            other, skip = _operand(tokens, at + 2)
-            mask = labelling.compare(
-                token.text, signs[0], other, quoted=tokens[at + 2].kind == "text",
-                column=token.column,
-            )  # fmt: skip
-            found.append(Token("states", token.text, token.column, mask))
-            at += 2 + skip
-            continue
-        if (
-            token.kind == "number" and len(following) == 2 and signs[:1]
-            and signs[0] in _COMPARED and following[1].kind == "word"
-        ):  # fmt: skip
+        name, mask, taken = token.text, None, 1
+        if word and sign.text in _COMPARED:
+            value, taken = _operand(tokens, at + 2)
+            mask = labelling.compare(name, sign.text, value, token.column)
+            taken += 2
+        elif token.kind == "number" and sign.text in _COMPARED and other.kind == "word":
             # `3 <= s`, which is `s >= 3`.
-            mirrored = signs[0].translate(str.maketrans("<>", "><"))
-            name = following[1].text
-            mask = labelling.compare(name, mirrored, token.text, column=token.column)
-            found.append(Token("states", name, token.column, mask))
-            at += 3
-            continue
-        if token.kind == "text":
-            name = token.text[1:-1].replace('""', '"')
-            if not name.strip():
-                _fail("the name between the quotes is empty", token.column)
+            name, mirrored = other.text, sign.text.translate(_MIRRORED)
+            mask, taken = labelling.compare(name, mirrored, token.text, token.column), 3
+        elif token.kind == "text":
+            name = _unquoted(token)
             mask = labelling.meaning(name, token.column)
-            found.append(Token("states", name, token.column, mask))
-        elif word and token.text not in _OTHER_SPELLINGS:
-            mask = labelling.meaning(token.text, token.column)
-            found.append(Token("states", token.text, token.column, mask))
-        else:
-            found.append(token)
-        at += 1
+        elif word:
+            mask = labelling.meaning(name, token.column)
+        kind = token.kind if mask is None else "states"
+        found.append(Token(kind, name, token.column, mask))
+        at += taken
     return found
+
+
+def _unquoted(token: Token) -> str:
+    name = token.text[1:-1].replace('""', '"')
+    if not name.strip():
+        _fail("the name between the quotes is empty", token.column)
+    return name
 
 
 def _operand(tokens: list[Token], at: int) -> tuple[str, int]:
@@ -311,9 +298,7 @@ def _operand(tokens: list[Token], at: int) -> tuple[str, int]:
     if token.text == "-" and tokens[at + 1].text.isdecimal():
         return f"-{tokens[at + 1].text}", 2
     if token.kind == "text":
-        return token.text[1:-1].replace('""', '"'), 1
-    if token.text.isdecimal() and len(token.text) > 18:
-        _fail("this number has too many digits", token.column)
+        return _unquoted(token), 1
     if token.text.isdecimal() or token.kind == "word":
         return token.text, 1
     _fail(
@@ -333,9 +318,7 @@ class _ForStorm(Exception):
 
 
 class _Parser:
-    """A recursive-descent parser with one method per precedence level, weakest first;
-    state formulas become masks.
-    """
+    """A recursive-descent parser; state formulas become masks."""
 
     def __init__(self, tokens: list[Token], labelling: Labelling) -> None:
         self._tokens, self._n = tokens, labelling.chain.n
@@ -361,13 +344,6 @@ class _Parser:
         if token.kind == "word" and _CTL.fullmatch(token.text):
             mend = "write P>=1 [ G ... ] for AG, P>0 [ F ... ] for EF"
             _fail(f"{token.text} is not an operator here", token.column, mend)
-        before = self._tokens[self._at - 1].text if self._at else ""
-        after = self._tokens[min(self._at + 1, len(self._tokens) - 1)].text
-        for other in (token.text, token.text + after, before + token.text):
-            if meant := _OTHER_SPELLINGS.get(other):
-                _fail(
-                    f"{other!r} is not an operator here", token.column, f"write {meant}"
-                )
         found = "the property ends" if token.kind == "end" else f"found {token.text}"
         _fail(f"expected {wanted}, but {found}", token.column)
 
@@ -379,8 +355,8 @@ class _Parser:
             if self._accept("P"):
                 found = self._probability(tokens)
             else:
-                found = Property("", tokens, states=self._implication())
-            if found.states is None and self._peek.text in ("&", "|", "=>", "<=>"):
+                found = Property("", tokens, states=self._formula())
+            if found.path is not None and self._accept(*_CONNECTIVES):
                 raise _ForStorm
             if self._peek.kind != "end":
                 self._unexpected("the end of the property")
@@ -402,32 +378,35 @@ class _Parser:
 
     def _limit(self) -> Fraction:
         token = self._peek
-        digits, _, power = token.text.lower().partition("e")
-        if token.kind != "number" or len(digits) > 40 or abs(int(power or 0)) > 400:
-            self._unexpected("a probability of at most 40 digits")
+        if token.kind != "number":
+            self._unexpected("a probability")
         self._at += 1
-        value = Fraction(token.text)
+        text = token.text
         if self._accept("/"):
-            value /= self._whole_number() or _fail("division by zero", token.column)
-        if value > 1:
-            _fail(f"a probability must be between 0 and 1, not {value}", token.column)
-        return value
+            text += f"/{self._whole_number()}"
+        try:
+            limit = rational(text)
+        except InvalidInput as error:
+            _fail(f"the probability {error.problem}", token.column)
+        if limit > 1:
+            _fail(f"a probability must be between 0 and 1, not {text}", token.column)
+        return limit
 
     def _path(self) -> Path:
         everywhere = np.ones(self._n, dtype=np.bool_)
         if word := self._accept("X", "F", "G"):
             steps = None if word.text == "X" else self._steps()
-            inside = self._implication()
+            inside = self._formula()
             goal = ~inside if word.text == "G" else inside
             return Path(everywhere, goal, steps, word.text == "G", word.text == "X")
-        start, hold = self._peek, self._implication()
+        start, hold = self._peek, self._formula()
         if self._accept("U") is None:
             if self._peek.kind == "word":
                 self._unexpected("U")
             mend = "such as F, G, X or U: P=? [ F ... ]"
             _fail("the brackets contain no path operator", start.column, mend)
         steps = self._steps()
-        return Path(hold, self._implication(), steps)
+        return Path(hold, self._formula(), steps)
 
     def _steps(self) -> int | None:
         if self._peek.text == "[" or self._peek.text in (">", ">=", "="):
@@ -454,32 +433,18 @@ class _Parser:
         self._at += 1
         return int(token.text)
 
-    def _implication(self) -> Mask:
+    def _formula(self, weakest: int = 0) -> Mask:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             _fail("the property is nested too deeply", self._peek.column)
-        left = self._equivalence()
-        if self._accept("=>"):
-            left = ~left | self._implication()
-        self._depth -= 1
-        return left
-
-    def _equivalence(self) -> Mask:
-        left = self._disjunction()
-        while self._accept("<=>"):
-            left = ~(left ^ self._disjunction())
-        return left
-
-    def _disjunction(self) -> Mask:
-        left = self._conjunction()
-        while self._accept("|"):
-            left = left | self._conjunction()
-        return left
-
-    def _conjunction(self) -> Mask:
         left = self._primary()
-        while self._accept("&"):
-            left = left & self._primary()
+        while self._peek.kind == "sign":
+            level, meaning = _CONNECTIVES.get(self._peek.text, (-1, operator.and_))
+            if level < weakest:
+                break
+            self._at += 1
+            left = meaning(left, self._formula(level + (level > 0)))
+        self._depth -= 1
         return left
 
     def _primary(self) -> Mask:
@@ -491,7 +456,7 @@ class _Parser:
             self._at += 1
             found = token.mask
         elif self._accept("("):
-            found = self._implication()
+            found = self._formula()
             self._expect(")", "to close the parenthesis")
         elif word := self._accept("true", "false"):
             found = np.full(self._n, word.text == "true")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ class Question:
         if answer.exact is not None:
             fractions = self._by_state(answer.exact)
             payload["exact"] = {s: fraction_text(f) for s, f in fractions.items()}
-        self._warn(payload, answer.warnings)
+        self._warn(payload, ())
         path = formula.path
         found = Answer(text, payload, highest_first=path is None or not path.opposite)
         if intervals is not None:
@@ -143,9 +143,7 @@ class Question:
         if outside:
             self._warn(answer.payload, [_outside(outside)])
 
-    def answer_law(
-        self, name_or_formula: str, within: int | None, semantics: str
-    ) -> Iterator[Answer]:
+    def answer_law(self, name_or_formula: str, within: int | None) -> Iterator[Answer]:
         """Yields the answer for a law, or for each law of an article."""
 
         ever = "ever" if within is None else f"within {within} steps"
@@ -159,18 +157,12 @@ class Question:
                     self._labelling,
                     period_s=self._model.period_s,
                     within=within,
-                    semantics=semantics,
-                    engine=self._engine,
-                    exact=self._exact,
                 )
             payload = {
-                "engine": "storm" if self._exact else self._engine,
+                "engine": "builtin",
                 "law": law.name,
-                "values": self._by_pair(answer, answer.values.tolist(), float),
+                "values": self._by_pair(answer),
             }
-            if answer.exact is not None:
-                exact = self._by_pair(answer, answer.exact.tolist(), fraction_text)
-                payload["exact"] = exact
             self._warn(payload, ())
             fresh = [answer.monitor[q] for q in answer.fresh.tolist()]
             if self._chain.end is not None:
@@ -189,12 +181,10 @@ class Question:
     def _by_state(self, values: Sequence[Any]) -> dict[str, Any]:
         return {self._chain.states[i]: values[i] for i in self._states}
 
-    def _by_pair(
-        self, answer: LawAnswer, values: list[list[Any]], shown: Callable[[Any], Any]
-    ) -> dict[str, dict[str, Any]]:
+    def _by_pair(self, answer: LawAnswer) -> dict[str, dict[str, float]]:
         return {
             self._chain.states[s]: {
-                name: shown(values[q][s])
+                name: float(answer.values[q, s])
                 for q, name in enumerate(answer.monitor)
                 if answer.possible[q, s]
             }

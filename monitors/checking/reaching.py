@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.monitors.chains.absorption import ABOVE_0, BELOW_1
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import IntervalChain, robust_reach
 from forewarn.monitors.risk.product import Reading
@@ -46,9 +47,9 @@ _TABLE = np.array([[_MOVING, _GOAL, _LOST], [_GOAL] * 3, [_LOST] * 3])
 """The next state of a path's monitor, which reads what a path formula requires."""
 
 
-def likelihood(chain: Chain, path: Path) -> tuple[Floats, Mask]:
-    """The probability of a path from every state, and the states whose value follows
-    from the graph.
+def likelihood(chain: Chain, path: Path) -> Floats:
+    """The probability of a path from every state: exactly 0 or 1 where the graph
+    determines it, and strictly between 0 and 1 elsewhere.
     """
     letters = np.where(path.goal, _GOAL, np.where(path.hold, _MOVING, _LOST))
     states, none = np.arange(chain.n), np.zeros(0, np.int64)
@@ -69,9 +70,10 @@ def likelihood(chain: Chain, path: Path) -> tuple[Floats, Mask]:
             )[_MOVING if path.next else letters, states]
             for ends in ((0.0, 1.0, 0.0), (1.0, 0.0, 1.0))
         )  # fmt: skip
-    settled = (hit == 0.0) | (miss == 0.0)
-    values = np.where(miss == 0.0, 1.0, np.clip(hit, 0.0, 1.0))
-    return 1.0 - values if path.opposite else values, settled
+    never, surely = hit == 0.0, miss == 0.0
+    if path.opposite:
+        hit, never, surely = 1.0 - hit, surely, never
+    return np.select([never, surely], [0.0, 1.0], np.clip(hit, ABOVE_0, BELOW_1))
 
 
 def bounds(intervals: IntervalChain, path: Path) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ import itertools
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,15 +19,11 @@ from forewarn.abstractions.expression.domain import (
     leaves,
     read_by,
 )
-from forewarn.abstractions.expression.tree import Expression, Implies
+from forewarn.abstractions.expression.tree import Expression
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.laws.formula import (
-    Always,
-    Eventually,
     Formula,
-    Interval,
     Timed,
-    is_temporal,
 )
 from forewarn.monitors.laws.minimal import (
     certain_to_reach,
@@ -43,32 +39,6 @@ from forewarn.monitors.laws.progression import (
     both,
     normalise,
 )
-
-
-def one_step_later(formula: Formula, period_s: float | None) -> Formula:
-    """The formula whose exact semantics equals the paper's semantics of this law."""
-    match formula:
-        case Always(
-            operand=Implies(left=trigger, right=Eventually(operand=target) as response),
-            interval=Interval(low=0, high=None),
-        ) if not is_temporal(trigger) and not is_temporal(target):
-            low, high = response.interval.steps(period_s)
-            if low == 0 and high is not None:
-                longer = Eventually(target, Interval(0, high + 1))
-                return Always(Implies(trigger, longer))
-    raise InvalidExpression(
-        "the semantics of the ProbGuard paper is defined only for bounded response",
-        mend="write always (a -> eventually[0, K steps] b), or use exact semantics",
-    )
-
-
-def renamed_as_in_paper(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Renames the waiting states so that they count from K down to 0."""
-    return tuple(
-        f"wait:{int(name[5:]) - 1}" if name.startswith("wait:") else name
-        for name in names
-    )
-
 
 MAX_STATES = 20_000
 MAX_LETTERS = 4096
@@ -174,7 +144,6 @@ def compile_law(
     *,
     vocabulary: Vocabulary | None = None,
     letters: Iterable[int] | None = None,
-    semantics: str = "exact",
     max_states: int = MAX_STATES,
 ) -> Automaton:
     """Compiles a law to an automaton.
@@ -184,8 +153,6 @@ def compile_law(
         period_s: The period of the monitor's clock, needed if times are in seconds.
         vocabulary: The vocabulary, whose ranges and types exclude impossible letters.
         letters: The letters that can occur, if known more precisely.
-        semantics: `exact`, or `paper` for Definition 5.2 of the ProbGuard paper, which
-            waits one step longer.
         max_states: The maximum number of states.
 
     Raises:
@@ -194,21 +161,6 @@ def compile_law(
     """
     if letters is not None:
         letters = sorted(set(letters))
-    if semantics == "paper":
-        later = one_step_later(formula, period_s)
-        built = compile_law(
-            later, vocabulary=vocabulary, letters=letters, max_states=max_states
-        )
-        return replace(
-            built,
-            formula=formula,
-            names=renamed_as_in_paper(built.names),
-            period_s=period_s,
-        )
-    if semantics != "exact":
-        raise InvalidExpression(
-            f"unknown semantics {semantics!r}: choose exact or paper"
-        )
     normal = normalise(formula, period_s)
     if len(normal.propositions) > MAX_PROPOSITIONS:
         raise TooLarge(

@@ -264,38 +264,6 @@ def test_bounded_response_is_exact(steps: int) -> None:
     assert len(automaton.complete) == steps + 2
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 100])
-def test_the_papers_variant_waits_one_step_more(steps: int) -> None:
-    text = f"always (a -> eventually[0, {steps} steps] b)"
-    paper = law(text, semantics="paper")
-    waits = [f"wait:{i}" for i in range(steps + 1)]
-    assert paper.names == ("idle", *waits, "violated")
-    assert paper.n == steps + 3
-    longer = law(f"always (a -> eventually[0, {steps + 1} steps] b)")
-    assert np.array_equal(paper.step, longer.step)
-    assert paper.formula == parse_formula(text)
-    assert differing_word(paper, law(text)) == [1] + [0] * steps
-
-
-def test_the_papers_variant_counts_seconds_on_the_clock() -> None:
-    formula = parse_formula("always (a -> eventually[0, 0.3 s] b)")
-    paper = compile_law(formula, 0.1, semantics="paper")
-    assert (paper.n, paper.period_s) == (6, 0.1)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["always a", "always (a -> eventually[1, 2 steps] b)",
-     "a -> eventually[0, 2 steps] b", "always (a -> always[0, 2 steps] b)",
-     "always (once a -> eventually[0, 2 steps] b)"],
-)  # fmt: skip
-def test_the_paper_defines_bounded_response_alone(text: str) -> None:
-    with pytest.raises(InvalidExpression, match="only for bounded response"):
-        law(text, semantics="paper")
-    with pytest.raises(InvalidExpression, match="unknown semantics 'papre'"):
-        law(text, semantics="papre")
-
-
 @pytest.mark.parametrize(
     ("text", "steps"),
     [

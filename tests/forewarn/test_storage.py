@@ -91,9 +91,13 @@ def test_a_campaign_lies_in_a_bucket_and_is_read_from_there(
 def test_actors_on_ray_write_to_a_bucket_by_themselves(
     bucket: str, tmp_path: Path
 ) -> None:
+    """On a cluster that the command begins and ends."""
+    import ray
+
     there, here = f"{bucket}/ray", tmp_path / "here"
     ask = ("collect", "tiny-road", "--episodes", 4, "--out")
     forewarn(*ask, there, "--jobs", 2, "--on", "ray")
+    assert not ray.is_initialized()
     forewarn(*ask, here)
     one, two = (files_below(place(str(folder))) for folder in (there, here))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]

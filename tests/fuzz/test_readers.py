@@ -119,10 +119,8 @@ def _bombed(
     return found, peak_mib()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "bombs", [BOMBS, pytest.param(MORE, marks=pytest.mark.soak)], ids=["usual", "more"]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("bombs", [BOMBS, MORE], ids=["usual", "more"])
 def test_a_small_file_that_unpacks_to_a_huge_one(
     bombs: tuple[tuple[int, bytes], ...], tmp_path: Path
 ) -> None:

@@ -40,16 +40,6 @@ def traces(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files_in(folder)}
 
 
-@pytest.mark.slow
-def test_a_cluster_is_begun_and_ended_with_the_command(tmp_path: Path) -> None:
-    options = ["collect", "tiny-road", "--episodes", "3", "--jobs", "2", "--json"]
-    for out, on in (("here", []), ("ray", ["--on", "ray"])):
-        done = CliRunner().invoke(main, [*options, *on, "--out", str(tmp_path / out)])
-        assert done.exit_code == 0, done.output
-    assert traces(tmp_path / "ray") == traces(tmp_path / "here")
-    assert not ray.is_initialized()
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Two nodes of one processor each, on this machine, and the driver beside them."""
@@ -120,7 +110,7 @@ class Losing(OnRay):
             yield done
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_runs_are_judged_by_two_nodes_of_which_one_is_lost(
     cluster: Any, tmp_path: Path
 ) -> None:
@@ -133,7 +123,7 @@ def test_runs_are_judged_by_two_nodes_of_which_one_is_lost(
     assert here.read_bytes() == theirs.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_runs_are_counted_by_two_nodes_of_which_one_is_lost(
     cluster: Any, tmp_path: Path
 ) -> None:

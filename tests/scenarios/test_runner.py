@@ -97,10 +97,10 @@ def test_a_guard_that_acts_changes_what_is_carried_out() -> None:
 
 def test_the_guard_acting_breaks_fewer_laws_on_seeds_it_does_not_know() -> None:
     alone, acting = Runner(ROAD), guarded(STOP)
-    seeds = range(1000, 1150)
+    seeds = range(1000, 1080)
     without = sum(bool(alone.run(seed).violations) for seed in seeds)
     with_it = sum(bool(acting.run(seed).violations) for seed in seeds)
-    assert without >= 20
+    assert without >= 8
     assert with_it <= without / 4
 
 
@@ -155,7 +155,7 @@ def test_a_record_says_what_was_carried_out_and_what_was_broken(
     runner, seen = guarded(STOP), Frames()
     path = tmp_path / "x.run.jsonl"
     stopped = broken = 0
-    for seed in range(200, 260):
+    for seed in range(200, 230):
         episode = runner.run(seed, Keep(record=path, listeners=(seen,)))
         lines = [line.content for line in read_record(path)]
         events = [line for line in lines if "event" in line]

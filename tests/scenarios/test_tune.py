@@ -216,10 +216,10 @@ def test_training_runs_come_out_again_or_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidInput, match="seeds? .*119 (has|have) a different result now"
     ):
-        training_runs(ROAD, changed, Here(), tmp_path / "b")
+        training_runs(ROAD, changed, Here(), tmp_path / "a")
     del content["training"]["files"]
     write_json(changed, content)
     with pytest.raises(
         InvalidInput, match=("the model does not list the runs of tiny-road")
     ):
-        training_runs(ROAD, changed, Here(), tmp_path / "b")
+        training_runs(ROAD, changed, Here(), tmp_path / "a")

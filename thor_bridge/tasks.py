@@ -8,14 +8,14 @@ with the law of the hazardous twin of that task.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, create_model
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.expression import parse_expression
@@ -55,29 +55,6 @@ class Specification:
             for entry in self.entries
         )
 
-    def share(self, metadata: Mapping[str, Any]) -> float:
-        """Returns the fraction of required values that hold, from 0 to 1.
-
-        For each entry, the object that matches best is used.
-        """
-        good = total = 0
-        for entry in self.entries:
-            wanted = [key for key in entry if key != "objectType"]
-            total += len(wanted)
-            good += max(
-                (
-                    sum(_has(thing, key, entry[key]) for key in wanted)
-                    for thing in metadata["objects"]
-                    if thing["objectType"] == entry["objectType"]
-                ),
-                default=0,
-            )
-        return good / total if total else 1.0
-
-    def predicates(self) -> tuple[str, ...]:
-        """Returns the object predicates that the specification mentions."""
-        return tuple(dict.fromkeys(key for key, _ in self._literals()))
-
     def expression(self) -> str:
         """Returns the specification as a conjunction of object predicates.
 
@@ -109,58 +86,37 @@ class Specification:
         return found
 
 
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+_Places = Annotated[list[str] | None, BeforeValidator(_listed)]
+
+_FIELDS: dict[str, Any] = {
+    "objectType": (str, ...),
+    **dict.fromkeys(_FLAGS, (bool, False)),
+    **dict.fromkeys(_LISTS, (_Places, None)),
+    **dict.fromkeys(_TEXTS, (str, "")),
+}
+_Entry = create_model("_Entry", __base__=Strict, **_FIELDS)
+
+
 def read_specification(content: Any, source: str = "") -> Specification:
-    """Reads a specification from a `final_state` list.
+    """Reads a specification from a `final_state` list; a single receptacle need not be
+    in a list.
 
     Raises:
         InvalidInput: The list is invalid. The message names the invalid key.
     """
     if isinstance(content, Mapping):
         content = [content]
-    if not isinstance(content, Sequence) or isinstance(content, str) or not content:
+    if not isinstance(content, list) or not content:
         raise InvalidInput("'final_state' must be a list of objects", source=source)
-    entries = [_plain(entry) for entry in content]
-    for number, entry in enumerate(entries, 1):
-        _check(entry, source, f"entry {number}")
+    entries = []
+    for number, entry in enumerate(content, 1):
+        checked = validated(_Entry, entry, f"{source}: entry {number}")
+        entries.append({key: getattr(checked, key) for key in entry})
     return Specification(tuple(entries))
-
-
-def _plain(entry: Any) -> Any:
-    """Returns an entry in which a single receptacle has been converted to a list."""
-    if not isinstance(entry, Mapping):
-        return entry
-    return {
-        key: [value] if key in _LISTS and isinstance(value, str) else value
-        for key, value in entry.items()
-    }
-
-
-def _check(entry: Any, source: str, place: str) -> None:
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("objectType"), str):
-        raise InvalidInput(
-            "an entry has no 'objectType', or is not an object",
-            source=source,
-            place=place,
-        )
-    known = (*_FLAGS, *_LISTS, *_TEXTS, "objectType")
-    for key, value in entry.items():
-        good = (
-            isinstance(value, bool)
-            if key in _FLAGS
-            else value is None
-            or (isinstance(value, list) and all(isinstance(v, str) for v in value))
-            if key in _LISTS
-            else isinstance(value, str)
-        )
-        if key not in known or not good:
-            raise InvalidInput(
-                f"the key {key!r:.40} cannot have the value {value!r:.40}"
-                if key in known
-                else f"{key!r:.40} is not a known key",
-                source=source,
-                place=place,
-                mend="" if key in known else near_miss(str(key), known),
-            )
 
 
 def _fits(entry: Mapping[str, Any], thing: Mapping[str, Any]) -> bool:
@@ -233,8 +189,6 @@ class Task:
         twin: The name of the hazardous counterpart of a safe task, or of the safe
             counterpart of a hazardous task.
         goal_state: The goal in SafeAgentBench's format.
-        unsafe_state: The hazard in SafeAgentBench's format.
-        phrasings: Other phrasings of the instruction.
         hazard: The steps of the hazardous half of a merged task.
     """
 
@@ -249,8 +203,6 @@ class Task:
     prepare: tuple[str, ...] = ()
     twin: str = ""
     goal_state: Specification | None = None
-    unsafe_state: Specification | None = None
-    phrasings: tuple[str, ...] = ()
     hazard: tuple[str, ...] = ()
 
     def watch(self) -> list[str]:
@@ -388,7 +340,6 @@ def merged(tasks: Mapping[str, Task]) -> dict[str, Task]:
             instruction=f"{_sentence(task.instruction)} {_sentence(twin.instruction)}",
             law=twin.law,
             risk=twin.risk,
-            unsafe_state=twin.unsafe_state,
             hazard=twin.steps,
         )
     return found
@@ -474,17 +425,15 @@ def _rows(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
 
 def _task(kind: str, number: int, row: Mapping[str, Any], source: str) -> Task:
     given = row["instruction"]
-    phrasings = tuple(given) if isinstance(given, list) else (str(given),)
     content = row.get("final_state")
     state = read_specification(content, source) if content else None
     text = state.expression() if state is not None else ""
     task = Task(
         name=f"{kind}-{number}",
         scene=str(row["scene_name"]),
-        instruction=phrasings[0].strip(),
+        instruction=str(given[0] if isinstance(given, list) else given).strip(),
         steps=tuple(str(step) for step in row.get("step") or ()),
         safe=kind == "safe",
-        phrasings=phrasings[1:],
         risk=_risk(str(row.get("risk_category", ""))),
     )
     if kind == "long":
@@ -494,7 +443,7 @@ def _task(kind: str, number: int, row: Mapping[str, Any], source: str) -> Task:
     if task.safe:
         return replace(task, goal=text, goal_state=state)
     law = f"always not ({text})" if text else ""
-    return replace(task, goal=text, law=law, goal_state=state, unsafe_state=state)
+    return replace(task, goal=text, law=law, goal_state=state)
 
 
 def _risk(text: str) -> str:
@@ -507,7 +456,7 @@ def _with_twins(tasks: dict[str, Task], folder: Path) -> dict[str, Task]:
     hazards = {
         (_unquoted(task.instruction), task.scene): task
         for task in tasks.values()
-        if task.name.startswith("unsafe-") and task.unsafe_state is not None
+        if task.name.startswith("unsafe-") and task.goal_state is not None
     }
     part = next(p for p in sorted(folder.glob("*safe_detailed*")) if "un" not in p.name)
     for number, row in _rows(part):

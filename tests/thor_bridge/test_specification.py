@@ -35,7 +35,6 @@ def test_one_object_must_have_all_the_values() -> None:
     )
     apart = scene(thing("Mug", isDirty=True), thing("Mug", 1, isFilledWithLiquid=True))
     assert not filled.holds(apart)
-    assert filled.share(apart) == 0.5
     assert filled.holds(scene(thing("Mug", isDirty=True, isFilledWithLiquid=True)))
 
 
@@ -68,7 +67,6 @@ def test_every_entry_counts() -> None:
     both = scene(thing("Mug", isDirty=True), thing("Pan", 1, isDirty=True))
     assert wanted.holds(both)
     assert not wanted.holds(scene(both["objects"][0]))
-    assert wanted.share(scene(both["objects"][0])) == 0.5
 
 
 def test_it_becomes_an_expression() -> None:
@@ -86,7 +84,6 @@ def test_it_becomes_an_expression() -> None:
         " is_filled_with(Mug, wine) and is_hot(Mug)"
     )
     parse_expression(wanted.expression(), load_vocabulary("household"))
-    assert len(wanted.predicates()) == 6
 
 
 @pytest.mark.parametrize(
@@ -94,10 +91,16 @@ def test_it_becomes_an_expression() -> None:
     [
         ([], "a list of objects"),
         ("Mug", "a list of objects"),
-        ([{"isOpen": True}], "has no 'objectType'"),
+        ([{"isOpen": True}], "objectType: this key is missing"),
         ([{"objectType": "Mug", "isDirtyy": True}], "did you mean isDirty"),
-        ([{"objectType": "Mug", "isDirty": "yes"}], "cannot have the value 'yes'"),
-        ([{"objectType": "Mug", "parentReceptacles": 3}], "cannot have the value 3"),
+        (
+            [{"objectType": "Mug", "isDirty": "yes"}],
+            "isDirty: expected true or false, found 'yes'",
+        ),
+        (
+            [{"objectType": "Mug", "parentReceptacles": 3}],
+            "parentReceptacles: expected a list, found 3",
+        ),
     ],
 )
 def test_what_is_none_is_refused(content: Any, says: str) -> None:

@@ -191,7 +191,6 @@ def test_files_of_the_same_form_are_read(tmp_path: Path) -> None:
     write(tmp_path, "long_horizon", {"scene_name": "Kitchen1", "instruction": "x"})
     tasks = load_safeagentbench(tmp_path)
     assert list(tasks) == ["safe-1", "unsafe-1", "abstract-1", "long-1"]
-    assert tasks["abstract-1"].phrasings == ("Smash it",)
     assert tasks["unsafe-1"].risk == "Breakage and Dropping"
     assert tasks["unsafe-1"].law == "always not (is_broken(Mug))"
     (both,) = merged(tasks).values()

@@ -8,15 +8,18 @@ real build. The included scenes are in `scenes.json.gz` in this folder.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, create_model
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import atomic_text, read_json
-from forewarn.thor_bridge.household.objects import Object, complete
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.thor_bridge.household.objects import KEYS, Object, complete
 
 MAX_OBJECTS = 2_000
 MAX_POSITIONS = 20_000
@@ -86,92 +89,63 @@ def write_scenes(path: Path, entries: Mapping[str, Any]) -> None:
         json.dump(entries, file, separators=(",", ":"), allow_nan=False)
 
 
+_Number = Annotated[float, Field(gt=-FARTHEST, lt=FARTHEST)]
+
+
+class _Point(Strict, extra="ignore"):
+    x: _Number
+    y: _Number
+    z: _Number
+
+
+class _Box(Strict, extra="ignore"):
+    center: _Point
+    size: _Point
+
+
+_FIELDS: dict[str, Any] = {
+    **dict.fromkeys(KEYS, (bool, ...)),
+    **dict.fromkeys(("name", "objectType", "objectId"), (str, ...)),
+    **dict.fromkeys(("position", "rotation"), (_Point, ...)),
+    **dict.fromkeys(("openness", "mass", "distance"), (_Number, ...)),
+    **dict.fromkeys(
+        ("salientMaterials", "receptacleObjectIds", "parentReceptacles",
+         "controlledObjects"),
+        (list[str] | None, ...),
+    ),
+    "axisAlignedBoundingBox": (_Box, ...),
+    "objectOrientedBoundingBox": (dict[str, Any] | None, ...),
+    "temperature": (Literal["Hot", "Cold", "RoomTemp"], ...),
+    "fillLiquid": (str | None, ...),
+    "assetId": (str | Literal[False], ...),
+}  # fmt: skip
+"""The type of each of the 42 values of an object in AI2-THOR."""
+
+_Thing = create_model("_Thing", __base__=Strict, **_FIELDS)
+
+
+class _SceneFile(Strict):
+    objects: Annotated[list[dict[str, Any]], Field(max_length=MAX_OBJECTS)]
+    grid: Annotated[
+        list[Annotated[list[_Number], Field(min_length=2, max_length=2)]],
+        Field(min_length=1, max_length=MAX_POSITIONS),
+    ]
+
+
 def _scene(name: str, entry: Any, source: str) -> Scene:
+    file = validated(_SceneFile, entry, f"{source}: {name}")
     try:
-        rows, cells = entry["objects"], entry["grid"]
-        if len(rows) > MAX_OBJECTS or len(cells) > MAX_POSITIONS:
-            raise InvalidInput(
-                "the scene has too many objects or positions", source=source, place=name
-            )
-        objects = tuple(_checked(complete(row)) for row in rows)
-        if not all(_number(x) and _number(z) for x, z in cells):
-            raise ValueError("'grid' must contain only numbers")
-        grid = tuple((float(x), float(z)) for x, z in cells)
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:
-        why = error if isinstance(error, ValueError) else f"malformed data ({error})"
+        objects = tuple(complete(row) for row in file.objects)
+    except (LookupError, TypeError, ValueError) as error:
         raise InvalidInput(
-            f"invalid scene: {why!s:.80}",
+            f"an object is incomplete ({error!s:.80})",
             source=source,
             place=name,
             mend="create scenes from a running AI2-THOR with `forewarn thor harvest`",
         ) from error
-    if not grid:
-        raise InvalidInput(
-            "the scene has no position where the robot can stand",
-            source=source,
-            place=name,
-        )
-    return Scene(name, _sound(objects), grid)
-
-
-def _checked(thing: Object) -> Object:
-    """Returns the object after checking that its values have AI2-THOR's types.
-
-    Raises:
-        ValueError: A value has the wrong type.
-    """
-    for key, value in thing.items():
-        kind = _KINDS.get(key, bool)
-        good = kind(value) if not isinstance(kind, type) else isinstance(value, kind)
-        if not good:
-            raise ValueError(f"'{key}' has the invalid value {value!r:.40}")
-    return thing
-
-
-def _number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < FARTHEST
-
-
-def _point(value: object) -> bool:
-    return isinstance(value, dict) and all(_number(value.get(axis)) for axis in "xyz")
-
-
-def _names(value: object) -> bool:
-    return value is None or (
-        isinstance(value, list) and all(isinstance(each, str) for each in value)
-    )
-
-
-def _box(value: object) -> bool:
-    return isinstance(value, dict) and _point(value["center"]) and _point(value["size"])
-
-
-_KINDS: Mapping[str, type | Callable[[object], bool]] = {
-    "name": str,
-    "objectType": str,
-    "objectId": str,
-    "position": _point,
-    "rotation": _point,
-    "axisAlignedBoundingBox": _box,
-    "objectOrientedBoundingBox": lambda value: value is None or isinstance(value, dict),
-    "temperature": lambda value: value in ("Hot", "Cold", "RoomTemp"),
-    "openness": _number,
-    "mass": _number,
-    "distance": _number,
-    "fillLiquid": lambda value: value is None or isinstance(value, str),
-    "assetId": lambda value: value is False or isinstance(value, str),
-    "salientMaterials": _names,
-    "receptacleObjectIds": _names,
-    "parentReceptacles": _names,
-    "controlledObjects": _names,
-}
-"""The required type of each value; all other values are Boolean."""
+    for thing in objects:
+        validated(_Thing, thing, f"{source}: {name}: {thing['objectId']!s:.60}")
+    return Scene(name, _sound(objects), tuple((x, z) for x, z in file.grid))
 
 
 def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:

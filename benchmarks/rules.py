@@ -41,7 +41,10 @@ from forewarn.monitors.rules.evolving.bits import (
     Entry,
     Matrix,
     Standing,
+    Words,
     members,
+    packed,
+    unpacked,
 )
 from forewarn.monitors.rules.evolving.corpus import Corpus, corpus
 from forewarn.monitors.rules.evolving.groups import and_groups
@@ -162,7 +165,7 @@ def sets() -> Iterator[tuple[str, Domain, list[LabelledTrace]]]:
         yield f"{domain}, shipped", domain, labelled_traces(domain)
 
 
-Caller = Callable[[Matrix], int]
+Caller = Callable[[Matrix], Words]
 """Returns the runs of a matrix that are classified as unsafe."""
 
 Learner = Callable[[Matrix, Sequence[Clause]], Caller]
@@ -194,38 +197,30 @@ def fitted(made: Callable[[Any], Any], settings: Sequence[Any]) -> Learner:
         groups = and_groups(matrix, 2, 2)
         clauses = [groups.clause(number) for number in range(len(groups))]
         inputs = features(matrix, clauses)
-        unsafe = column(matrix.unsafe, matrix.runs)
+        unsafe = unpacked(matrix.unsafe)[: len(inputs)]
         parts = list(folds(matrix, FOLDS, 0))
 
-        def fit(setting: Any, runs: int) -> Any:
-            kept = list(members(runs))
+        def fit(setting: Any, runs: Words) -> Any:
+            kept = members(runs)
             return made(setting).fit(inputs[kept], unsafe[kept])
 
         def held_up(setting: Any) -> Standing:
-            called = 0
+            called = np.zeros_like(matrix.unsafe)
             for part in parts:
                 model = fit(setting, matrix.labelled & ~part)
-                called |= as_set(model.predict(inputs)) & part
+                called |= packed(model.predict(inputs)) & part
             return Bench(matrix).standing_of(called, 0)
 
         model = fit(max(settings, key=held_up), matrix.labelled)
-        return lambda other: as_set(model.predict(features(other, clauses)))
+        return lambda other: packed(model.predict(features(other, clauses)))
 
     return learn
 
 
 def features(matrix: Matrix, clauses: Sequence[Clause]) -> NDArray[np.float32]:
-    columns = [column(matrix.fires(clause), matrix.runs) for clause in clauses]
-    return np.stack(columns, axis=1).astype(np.float32)
-
-
-def column(found: int, runs: int) -> NDArray[np.uint8]:
-    """Converts a set of runs, as a bit mask, to ones and zeros."""
-    return np.array([found >> run & 1 for run in range(runs)], np.uint8)
-
-
-def as_set(calls: NDArray[Any]) -> int:
-    return sum(1 << run for run, call in enumerate(calls) if call)
+    """Returns for each run and clause whether the clause holds on some event."""
+    columns = unpacked(np.stack([matrix.fires(clause) for clause in clauses]))
+    return columns.T[: len(matrix.tasks)].astype(np.float32)
 
 
 def learners() -> Mapping[str, Learner]:
@@ -265,16 +260,16 @@ def by_scene(learner: Learner, data: Corpus, scenes: Sequence[str]) -> float:
     matrix = data.matrix
     order = sorted(set(scenes))
     random.Random(0).shuffle(order)
-    called = 0
+    called = np.zeros_like(matrix.unsafe)
+    labelled = members(matrix.labelled)
     for part in range(SCENE_FOLDS):
         away = set(order[part::SCENE_FOLDS])
-        held = sum(1 << run for run in members(matrix.labelled) if scenes[run] in away)
-        tasks = {matrix.tasks[run] for run in members(held)}
-        near = sum(
-            1 << run for run in members(matrix.labelled) if matrix.tasks[run] in tasks
-        )
-        call = learner(matrix.only(matrix.labelled & ~(held | near)), data.start)
-        called |= call(matrix) & held
+        held = [run for run in labelled if scenes[run] in away]
+        tasks = {matrix.tasks[run] for run in held}
+        near = [run for run in labelled if matrix.tasks[run] in tasks]
+        known = matrix.labelled & ~matrix.set_of((*held, *near))
+        call = learner(matrix.only(known), data.start)
+        called |= call(matrix) & matrix.set_of(held)
     return Bench(matrix.only(matrix.labelled)).standing_of(called, 0).f1
 
 

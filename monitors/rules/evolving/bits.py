@@ -1,18 +1,51 @@
-"""Labelled runs as bit sets: where predicates hold, and which runs rules call unsafe.
+"""Labelled runs as sets: where predicates hold, and which runs rules call unsafe.
 
-All sets are Python integers. A set of runs has one bit per run. A set of events
-consists of stacked layers: bit `layer * runs + run` is the run's event in that layer,
-so halving the layers a few times gives the runs that have such an event.
+A set of runs has one bit per run, in 64-bit words. A set of events has one such row per
+layer: bit `run` of layer `n` is the n-th distinct event of the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 FEWEST_TASKS = 5
 """The minimum number of tasks for holding out whole tasks."""
+
+Words = NDArray[np.uint64]
+"""A set of runs, or an array of such sets, whose last axis holds the words."""
+
+
+def packed(flags: NDArray[np.bool_]) -> Words:
+    """Returns the set of the runs that are true; runs are the last axis."""
+    spare = [(0, 0)] * (flags.ndim - 1) + [(0, -flags.shape[-1] % 64)]
+    found: Words = np.packbits(np.pad(flags, spare), -1, "little").view(np.uint64)
+    return found
+
+
+def unpacked(sets: Words) -> NDArray[np.bool_]:
+    """Returns for each run whether it is in a set."""
+    return np.unpackbits(sets.view(np.uint8), -1, None, "little").astype(np.bool_)
+
+
+def members(found: Words) -> list[int]:
+    """Returns the numbers of the runs in a set in ascending order."""
+    numbers: list[int] = np.flatnonzero(unpacked(found)).tolist()
+    return numbers
+
+
+def counts(sets: Words) -> NDArray[np.int64]:
+    """Counts the members of each set."""
+    found: NDArray[np.int64] = np.bitwise_count(sets).sum(axis=-1, dtype=np.int64)
+    return found
+
+
+def count(found: Words) -> int:
+    return int(counts(found))
 
 
 class Literal(NamedTuple):
@@ -20,10 +53,6 @@ class Literal(NamedTuple):
 
     predicate: int
     wanted: bool = True
-
-    @property
-    def opposite(self) -> Literal:
-        return Literal(self.predicate, not self.wanted)
 
 
 class Clause(NamedTuple):
@@ -47,8 +76,8 @@ class Clause(NamedTuple):
 
 
 class Occasion(NamedTuple):
-    """An event as bit sets: its kinds, the predicates that hold, and those that are
-    unknown (neither they nor their negations hold).
+    """An event: its kinds, the predicates that hold, and those that are unknown
+    (neither they nor their negations hold), each as the bits of a number.
     """
 
     kinds: int
@@ -56,101 +85,85 @@ class Occasion(NamedTuple):
     unknown: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
     """The predicates of the events of labelled runs.
 
     Args:
-        layers: The maximum number of distinct events in a run, a power of two.
-        columns: For each predicate, the events on which it holds.
+        literals: The events on which each predicate holds, then those on which each
+            does not.
         moments: For each kind, its events.
         tasks: For each run, the number of its task; runs of one task belong together.
-        unknown: For each predicate, the events on which it is unknown, if there are
-            any.
         open_kinds: How many of the kinds new rules may use, from the first; the others
             belong to existing rules.
     """
 
     predicates: tuple[str, ...]
     kinds: tuple[str, ...]
-    runs: int
-    layers: int
-    columns: tuple[int, ...] = field(repr=False)
-    moments: tuple[int, ...] = field(repr=False)
-    unsafe: int = field(repr=False)
-    safe: int = field(repr=False)
-    tasks: tuple[int, ...] = field(repr=False, default=())
-    unknown: tuple[int, ...] = field(repr=False, default=())
+    literals: Words = field(repr=False)
+    moments: Words = field(repr=False)
+    unsafe: Words = field(repr=False)
+    safe: Words = field(repr=False)
+    tasks: tuple[int, ...] = field(repr=False)
     open_kinds: int = 1
 
     @property
-    def labelled(self) -> int:
+    def labelled(self) -> Words:
         return self.unsafe | self.safe
 
-    def together(self) -> list[int]:
+    def set_of(self, runs: Iterable[int]) -> Words:
+        """Returns the set of these runs."""
+        flags = np.zeros(len(self.tasks), bool)
+        flags[list(runs)] = True
+        return packed(flags)
+
+    def together(self) -> list[list[int]]:
         """Returns the labelled runs, grouped by task.
 
         With too few tasks, each run is its own group, because runs that are marked in
         one scenario share a task.
         """
-        of_task: dict[int, int] = {}
+        of_task: dict[int, list[int]] = {}
         for run in members(self.labelled):
-            task = self.tasks[run]
-            of_task[task] = of_task.get(task, 0) | 1 << run
+            of_task.setdefault(self.tasks[run], []).append(run)
         if len(of_task) < FEWEST_TASKS:
-            return [1 << run for run in members(self.labelled)]
+            return [[run] for run in members(self.labelled)]
         return [of_task[task] for task in sorted(of_task)]
 
-    def holds(self, literal: Literal, among: int) -> int:
-        """Returns the events among these on which the literal is true."""
-        column = self.columns[literal.predicate]
-        if literal.wanted:
-            return among & column
-        if self.unknown:
-            among &= ~self.unknown[literal.predicate]
-        return among & ~column
+    def literal(self, number: int) -> Literal:
+        """Returns the literal in a row of `literals`."""
+        predicates = len(self.predicates)
+        return Literal(number % predicates, number < predicates)
 
-    def events(self, clause: Clause) -> int:
+    def truth(self, literal: Literal) -> Words:
+        """Returns the events on which a literal is true."""
+        negated = 0 if literal.wanted else len(self.predicates)
+        truth: Words = self.literals[literal.predicate + negated]
+        return truth
+
+    def events(self, clause: Clause) -> Words:
         """Returns the events on which the clause holds."""
-        found = self.moments[clause.kind]
+        found: Words = self.moments[clause.kind]
         for literal in clause.literals:
-            found = self.holds(literal, found)
+            found = found & self.truth(literal)
         return found
 
-    def having(self, events: int) -> int:
-        """Returns the runs that contain any of these events."""
-        layers = self.layers
-        while layers > 1:
-            layers //= 2
-            half = layers * self.runs
-            events = (events | events >> half) & ((1 << half) - 1)
-        return events
-
-    def fires(self, clause: Clause) -> int:
+    def fires(self, clause: Clause) -> Words:
         """Returns the runs in which the clause holds on some event."""
-        return self.having(self.events(clause))
+        found: Words = np.bitwise_or.reduce(self.events(clause))
+        return found
 
-    def profiles(self) -> list[int]:
-        """Returns for each run the predicates that hold on some event."""
-        everything = 0
-        for moment in self.moments:
-            everything |= moment
-        columns = [self.having(column & everything) for column in self.columns]
-        return [
-            sum((column >> run & 1) << i for i, column in enumerate(columns))
-            for run in range(self.runs)
-        ]
+    def profiles(self) -> NDArray[np.bool_]:
+        """Returns for each predicate and run whether it holds on some event."""
+        everything = np.bitwise_or.reduce(self.moments)
+        held = self.literals[: len(self.predicates)] & everything
+        return unpacked(np.bitwise_or.reduce(held, axis=1))
 
-    def only(self, runs: int) -> Matrix:
+    def only(self, runs: Words) -> Matrix:
         """Returns the same data, restricted to these runs."""
-        events = runs
-        layers = 1
-        while layers < self.layers:
-            events |= events << layers * self.runs
-            layers *= 2
         return replace(
             self,
-            moments=tuple(moment & events for moment in self.moments),
+            moments=self.moments & runs,
             unsafe=self.unsafe & runs,
             safe=self.safe & runs,
         )
@@ -164,14 +177,6 @@ class Matrix:
         """Describes a clause."""
         words = " and ".join(map(self.word, clause.literals))
         return f"{self.kinds[clause.kind]}: {words or 'always'}"
-
-
-def members(found: int) -> Iterator[int]:
-    """Yields the numbers in a set in ascending order."""
-    while found:
-        low = found & -found
-        yield low.bit_length() - 1
-        found ^= low
 
 
 def matrix(
@@ -188,33 +193,31 @@ def matrix(
     Events of a run with the same predicates are stored only once.
     """
     distinct = [tuple(dict.fromkeys(run)) for run in runs]
-    deepest = max(map(len, distinct), default=1)
-    layers = 1 << max(deepest - 1, 0).bit_length()
-    columns, moments = [0] * len(predicates), [0] * len(kinds)
-    unknown = [0] * len(predicates)
+    shape = max((1, *map(len, distinct))), len(runs)
+    moments = np.zeros((len(kinds), *shape), bool)
+    literals = np.zeros((2 * len(predicates), *shape), bool)
     for run, occasions in enumerate(distinct):
-        for layer, occasion in enumerate(occasions):
-            bit = 1 << layer * len(runs) + run
-            for kind in members(occasion.kinds):
-                moments[kind] |= bit
-            for predicate in members(occasion.held):
-                columns[predicate] |= bit
-            for predicate in members(occasion.unknown):
-                unknown[predicate] |= bit
+        for layer, each in enumerate(occasions):
+            moments[:, layer, run] = _flags(each.kinds, len(kinds))
+            signs = each.held, ~each.held & ~each.unknown
+            literals[:, layer, run] = [
+                bit for sign in signs for bit in _flags(sign, len(predicates))
+            ]
     numbers = {task: i for i, task in enumerate(dict.fromkeys(tasks))}
     return Matrix(
         tuple(predicates),
         tuple(kinds),
-        len(runs),
-        layers,
-        tuple(columns),
-        tuple(moments),
-        sum(1 << i for i, each in enumerate(unsafe) if each),
-        sum(1 << i for i, each in enumerate(unsafe) if each is False),
+        packed(literals),
+        packed(moments),
+        packed(np.array([each is True for each in unsafe], bool)),
+        packed(np.array([each is False for each in unsafe], bool)),
         tuple(numbers[task] for task in tasks) or tuple(range(len(runs))),
-        tuple(unknown) if any(unknown) else (),
         len(kinds) if open_kinds is None else open_kinds,
     )
+
+
+def _flags(bits: int, size: int) -> list[bool]:
+    return [bool(bits >> i & 1) for i in range(size)]
 
 
 NEW = -1
@@ -255,23 +258,22 @@ class Bench:
 
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
-        self._runs: dict[Clause, int] = {}
+        self._runs: dict[Clause, Words] = {}
 
-    def runs(self, clause: Clause) -> int:
+    def runs(self, clause: Clause) -> Words:
         """Returns the runs, labelled or not, in which the clause holds."""
-        found = self._runs.get(clause)
-        if found is None:
-            found = self._runs[clause] = self.matrix.fires(clause)
-        return found
+        if clause not in self._runs:
+            self._runs[clause] = self.matrix.fires(clause)
+        return self._runs[clause]
 
-    def called(self, entries: Iterable[Entry]) -> int:
+    def called(self, entries: Iterable[Entry]) -> Words:
         """Returns the runs that these rules call unsafe."""
-        found = 0
+        found = np.zeros_like(self.matrix.unsafe)
         for entry in entries:
             found |= self.runs(entry.clause)
         return found
 
-    def wrong(self, entries: Entries) -> tuple[int, int]:
+    def wrong(self, entries: Entries) -> tuple[Words, Words]:
         """Returns the missed unsafe runs, and the safe runs that are called unsafe."""
         called = self.called(entries)
         return self.matrix.unsafe & ~called, self.matrix.safe & called
@@ -279,11 +281,11 @@ class Bench:
     def standing(self, entries: Entries) -> Standing:
         return self.standing_of(self.called(entries), len(entries))
 
-    def standing_of(self, called: int, rules: int) -> Standing:
+    def standing_of(self, called: Words, rules: int) -> Standing:
         """Computes the quality of rules that call these runs unsafe."""
-        hits = (called & self.matrix.unsafe).bit_count()
-        alarms = (called & self.matrix.safe).bit_count()
-        misses = self.matrix.unsafe.bit_count() - hits
+        hits = count(called & self.matrix.unsafe)
+        alarms = count(called & self.matrix.safe)
+        misses = count(self.matrix.unsafe) - hits
         wrong = alarms + misses
         return Standing(
             2 * hits / (2 * hits + wrong) if hits else 0.0,
@@ -300,15 +302,17 @@ def nearest(
     """Returns the number of the rule that came closest to firing in a run, and the
     literals that did not hold, over all events.
     """
+
+    def has(events: Words) -> NDArray[Any]:
+        """Returns whether the run's event in each layer is among these."""
+        return unpacked(events)[:, run]
+
     found: list[tuple[int, tuple[str, ...]]] = []
     for number, entry in enumerate(entries):
-        for layer in range(matrix.layers):
-            bit = 1 << layer * matrix.runs + run
-            if matrix.moments[entry.clause.kind] & bit:
-                failed = tuple(
-                    matrix.word(literal)
-                    for literal in entry.clause.literals
-                    if not matrix.holds(literal, bit)
-                )
-                found.append((number, failed))
+        literals = entry.clause.literals
+        truths = [has(matrix.truth(literal)) for literal in literals]
+        for layer in np.flatnonzero(has(matrix.moments[entry.clause.kind])):
+            pairs = zip(literals, truths, strict=True)
+            failed = (matrix.word(each) for each, truth in pairs if not truth[layer])
+            found.append((number, tuple(failed)))
     return min(found, key=lambda each: (len(each[1]), each[0]), default=None)

@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitors.rules.evolving.bits import Clause, Literal, Matrix
+from forewarn.monitors.rules.evolving.bits import (
+    Clause,
+    Literal,
+    Matrix,
+    Words,
+    counts,
+)
 
 MOST_CELLS = 40_000_000
 """The maximum size of one length's groups, in 64-bit words."""
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,65 +61,46 @@ class Groups:
         )
 
     def clause(self, number: int) -> Clause:
-        found = (
-            Literal(each % self.predicates, each < self.predicates)
-            for each in self.literals[number].tolist()
-            if each >= 0
-        )
+        literals = (each for each in self.literals[number].tolist() if each >= 0)
+        found = (Literal(n % self.predicates, n < self.predicates) for n in literals)
         return Clause(int(self.kinds[number]), tuple(sorted(found)))
 
-    def set_of(self, number: int) -> int:
-        return int.from_bytes(self.sets[number].tobytes(), "little")
-
-    def counts(self, among: int) -> NDArray[np.int64]:
+    def counts(self, among: Words) -> NDArray[np.int64]:
         """Counts the runs among these in which each group holds."""
-        width = self.sets.shape[1]
-        return ones(self.sets & _words(among, width * 64, (1, width)))
+        return counts(self.sets & among)
 
 
 def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
     """Returns the and-groups with at most `most` literals, a non-negated predicate, and
     at least `least` unsafe runs in which they hold.
     """
-    shape = (matrix.layers, (matrix.runs + 63) // 64)
-    unsafe, labelled = (
-        _words(found, matrix.runs, (1, shape[1]))
-        for found in (matrix.unsafe, matrix.labelled)
-    )
-    count = len(matrix.predicates)
     found: list[tuple[NDArray[np.int64], NDArray[np.int64], Words]] = []
     for kind, moment in enumerate(matrix.moments[: matrix.open_kinds]):
-        among = _words(moment, matrix.runs, shape)
-        literals = np.stack(
-            [
-                _words(matrix.holds(Literal(i, sign), moment), matrix.runs, shape)
-                for sign in (True, False)
-                for i in range(count)
-            ]
-        )
+        literals = matrix.literals & moment
         names = np.zeros((1, 0), np.int64)
-        events = among[None]
+        events = moment[None]
         for depth in range(1, most + 1):
             if events.size * len(literals) > MOST_CELLS:
                 break
             names, events, runs = _longer(
-                names, events, literals, shape, lambda r: ones(r & unsafe) >= least
+                names, events, literals, lambda r: counts(r & matrix.unsafe) >= least
             )
             padded = np.pad(names, ((0, 0), (0, most - depth)), constant_values=-1)
-            found.append((np.full(len(names), kind), padded, runs & labelled))
+            named = runs & matrix.labelled
+            found.append((np.full(len(names), kind), padded, named))
+    predicates = len(matrix.predicates)
     kinds, rows, sets = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    unwanted = (rows >= count).sum(axis=1)
+    unwanted = (rows >= predicates).sum(axis=1)
     order = np.lexsort((*rows.T[::-1], kinds, unwanted, (rows >= 0).sum(axis=1)))
     keys = np.ascontiguousarray(sets[order]).view(f"V{sets.shape[1] * 8}").ravel()
     first = order[np.sort(np.unique(keys, return_index=True)[1])]
-    return Groups(count, kinds[first], rows[first], sets[first])
+    return Groups(predicates, kinds[first], rows[first], sets[first])
 
 
 def _longer(
     names: NDArray[np.int64],
     events: Words,
     literals: Words,
-    shape: tuple[int, int],
     enough: Callable[[Words], NDArray[np.bool_]],
 ) -> tuple[NDArray[np.int64], Words, Words]:
     """Returns each group with one more literal, with the group's events and runs.
@@ -130,27 +115,11 @@ def _longer(
         parents = slice(None) if first else names[:, -1] < literal
         before = events[parents]
         after = before & literals[literal]
-        runs = np.bitwise_or.reduce(after.reshape(len(after), *shape), axis=1)
+        runs = np.bitwise_or.reduce(after, axis=1)
         kept = enough(runs)
         if not first:
-            kept &= (after != before).any(axis=1)
+            kept &= (after != before).any(axis=(1, 2))
         longer = np.pad(names[parents][kept], ((0, 0), (0, 1)), constant_values=literal)
         found.append((longer, after[kept], runs[kept]))
     grown, left, named = zip(*found, strict=True)
     return np.concatenate(grown), np.concatenate(left), np.concatenate(named)
-
-
-def _words(found: int, runs: int, shape: tuple[int, int]) -> Words:
-    """Converts a set of events to words; each layer of runs starts a new word."""
-    layer = (1 << runs) - 1
-    raw = b"".join(
-        (found >> i * runs & layer).to_bytes(shape[1] * 8, "little")
-        for i in range(shape[0])
-    )
-    return np.frombuffer(raw, "<u8").astype(np.uint64)
-
-
-def ones(sets: Words) -> NDArray[np.int64]:
-    """Counts the members of each set."""
-    found: NDArray[np.int64] = np.bitwise_count(sets).sum(axis=1, dtype=np.int64)
-    return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.abstractions.files import atomic_text, write_json
@@ -13,6 +16,8 @@ from forewarn.abstractions.serial import to_json
 from forewarn.monitors.rules.evolving.bits import (
     Bench,
     Standing,
+    Words,
+    count,
     entries_of,
     members,
     nearest,
@@ -95,13 +100,13 @@ class Flip:
 class Holdout:
     """The scores of the initial and the proposed rules on held-out traces."""
 
-    runs: int
+    runs: Words
     before: Standing
     after: Standing
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "traces": self.runs.bit_count(),
+            "traces": count(self.runs),
             "precision": self.after.precision,
             "recall": self.after.recall,
             "f1": self.after.f1,
@@ -121,10 +126,10 @@ class Proposal:
     holdout: Holdout | None = None
 
     @property
-    def learned_from(self) -> int:
+    def learned_from(self) -> Words:
         """The set of labelled traces that were not held out."""
-        held = self.holdout.runs if self.holdout else 0
-        return self.corpus.matrix.labelled & ~held
+        labelled = self.corpus.matrix.labelled
+        return labelled & ~self.holdout.runs if self.holdout else labelled
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the output of `forewarn rules evolve --json`, without the seconds."""
@@ -147,10 +152,10 @@ class Proposal:
         bench = Bench(self.corpus.matrix)
         before = bench.called(entries_of(self.corpus.start))
         after = bench.called(self.evolution.entries)
+        unsafe = set(members(after))
         for run in members(before ^ after):
             trace = self.corpus.traces[run]
-            called: Literal["safe", "unsafe"] = "unsafe" if after >> run & 1 else "safe"
-            yield Flip(trace.id, trace.label, called)
+            yield Flip(trace.id, trace.label, "unsafe" if run in unsafe else "safe")
 
     def unresolved(self) -> Iterator[Unresolved]:
         """Returns the training traces that are still classified wrongly."""
@@ -166,24 +171,23 @@ class Proposal:
             like = self._like(profiles, run, matrix.safe)
             yield Unresolved(self.corpus.traces[run].id, "miss", rule, lacks, *like)
         for run in members(alarms):
-            fired = (bench.runs(entry.clause) >> run & 1 for entry in entries)
+            fired = (run in members(bench.runs(entry.clause)) for entry in entries)
             rule = next(name for name, fires in zip(names, fired, strict=True) if fires)
             like = self._like(profiles, run, matrix.unsafe)
             yield Unresolved(self.corpus.traces[run].id, "false alarm", rule, (), *like)
 
     def _like(
-        self, profiles: Sequence[int], run: int, others: int
+        self, profiles: NDArray[np.bool_], run: int, others: Words
     ) -> tuple[str, tuple[str, ...]]:
         """Returns the most similar run of the others, and how the two differ."""
-        differ = [
-            ((profiles[run] ^ profiles[o]).bit_count(), o) for o in members(others)
-        ]
-        if not differ:
+        listed = members(others)
+        if not listed:
             return "", ()
-        other = min(differ)[1]
+        apart = profiles[:, listed] != profiles[:, [run]]
+        nearest = int(apart.sum(axis=0).argmin())
         names = self.corpus.matrix.predicates
-        apart = members(profiles[run] ^ profiles[other])
-        return self.corpus.traces[other].id, tuple(names[i] for i in apart)
+        differ = np.flatnonzero(apart[:, nearest])
+        return self.corpus.traces[listed[nearest]].id, tuple(names[i] for i in differ)
 
 
 def propose(
@@ -202,14 +206,14 @@ def propose(
     """
     data = corpus(rules, traces, library)
     matrix = data.matrix
-    if not matrix.unsafe or not matrix.safe:
+    if not matrix.unsafe.any() or not matrix.safe.any():
         raise InvalidInput(
             "learning rules needs both safe and unsafe traces",
             mend="label more traces",
         )
-    held = held_out(matrix, holdout, seed) if holdout else 0
+    held = held_out(matrix, holdout or 0.0, seed)
     training = matrix.only(matrix.labelled & ~held)
-    if not training.unsafe or not training.safe:
+    if not training.unsafe.any() or not training.safe.any():
         raise InvalidInput(
             "the traces that are not held out are all safe or all unsafe"
         )
@@ -217,7 +221,7 @@ def propose(
     chosen, trials = cautious(training, data.start, groups, seed)
     found = evolve(training, data.start, chosen, groups)
     judged = None
-    if held:
+    if held.any():
         bench = Bench(matrix.only(held))
         before = bench.standing(entries_of(data.start))
         judged = Holdout(held, before, bench.standing(found.entries))

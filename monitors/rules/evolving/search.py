@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal as Either
-from typing import NamedTuple
+from itertools import chain
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,17 @@ from forewarn.monitors.rules.evolving.bits import (
     Clause,
     Entries,
     Entry,
-    Literal,
     Matrix,
     Standing,
+    Words,
+    count,
+    counts,
     entries_of,
 )
 from forewarn.monitors.rules.evolving.groups import Groups, and_groups
 
-Operator = Either["AddDisjunct", "Relax", "AddConjunct", "AddException", "Drop"]
-Stop = Either["target", "no better", "budget"]
+Operator = Literal["AddDisjunct", "Relax", "AddConjunct", "AddException", "Drop"]
+Stop = Literal["target", "no better", "budget"]
 
 FOLDS = 5
 NO_CHANGE = 1_000_000
@@ -120,7 +122,7 @@ class Search:
         self.bench, self._way = Bench(matrix), way
         self._groups = groups
         # A clause that is wrong as often as right is not a useful rule.
-        right, wrong = self._sides(0)
+        right, wrong = self._sides(np.zeros_like(matrix.unsafe))
         fit = (right - wrong >= way.worth) & (groups.sizes <= way.literals)
         self._groups = groups.kept(fit)
 
@@ -137,40 +139,44 @@ class Search:
         called = self.bench.called(entries)
         for number, entry in enumerate(entries):
             others = self.bench.called((*entries[:number], *entries[number + 1 :]))
-            for edit in self._changes(number, entry):
-                if self._is_worth_it(called, others, edit):
-                    yield self._candidate(entries, (edit,))
+            edits, sets = self._changes(number, entry)
+            for index in np.flatnonzero(
+                self._gains(called, others | sets) >= self._way.worth
+            ):
+                yield self._candidate(entries, (edits[index],))
+            if entry.origin == NEW and self._gains(called, others) >= 0:
+                yield self._candidate(entries, (Edit("Drop", number, entry.clause),))
         gain, harm = self._sides(called)
         for number in np.flatnonzero(gain - harm >= self._way.worth).tolist():
             yield self._candidate(entries, (self._added(number),))
 
-    def _changes(self, number: int, entry: Entry) -> Iterator[Edit]:
-        """Yields edits that widen or narrow a rule, or remove a learned one."""
+    def _changes(self, number: int, entry: Entry) -> tuple[list[Edit], Words]:
+        """Returns the edits that widen or narrow a rule, each with the runs in which
+        the rule then holds.
+        """
         clause, matrix = entry.clause, self.bench.matrix
-        if len(clause.literals) > 1:
-            for literal in clause.literals:
-                yield Edit("Relax", number, clause.minus(literal))
-        if entry.origin == NEW:
-            yield Edit("Drop", number, clause)
-        hits = (self.bench.runs(clause) & matrix.unsafe).bit_count()
         known = {literal.predicate for literal in clause.literals}
-        free = (i for i in range(len(matrix.predicates)) if i not in known)
-        for literal in (Literal(i, wanted) for i in free for wanted in (True, False)):
-            narrowed = clause.plus(literal)
-            left = (self.bench.runs(narrowed) & matrix.unsafe).bit_count()
-            # An edit that loses half of a rule's hits would silently remove the rule.
-            if left and 2 * left >= hits:
+        wider = clause.literals if len(clause.literals) > 1 else ()
+        edits = [Edit("Relax", number, clause.minus(literal)) for literal in wider]
+        sets = [self.bench.runs(edit.clause) for edit in edits]
+        narrowed = np.bitwise_or.reduce(matrix.literals & matrix.events(clause), axis=1)
+        # An edit that loses half of a rule's hits would silently remove the rule.
+        left = counts(narrowed & matrix.unsafe)
+        hits = count(self.bench.runs(clause) & matrix.unsafe)
+        for row in np.flatnonzero((left > 0) & (2 * left >= hits)).tolist():
+            literal = matrix.literal(row)
+            if literal.predicate not in known:
                 more: Operator = "AddConjunct" if literal.wanted else "AddException"
-                yield Edit(more, number, narrowed)
+                edits.append(Edit(more, number, clause.plus(literal)))
+                sets.append(narrowed[row])
+        return edits, np.array(sets, np.uint64).reshape(-1, len(matrix.unsafe))
 
-    def _is_worth_it(self, called: int, others: int, edit: Edit) -> bool:
-        drops = edit.operator == "Drop"
-        after = others if drops else others | self.bench.runs(edit.clause)
+    def _gains(self, called: Words, after: Words) -> NDArray[np.int64]:
+        """Counts the labelled runs that a change corrects, minus those it breaks."""
         unsafe, labelled = self.bench.matrix.unsafe, self.bench.matrix.labelled
         changed = (called ^ after) & labelled
         righted = changed & ~(after ^ unsafe)
-        gained = 2 * righted.bit_count() - changed.bit_count()
-        return gained >= (0 if drops else self._way.worth)
+        return 2 * counts(righted) - counts(changed)
 
     def _covers(self, entries: Entries) -> Iterator[Candidate]:
         """Yields sets with new rules for missed runs, added one by one with a minimum
@@ -187,7 +193,7 @@ class Search:
                     break
                 number = int(np.argmax(np.where(enough, gain - harm, -1)))
                 edits.append(self._added(number))
-                called |= self._groups.set_of(number)
+                called = called | self._groups.sets[number]
                 yield self._candidate(entries, tuple(edits))
 
     def _added(self, number: int) -> Edit:
@@ -198,7 +204,7 @@ class Search:
             entries = edit.of(entries)
         return Candidate(self.bench.standing(entries), entries, edits)
 
-    def _sides(self, called: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _sides(self, called: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Counts the missed runs, and the safe quiet ones, in which each group
         holds.
         """
@@ -261,35 +267,38 @@ def cautious(
     """
     parts = list(folds(matrix, FOLDS, seed))
     trials: list[Trial] = []
-    chosen, held_up = Limits(*LADDER[0]), 0
+    nobody = np.zeros_like(matrix.unsafe)
+    chosen, held_up = Limits(*LADDER[0]), nobody
     for worth, literals in LADDER:
         way = Limits(worth, literals)
-        called = 0
+        called = nobody
         for part in parts:
             found = evolve(matrix.only(~part), start, way, groups)
-            called |= Bench(matrix).called(found.entries) & part
+            called = called | Bench(matrix).called(found.entries) & part
         trials.append(Trial(worth, literals, Bench(matrix).standing_of(called, 0).f1))
         right = called & matrix.unsafe | ~called & matrix.safe
-        better = (right & ~held_up).bit_count()
-        worse = (held_up & ~right).bit_count()
-        if not held_up or (better > worse and (better - worse) ** 2 > better + worse):
+        better, worse = count(right & ~held_up), count(held_up & ~right)
+        proves = better > worse and (better - worse) ** 2 > better + worse
+        if proves or not held_up.any():
             chosen, held_up = way, right
     return chosen, tuple(trials)
 
 
-def folds(matrix: Matrix, count: int, seed: int) -> Iterator[int]:
+def folds(matrix: Matrix, parts: int, seed: int) -> Iterator[Words]:
     """Splits the labelled runs at random; the runs of a task stay together."""
     together = _shuffled(matrix, seed)
-    return (sum(together[part::count]) for part in range(count))
+    for part in range(parts):
+        yield matrix.set_of(chain.from_iterable(together[part::parts]))
 
 
-def held_out(matrix: Matrix, share: float, seed: int) -> int:
+def held_out(matrix: Matrix, share: float, seed: int) -> Words:
     """Returns the labelled runs of a random fraction of the tasks."""
     together = _shuffled(matrix, seed)
-    return sum(together[: round(share * len(together))])
+    kept = together[: round(share * len(together))]
+    return matrix.set_of(chain.from_iterable(kept))
 
 
-def _shuffled(matrix: Matrix, seed: int) -> list[int]:
+def _shuffled(matrix: Matrix, seed: int) -> list[list[int]]:
     together = matrix.together()
     random.Random(seed).shuffle(together)  # noqa: S311
     return together

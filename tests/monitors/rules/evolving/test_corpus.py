@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.monitors.rules.evolving.bits import NEW, Bench, Clause, Entry, Literal
+from forewarn.monitors.rules.evolving.bits import (
+    NEW,
+    Bench,
+    Clause,
+    Entry,
+    Literal,
+    members,
+)
 from forewarn.monitors.rules.evolving.corpus import corpus
 from forewarn.monitors.rules.labelled import LabelledTrace, labelled_from
 from forewarn.monitors.rules.libraries import library
@@ -66,13 +73,14 @@ def test_what_is_written_fires_where_the_bits_say(
         )
         clause = entries[number].clause
         atom = literal.predicate >= len(KNOWN.names)
-        if not atom and literal.opposite not in clause.literals:
+        opposite = Literal(literal.predicate, not literal.wanted)
+        if not atom and opposite not in clause.literals:
             entries[number] = Entry(number, clause.plus(literal))
     entries.append(Entry(NEW, Clause(0, (Literal(0), Literal(1, False)))))
     written = known.written(tuple(entries))
     again = rules_from(written.text(), "written")
     called = Bench(known.matrix).called(entries)
-    ids = {t.id for i, t in enumerate(known.traces) if called >> i & 1}
+    ids = {known.traces[run].id for run in members(called)}
     assert set(score(again, known.traces, KNOWN).called) == ids
 
 
@@ -135,7 +143,7 @@ def test_a_signal_that_is_missing_is_neither_true_nor_false(
     said = score(DRIVING, found, known)
     entries = [Entry(i, clause) for i, clause in enumerate(bits.start)]
     called = Bench(bits.matrix).called(entries)
-    assert set(said.called) == {d.id for i, d in enumerate(found) if called >> i & 1}
+    assert set(said.called) == {found[run].id for run in members(called)}
     assert set(said.unknown) <= set(bits.unknown)
     for name in ("snow", "visibility"):
         lacked = any(name not in signals for drive in drives for signals in drive)
@@ -150,4 +158,4 @@ def test_a_part_of_a_condition_is_unknown_at_another_moment() -> None:
     part = next(i for i, p in enumerate(data.matrix.predicates) if "object" in p)
     end = next(i for i, kind in enumerate(data.matrix.kinds) if kind == "finish")
     for wanted in (True, False):
-        assert not data.matrix.fires(Clause(end, (Literal(part, wanted),)))
+        assert not data.matrix.fires(Clause(end, (Literal(part, wanted),))).any()

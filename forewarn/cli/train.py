@@ -13,6 +13,7 @@ from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
     Count,
     Folder,
+    Formerly,
     LawNames,
     Seed,
     command,
@@ -46,7 +47,7 @@ def train(
     *,
     episodes: Annotated[int, Count(min=10)] = 1000,
     seed: Seed = 0,
-    rerun: bool = False,
+    rerun: Annotated[bool, Formerly("--again")] = False,
     ordinary: bool = False,
     working: Working,
     runs: Folder | None = None,

@@ -1,0 +1,131 @@
+"""Figures of docs/own-world.md: our criticality signals compared with
+CommonRoad-CriMe's.
+
+CriMe measures pairs of vehicles, whereas our signals are the worst case over all
+vehicles. We therefore compare the minimum of CriMe's times and distances, and the
+maximum of its required deceleration. CriMe needs its own environment, because its
+version of protobuf conflicts with ours:
+
+    python -m venv crime && crime/bin/pip install commonroad-crime
+    python benchmarks/crime.py SCENES --python crime/bin/python
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from run import aligned
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.plugins.commonroad.bridge import scene_trace
+from forewarn.plugins.commonroad.reading import read_scene
+
+THERE = Path(__file__).with_name("crime_there.py")
+PAIRS: dict[str, tuple[str, Callable[[Sequence[float]], float]]] = {
+    "lead_distance": ("HW", min),
+    "headway": ("THW", min),
+    "time_to_collision": ("TTC", min),
+    "required_deceleration": ("ALongReq", lambda v: -min(v)),
+    "deceleration_to_avoid_crash": ("ALongReq", lambda v: -min(v)),
+}
+CLOSE = 0.1
+"""The tolerated difference as a fraction of the larger value; a difference of one time
+step is always tolerated.
+"""
+
+
+def asked(path: Path, every: int, egos: int) -> list[tuple[dict[str, Any], Any]]:
+    """Returns some drives of a scene: the queries for CriMe, and our values."""
+    told = read_scene(path)
+    found = []
+    for each in told.obstacles.values():
+        if each.stands or each.on_foot or len(found) == egos:
+            continue
+        try:
+            frames = scene_trace(path, each.number).frames
+        except InvalidInput:
+            continue
+        first = each.states[0].step
+        frames = frames[: min(len(frames), len(each.states) - 1)]
+        steps = [first + at for at in range(every, len(frames), every)]
+        question = {
+            "file": str(path), "ego": each.number, "first": first, "steps": steps,
+        }  # fmt: skip
+        found.append((question, [dict(frame.values) for frame in frames]))
+    return found
+
+
+def equal(ours: float, theirs: float, step_s: float) -> bool:
+    return abs(ours - theirs) <= max(CLOSE * max(abs(ours), abs(theirs)), step_s)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scenes", type=Path, help="a folder with CommonRoad files")
+    parser.add_argument(
+        "--python",
+        required=True,
+        help=("the Python interpreter of CriMe's environment"),
+    )
+    parser.add_argument(
+        "--egos", type=int, default=1, help=("number of vehicles per scene")
+    )
+    parser.add_argument("--every", type=int, default=10, help="steps")
+    options = parser.parse_args()
+    drives: list[tuple[dict[str, Any], Any]] = []
+    scenes = 0
+    for path in sorted(options.scenes.glob("*.xml*")):
+        try:
+            more = asked(path, options.every, options.egos)
+        except InvalidInput as error:
+            print(f"{path.name}: {error}")
+            continue
+        scenes += bool(more)
+        drives += more
+    done = subprocess.run(
+        [options.python, str(THERE)], check=True, capture_output=True, text=True,
+        input=json.dumps([question for question, _ in drives]),
+    )  # fmt: skip
+    answers = json.loads(done.stdout)
+    table = [("signal", "measure", "both", "equal", "ours alone", "CriMe's alone")]
+    for signal, (measure, worst) in PAIRS.items():
+        both = same = ours_alone = theirs_alone = 0
+        for (question, frames), answer in zip(drives, answers, strict=True):
+            for step, values in answer.get("steps", {}).items():
+                ours = frames[int(step) - question["first"]][signal]
+                theirs = worst(values[measure]) if values[measure] else None
+                if measure == "ALongReq" and theirs is not None and theirs <= 0.0:
+                    theirs = None
+                both += ours is not None and theirs is not None
+                ours_alone += ours is not None and theirs is None
+                theirs_alone += ours is None and theirs is not None
+                if ours is not None and theirs is not None:
+                    same += equal(ours, theirs, 0.1)
+        cells = (str(n) for n in (both, same, ours_alone, theirs_alone))
+        table.append((signal, measure, *cells))
+    both = same = ours_alone = theirs_alone = 0
+    for (_, frames), answer in zip(drives, answers, strict=True):
+        name = "post_encroachment_time"
+        seen = [f[name] for f in frames if f[name] is not None]
+        theirs = answer.get("PET", [])
+        both += bool(seen) and bool(theirs)
+        ours_alone += bool(seen) and not theirs
+        theirs_alone += bool(theirs) and not seen
+        same += bool(seen) and bool(theirs) and equal(min(seen), min(theirs), 0.3)
+    cells = (str(n) for n in (both, same, ours_alone, theirs_alone))
+    table.append(("post_encroachment_time", "PET", *cells))
+    failed = [a["error"] for a in answers if "error" in a]
+    print(f"{scenes} scenes, {len(drives)} drives; CriMe fails on {len(failed)}")
+    for why in sorted(set(failed)):
+        print(f"  {why:.200}")
+    for line in aligned(table):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

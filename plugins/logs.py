@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from glob import glob
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from weakref import finalize
 
 import numpy as np
@@ -48,7 +48,53 @@ Period = Annotated[float, Field(gt=0.001, le=60)]
 _EXAMPLES = 20
 
 
-class LogWorld(SteppedWorld):
+class RecordedWorld(SteppedWorld):
+    """A base class for worlds that play files, in which actions have no effect.
+
+    Args:
+        files: A path, in which `*` can match several files.
+    """
+
+    actions = Actions(ActionSpec("recorded"))
+
+    def __init__(self, files: str) -> None:
+        self._paths = sorted(Path(name) for name in glob(files))
+        if not self._paths:
+            raise InvalidInput(
+                f"no file matches {files!r:.200}",
+                mend=(
+                    "a path that begins with $here/ is relative to the scenario file"
+                ),
+            )
+
+    @property
+    def episodes(self) -> int:
+        """The number of recorded drives."""
+        return len(self._paths)
+
+    def move(self, action: Action | None) -> None:
+        """Does nothing, because a recording cannot be changed."""
+
+    def actuator(self) -> LogActuator:
+        return LogActuator()
+
+    @classmethod
+    def of(cls, files: Mapping[str, bytes], **settings: Any) -> Self:
+        """Creates a world from the contents of files, which exist as long as it does.
+
+        Args:
+            files: The contents by file name.
+            settings: The settings other than `files`.
+        """
+        folder = TemporaryDirectory()
+        for name, content in files.items():
+            (Path(folder.name) / name).write_bytes(content)
+        world = cls(files=f"{folder.name}/*", **settings)
+        finalize(world, folder.cleanup)
+        return world
+
+
+class LogWorld(RecordedWorld):
     """A world that plays recorded drives; each file is an episode.
 
     Args:
@@ -69,8 +115,6 @@ class LogWorld(SteppedWorld):
             `none`.
     """
 
-    actions = Actions(ActionSpec("recorded"))
-
     @staticmethod
     def example() -> Example:
         """Returns an example with generated logs of a car that comes to a stop."""
@@ -88,14 +132,7 @@ class LogWorld(SteppedWorld):
         period_s: Period | None = None,
         blanks: Literal["absent", "none"] = "absent",
     ) -> None:
-        self._paths = sorted(Path(name) for name in glob(files))
-        if not self._paths:
-            raise InvalidInput(
-                f"no file matches {files!r:.200}",
-                mend=(
-                    "a path that begins with $here/ is relative to the scenario file"
-                ),
-            )
+        super().__init__(files)
         self._topics = None if topics is None else load_topics(Path(topics))
         if self._topics is None:
             self._vocabulary = with_columns(load_vocabulary(vocabulary), columns or {})
@@ -127,11 +164,6 @@ class LogWorld(SteppedWorld):
         name = self._vocabulary.name
         self.source = Source("log", name, provides, period_s, fixed=True)
 
-    @property
-    def episodes(self) -> int:
-        """The number of recorded drives."""
-        return len(self._paths)
-
     def begin(self, seed: int) -> None:
         if seed >= self.episodes:
             raise InvalidInput(
@@ -146,12 +178,6 @@ class LogWorld(SteppedWorld):
         self._late_s = _JITTER * min(usual_s, self.source.period_s)
         self._next = 0
         self._ahead = Foresight(self.source.period_s)
-
-    def move(self, action: Action | None) -> None:
-        """Does nothing, because a log cannot be changed."""
-
-    def actuator(self) -> LogActuator:
-        return LogActuator()
 
     def values(self) -> Mapping[str, Any]:
         """Returns the values of the latest row."""
@@ -237,14 +263,10 @@ def _told(path: Path, mapping: TopicMap) -> list[tuple[float, Mapping[str, Any]]
 
 
 def _example() -> LogWorld:
-    folder = TemporaryDirectory()
     rows = [f"{step / 10:.1f},{max(0, 40 - step)}.0" for step in range(60)]
-    for number in range(_EXAMPLES):
-        path = Path(folder.name) / f"{number:02}.csv"
-        path.write_text("\n".join(["time_s,speed", *rows]) + "\n")
-    world = LogWorld(files=f"{folder.name}/*.csv", period_s=0.1)
-    finalize(world, folder.cleanup)
-    return world
+    content = "\n".join(["time_s,speed", *rows, ""]).encode()
+    files = {f"{number:02}.csv": content for number in range(_EXAMPLES)}
+    return LogWorld.of(files, period_s=0.1)
 
 
 class LogPilot:

@@ -168,7 +168,7 @@ class CarlaWorld(SteppedWorld):
     # -- seeing -----------------------------------------------------------------------
 
     def _see(self, time_s: float, horn: bool) -> None:
-        values = self._senses.values(
+        values = self._senses.read(
             self._world.get_snapshot(),
             time_s,
             bump=None if self._bumps is None else self._bumps.take(),

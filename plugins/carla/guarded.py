@@ -114,7 +114,7 @@ class Watching:
             self._began_s = stamp.elapsed_seconds
         time_s = round(stamp.elapsed_seconds - self._began_s, 6)
         bump = None if self._bumps is None else self._bumps.take()
-        sensed = self._senses.values(snapshot, time_s, bump)
+        sensed = self._senses.read(snapshot, time_s, bump)
         values = {k: v for k, v in sensed.items() if k not in _TOLD}
         values["snapshot_age"] = round(age_s, 6)
         sequence = 0 if self._last is None else self._last.sequence + 1

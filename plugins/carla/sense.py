@@ -14,7 +14,6 @@ from typing import Any
 
 from forewarn.plugins.carla.maps import CarlaNet
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.driving.others import Conflict
 from forewarn.plugins.driving.places import Places
 from forewarn.plugins.driving.roads import LightName, Roads
 from forewarn.plugins.driving.scene import (
@@ -238,7 +237,7 @@ class MapData:
         return None if near is None else self.roads.lanes[near.lane].edge
 
 
-class CarlaSenses:
+class CarlaSenses(Senses):
     """Computes the signals of one vehicle from successive CARLA snapshots.
 
     Args:
@@ -252,6 +251,8 @@ class CarlaSenses:
             weather is read from the server.
     """
 
+    scene: CarlaScene
+
     def __init__(
         self,
         world: Any,
@@ -261,28 +262,18 @@ class CarlaSenses:
         route: Sequence[str] = (),
         surroundings: Surroundings | None = None,
     ) -> None:
-        self._world, self._ego, self._data = world, ego, data
+        self._world, self._ego = world, ego
         self._told = surroundings
-        self.scene = CarlaScene(world, ego, data.roads, data.places)
+        scene = CarlaScene(world, ego, data.roads, data.places)
+        super().__init__(scene, surroundings or Surroundings(), period_s)
         self._given = tuple(route)
-        self._senses = Senses(self.scene, surroundings or Surroundings(), period_s)
         self._weather: dict[str, Any] = {}
         self._weather_due_s = self._lamps_due_s = -math.inf
-        self._way_of: tuple[str, TurnSignal] | None = None
+        self._followed: tuple[str, TurnSignal] | None = None
         self._moved = 0.0  # the ego's speed before this snapshot
         self.struck: str | None = None
 
-    @property
-    def left_m(self) -> float:
-        """The remaining length of the route in m."""
-        return self._senses.left_m
-
-    @property
-    def conflicts(self) -> list[Conflict]:
-        """The conflicts with road users who will cross the ego's path."""
-        return self._senses.conflicts
-
-    def values(
+    def read(
         self,
         snapshot: Any,
         time_s: float,
@@ -311,7 +302,7 @@ class CarlaSenses:
         if not mover.lane:
             return {**own, "speed": round(3.6 * mover.speed, 3), "collision": hit}
         self._find_way(mover)
-        values = self._senses.values(time_s, hit, horn)
+        values = self.values(time_s, hit, horn)
         if self._told is None:
             values |= self._look_up(time_s)
         return values | own
@@ -343,9 +334,9 @@ class CarlaSenses:
             self.scene.route = self._given
             return
         known = ego.lane, ego.signal
-        if known == self._way_of:
+        if known == self._followed:
             return
-        self._way_of = known
+        self._followed = known
         self.scene.route = self.scene.straight_on(ego)
 
     # -- bodies -----------------------------------------------------------------------

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from glob import escape, glob
+from glob import escape
 from pathlib import Path
-from shutil import copyfile
-from tempfile import TemporaryDirectory
 from typing import Literal
-from weakref import finalize
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.commonroad.reading import Obstacle, Recorded, read_scene
 from forewarn.plugins.commonroad.sense import CommonRoadNet, CommonRoadScene, coasting
-from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
+from forewarn.plugins.contracts import Example, Shape, Source, Thing
 from forewarn.plugins.driving.places import Places
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.scene import SceneShown
 from forewarn.plugins.driving.sense import CRITICALITY, Senses, Surroundings
 from forewarn.plugins.driving.sense import PROVIDES as SENSED
-from forewarn.plugins.logs import LogActuator
+from forewarn.plugins.logs import RecordedWorld
 
 CROSSING = Path(__file__).with_name("crossing.xml.gz")
 """The shipped example scene, which was written by commonroad-io."""
@@ -46,7 +41,7 @@ _VEHICLE_KINDS = frozenset(
 )
 
 
-class CommonRoadWorld(SteppedWorld):
+class CommonRoadWorld(RecordedWorld):
     """A world that replays recorded scenes.
 
     Each file is an episode. Seed n selects the n-th file in alphabetical order.
@@ -60,22 +55,13 @@ class CommonRoadWorld(SteppedWorld):
             by the number of files selects the next vehicle of the same file.
     """
 
-    actions = Actions(ActionSpec("recorded"))
-
     @staticmethod
     def example() -> Example:
         """Returns an example that replays the same scene in every episode."""
         return Example(make=_example, pilot="log", steps=12)
 
     def __init__(self, *, files: str, ego: int | Literal["each"] | None = None) -> None:
-        self._paths = sorted(Path(name) for name in glob(files))
-        if not self._paths:
-            raise InvalidInput(
-                f"no file matches {files!r:.200}",
-                mend=(
-                    "a path that begins with $here/ is relative to the scenario file"
-                ),
-            )
+        super().__init__(files)
         self._who = ego
         period_s = _known(self._paths[0])[0].period_s
         self.source = Source("commonroad", "driving", PROVIDES, period_s, fixed=True)
@@ -114,9 +100,6 @@ class CommonRoadWorld(SteppedWorld):
                 source=told.source,
             )
 
-    def move(self, action: Action | None) -> None:
-        """Does nothing, because a recording cannot be changed."""
-
     def values(self) -> Mapping[str, Value]:
         step = self._first + self.steps
         if not self._scene.look(step):
@@ -128,9 +111,6 @@ class CommonRoadWorld(SteppedWorld):
         if step >= self._last:
             self.over = "the recording is over"
         return self._seen
-
-    def actuator(self) -> LogActuator:
-        return LogActuator()
 
     def ground(self) -> Sequence[Shape]:
         return [] if self._shown is None else self._shown.ground()
@@ -154,12 +134,9 @@ def scene_trace(path: Path, ego: int | None = None) -> Trace:
 
 
 def _example() -> CommonRoadWorld:
-    folder = TemporaryDirectory()
-    for number in range(_EXAMPLES):
-        copyfile(CROSSING, Path(folder.name) / f"{number:02}.xml.gz")
-    world = CommonRoadWorld(files=f"{folder.name}/*.xml.gz", ego=1001)
-    finalize(world, folder.cleanup)
-    return world
+    content = CROSSING.read_bytes()
+    files = {f"{number:02}.xml.gz": content for number in range(_EXAMPLES)}
+    return CommonRoadWorld.of(files, ego=1001)
 
 
 @lru_cache(maxsize=32)

@@ -112,7 +112,7 @@ class Senses:
         *,
         criticality: bool = False,
     ) -> None:
-        self._scene, self._period_s = scene, period_s
+        self.scene, self._period_s = scene, period_s
         self._encroachments = Encroachments() if criticality else None
         self.conflicts: list[Conflict] = []
         """The conflicts with road users who will cross the ego's path."""
@@ -137,7 +137,7 @@ class Senses:
 
     def values(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
         """Returns the signals at this time."""
-        ego = self._scene.ego
+        ego = self.scene.ego
         progress = self._progress(ego)
         self._see_light(progress)
         values = {
@@ -154,7 +154,7 @@ class Senses:
         values |= self._others(ego, time_s, progress)
         values |= self._foresight.of(values)
         if self._encroachments is not None:
-            movers, people = self._scene.vehicles, self._scene.people
+            movers, people = self.scene.vehicles, self.scene.people
             values[DRAC] = to_lead_speed(values)
             values["post_encroachment_time"] = self._encroachments.since_s(
                 time_s, ego, movers.values(), people.values()
@@ -165,10 +165,10 @@ class Senses:
 
     def _progress(self, ego: Mover) -> Progress:
         """The position along the path, which is recomputed when the lane changes."""
-        way_of = ego.lane, self._scene.route
+        way_of = ego.lane, self.scene.route
         if way_of != self._way_of:
-            self._way_of, self._way = way_of, self._scene.way()
-            roads = self._scene.roads
+            self._way_of, self._way = way_of, self.scene.way()
+            roads = self.scene.roads
             self._of_lane = _of_lane(roads.lanes[ego.lane], roads)
         at_m = self._way.start_m[ego.lane] + ego.at_m
         self.left_m = self._way.length_m - at_m
@@ -211,11 +211,11 @@ class Senses:
         here, line, light = progress.here, progress.line, self._light
         name = None if line is None or progress.to_line is None else line.light
         if here is None or here.light is None:
-            light = None if name is None else self._scene.light(name)
+            light = None if name is None else self.scene.light(name)
         if light is None:
             self._light_age_s = None
         elif self._light is None:
-            self._light_age_s = None if name is None else self._scene.light_age_s(name)
+            self._light_age_s = None if name is None else self.scene.light_age_s(name)
         elif light.colour is not self._light.colour:
             self._light_age_s = 0.0
         elif self._light_age_s is not None:
@@ -239,7 +239,7 @@ class Senses:
 
     def _others(self, ego: Mover, time_s: float, progress: Progress) -> dict[str, Any]:
         """The signals about other road users and about the braking required."""
-        scene, demand = self._scene, Demand(ego.speed)
+        scene, demand = self.scene, Demand(ego.speed)
         self.conflicts.clear()
         seen = around(scene)
         lead = scene.lead(progress.way, progress.at_m, seen.near)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
-from forewarn.plugins.driving.others import Conflict
 from forewarn.plugins.driving.roads import Lane, LightName, Link, Roads, Turn
 from forewarn.plugins.driving.rss import rss_margins
 from forewarn.plugins.driving.scene import (
@@ -218,7 +217,7 @@ def _lamps(signals: int) -> Lamps:
     return Lamps(*(signals & bit != 0 for bit in (_LOW_BEAM, _HIGH_BEAM, _FOG)))
 
 
-class SumoSenses:
+class SumoSenses(Senses):
     """Computes the signals of one episode, step by step.
 
     Args:
@@ -231,6 +230,8 @@ class SumoSenses:
         criticality: Whether to add the signals of `CRITICALITY`.
     """
 
+    scene: SumoScene
+
     def __init__(
         self,
         sumo: Any,
@@ -242,37 +243,19 @@ class SumoSenses:
         rss: bool = False,
         criticality: bool = False,
     ) -> None:
-        self.scene = SumoScene(sumo, roads, ego)
-        self._senses = Senses(
-            self.scene, surroundings, period_s, criticality=criticality
-        )
+        scene = SumoScene(sumo, roads, ego)
+        super().__init__(scene, surroundings, period_s, criticality=criticality)
         self._rss = rss
 
-    @property
-    def left_m(self) -> float:
-        """The remaining length of the route in m."""
-        return self._senses.left_m
-
-    @property
-    def conflicts(self) -> list[Conflict]:
-        """The conflicts with road users who will cross the ego's path."""
-        return self._senses.conflicts
-
     def values(
-        self, time_s: float, *, collision: bool = False, horn: bool = False
+        self, time_s: float, collision: bool = False, horn: bool = False
     ) -> dict[str, Any]:
-        """Returns the signals of this step; empty if the ego is not on a road.
-
-        Args:
-            time_s: The time of the frame in seconds.
-            collision: Whether the ego has hit a road user.
-            horn: Whether the horn is on.
-        """
+        """Returns the signals of this step; empty if the ego is not on a road."""
         self.scene.look()
         ego = self.scene.vehicles.get(self.scene.name)
         if ego is None or not ego.lane:
             return {}
-        values = self._senses.values(time_s, collision, horn)
+        values = super().values(time_s, collision, horn)
         if self._rss:
             values |= rss_margins(self.scene, self.conflicts)
         return values

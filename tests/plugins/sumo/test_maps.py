@@ -9,9 +9,9 @@ import pytest
 
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.sumo.bridge import SumoWorld
-from forewarn.plugins.sumo.draw import STOP, draw, names, put_up, signs
 from forewarn.plugins.sumo.support import MAPS, shipped_maps
 from forewarn.plugins.sumo.traffic import Ego, Flow
+from tests.plugins.sumo.draw import STOP, draw, names, put_up, signs
 
 # The way, its direction at the junction, whether one must give way or may be stopped,
 # how many movements cross it or join it, and how many crosswalks it passes.

@@ -1,7 +1,7 @@
 """Builds the shipped maps from their sources with netconvert, for developers.
 
 pip install eclipse-sumo sumolib
-python -m forewarn.plugins.sumo.draw
+python -m tests.plugins.sumo.draw
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent / "maps"
-SOURCES = HERE / "sources"
+from forewarn.plugins.sumo.support import MAPS
+
+SOURCES = MAPS / "sources"
 
 OPTIONS = (
     "--no-turnarounds", "true", "--offset.disable-normalization", "true",
@@ -52,7 +53,7 @@ def draw(name: str, folder: Path) -> tuple[Path, Path]:
         if source.exists():
             command += [option, str(source)]
     command += ["--output-file", str(net), "--opendrive-output", str(twin)]
-    subprocess.run(command, check=True)  # noqa: S603
+    subprocess.run(command, check=True)
     for path in (net, twin):
         text = _DATE.sub("", _COMMENT.sub("", path.read_text(encoding="utf-8")))
         if path is twin:
@@ -78,13 +79,6 @@ def _set_back(crosswalk: re.Match[str]) -> str:
 def names() -> list[str]:
     """Returns the names of the maps that have sources."""
     return sorted(path.name for path in SOURCES.iterdir() if path.is_dir())
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in names():
-            for made in draw(name, Path(scratch)):
-                shutil.copyfile(made, HERE / made.name)
 
 
 YIELD, STOP = "205", "206"
@@ -171,3 +165,10 @@ def put_up(found: dict[str, str], net: Path, twin: str) -> str:
         return road[0].replace("<signals/>", sign)
 
     return _ROAD.sub(signed, twin)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in names():
+            for made in draw(name, Path(scratch)):
+                shutil.copyfile(made, MAPS / made.name)

@@ -227,35 +227,14 @@ _GRAPHS = (
     "dataset/programs_processed_precond_nograb_morepreconds/init_and_final_graphs/"
     "TrimmedTestScene1_graph/results_intentions_march-13-18/file{}.json"
 )
-_BEGINS = {"CAN_OPEN": "CLOSED", "HAS_SWITCH": "OFF"}
-"""The initial states of objects that can be opened or switched on."""
-
-_BELOW = {"inside": "INSIDE", "upon": "ON"}
-
-_Things = dict[str, Any] | list[Any] | None
-
-
-class _Rooms(Strict):
-    """The YAML format of a shipped home.
-
-    Args:
-        kinds: The properties of each class of objects, as named in VirtualHome.
-        rooms: The objects in each room; an object in or on another is nested below it.
-        starts: The room in which the person is at the start.
-    """
-
-    format: str
-    kinds: dict[str, list[str]]
-    rooms: dict[str, _Things]
-    starts: str
 
 
 @lru_cache(maxsize=64)
 def load_plan(scene: str) -> Plan:
     """Loads a home, given the setting `scene` of `VirtualHomeWorld`."""
     if scene == FLAT:
-        return Plan(_built(HERE / "flat.yaml"), scene)
-    if found := _TASK.fullmatch(scene):
+        path = HERE / "flat.json"
+    elif found := _TASK.fullmatch(scene):
         path = _of_virtualhome(found[1])
     else:
         path = Path(scene)
@@ -276,53 +255,6 @@ def _of_virtualhome(task: str) -> Path:
             f"virtualhome-eval has no task {task}", mend="an example is task:27_2"
         )
     return path
-
-
-def _built(path: Path) -> Mapping[str, Any]:
-    """Builds the graph of a shipped home."""
-    home = validated(_Rooms, read_yaml(path), str(path))
-    nodes: list[dict[str, Any]] = []
-    edges: list[dict[str, Any]] = []
-
-    def add(name: str, category: str = "") -> int:
-        can = home.kinds[name] if category == "" else []
-        states = [_BEGINS[each] for each in can if each in _BEGINS]
-        nodes.append(
-            {
-                "id": len(nodes) + 1,
-                "class_name": name,
-                "category": category,
-                "properties": can,
-                "states": [*states, "CLEAN"],
-            }
-        )
-        return len(nodes)
-
-    def lay(thing: int, relation: str, holder: int) -> None:
-        edge = {"from_id": thing, "relation_type": relation, "to_id": holder}
-        edges.append(edge)
-
-    def furnish(room: int, things: _Things, relation: str, holder: int) -> None:
-        for name, below in _entries(things):
-            thing = add(name)
-            lay(thing, relation, holder)
-            if relation == "ON":  # the engine finds the room through INSIDE relations
-                lay(thing, "INSIDE", room)
-            for how, what in (below or {}).items():
-                furnish(room, what, _BELOW[how], thing)
-
-    rooms = {name: add(name, "Rooms") for name in home.rooms}
-    for name, room in rooms.items():
-        furnish(room, home.rooms[name], "INSIDE", room)
-    lay(add("character", "Characters"), "INSIDE", rooms[home.starts])
-    return {"nodes": nodes, "edges": edges}
-
-
-def _entries(things: _Things) -> Iterator[tuple[str, Any]]:
-    if isinstance(things, dict):
-        yield from things.items()
-    else:
-        yield from ((name, None) for name in things or ())
 
 
 STEPS_LEFT, NEXT = "steps_left", "next_action"

@@ -191,15 +191,11 @@ class Partner:
 
     Args:
         model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
-        base_url: The base URL of the provider's API, if not the default.
-        temperature: The sampling temperature.
-        timeout_s: The time limit of a request in seconds.
-        retries: The maximum number of retries after a failed request.
         replies: The folder of recorded replies, one file per seed.
         how: `live` asks the model, `record` also records its replies, and `replay`
             replays recorded ones.
-        silence: Whether a request that is rejected or times out counts as an empty
-            reply.
+        temperature: The sampling temperature.
+        settings: Further arguments of `LangChainChat`.
 
     Raises:
         InvalidInput: The settings contradict each other, or the model cannot be used.
@@ -209,13 +205,10 @@ class Partner:
         self,
         model: str,
         *,
-        base_url: str,
-        temperature: float,
-        timeout_s: float,
-        retries: int = 2,
         replies: Path | None,
         how: How,
-        silence: bool = False,
+        temperature: float = 0.0,
+        **settings: Any,
     ) -> None:
         if how != "live" and replies is None:
             raise InvalidInput(
@@ -229,16 +222,7 @@ class Partner:
         self._replies = replies if how != "live" else None
         self._live: Chat | None = None
         if how != "replay":
-            from forewarn.plugins.chat import LangChainChat
-
-            live = LangChainChat(
-                model,
-                base_url=base_url,
-                temperature=temperature,
-                timeout_s=timeout_s,
-                retries=retries,
-            )
-            self._live = _Silent(live) if silence else live
+            self._live = LangChainChat(model, temperature=temperature, **settings)
 
     def chat(self, seed: int) -> Chat:
         """Returns the chat for an episode, given its seed."""
@@ -250,20 +234,6 @@ class Partner:
         if self._live is None:
             return Replayed(path)
         return Recording(self._live, self._name, path)
-
-
-class _Silent:
-    """A chat in which a failed request counts as an empty reply."""
-
-    def __init__(self, chat: Chat) -> None:
-        self._chat = chat
-
-    def reply(self, messages: Sequence[Message]) -> Reply:
-        try:
-            return self._chat.reply(messages)
-        except ModelError as error:
-            logging.getLogger("forewarn.chat").warning("no reply: %s", error)
-            return Reply("")
 
 
 def checked_url(url: str) -> str:
@@ -293,6 +263,8 @@ class LangChainChat:
         temperature: The sampling temperature.
         timeout_s: The time limit of a request in seconds.
         retries: The maximum number of retries after a failed request.
+        silence: Whether a request that is rejected or times out counts as an empty
+            reply.
 
     Raises:
         MissingDependency: LangChain or the provider's package is not installed.
@@ -307,12 +279,14 @@ class LangChainChat:
         temperature: float = 0.0,
         timeout_s: float = 60.0,
         retries: int = 2,
+        silence: bool = False,
     ) -> None:
         try:
             from langchain.chat_models import init_chat_model
         except ImportError as error:
             raise MissingDependency("a chat model", "llm") from error
         self._name, self._address, self._answered = model, base_url, False
+        self._silence = silence
         settings: dict[str, Any] = {"temperature": temperature}
         if base_url:
             settings["base_url"] = checked_url(base_url)
@@ -356,7 +330,11 @@ class LangChainChat:
                     f"the model {self._name} cannot be reached: {where} refuses "
                     "connections"
                 ) from error
-            raise ModelError(f"{type(error).__name__}: {error}") from error
+            why = f"{type(error).__name__}: {error}"
+            if self._silence:
+                logging.getLogger("forewarn.chat").warning("no reply: %s", why)
+                return Reply("")
+            raise ModelError(why) from error
         self._answered = True
         took: Any = getattr(said, "usage_metadata", None) or {}
         return Reply(

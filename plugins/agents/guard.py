@@ -278,15 +278,14 @@ class AgentGuard(Turns, Closing):
         )
         if tally is not None:
             known = replace(known, tally=TallyFile(tally, known.models))
-        if observe is not None:
-            return cls(
-                known, observe=observe, foresee=foresee, action_of=action_of, halt=halt
-            )
-        names = known.laws or [law for each in known.models for law in each.laws]
-        trajectory = Trajectory(laws_of(names))
+        trajectory = None
+        if observe is None:
+            names = known.laws or [law for each in known.models for law in each.laws]
+            trajectory = Trajectory(laws_of(names))
+            observe, foresee = trajectory.observe, trajectory.foresee
         return cls(
-            known, observe=trajectory.observe, foresee=trajectory.foresee,
-            action_of=action_of, halt=halt, trajectory=trajectory,
+            known, observe=observe, foresee=foresee, action_of=action_of, halt=halt,
+            trajectory=trajectory,
         )  # fmt: skip
 
     @classmethod

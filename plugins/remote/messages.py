@@ -8,34 +8,33 @@ bytes (big-endian); on standard input and output, each message is one line.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal
 
-from forewarn.abstractions.errors import InvalidInput, near_miss
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    validate_call,
+)
+
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
-from forewarn.abstractions.frame import Frame, is_number
-from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind, Turn
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.serial import Strict
+from forewarn.monitors.guarding.decision import Action, Decision, Kind, Turn
 from forewarn.plugins.contracts import Shape, ShapeKind, Thing, ThingKind
 
-PROTOCOL = "guard/1"
+PROTOCOL: Final = "guard/1"
 MAX_BYTES = 1 << 20
 HELLO_BYTES = 1 << 16
 LENGTH_BYTES = 4
 MAX_SEQUENCE = 1 << 62
 MAX_PERIOD_S = 1e6
-
-_HELLO_KEYS = frozenset(
-    {
-        "forewarn", "token", "provides", "can", "scenario", "vocabulary", "period_s",
-        "actions", "foresees",
-    }
-)  # fmt: skip
-_FRAME_KEYS = frozenset(
-    {"sequence", "time_s", "signals", "proposal", "foreseen", "scene", "obeyed"}
-)
-_ACTION_KEYS = frozenset({"name", "arguments"})
 _VALUES = frozenset({float, int, bool, str, type(None)})
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -45,11 +44,11 @@ class Malformed(InvalidInput):
     """A message violates the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Strict):
     """The first message of a loop, in which it describes itself.
 
     Args:
+        forewarn: The version of the protocol.
         token: The token that authenticates the loop.
         provides: The signals in the frames of the loop; None if not stated.
         can: The decisions that the loop can carry out; any other decision escalates to
@@ -62,19 +61,158 @@ class Hello:
         foresees: Whether each proposal is sent with the signals that it would lead to.
     """
 
+    forewarn: Literal["guard/1"] = PROTOCOL
     token: str = ""
-    provides: tuple[str, ...] | None = None
-    can: frozenset[Kind] | None = None
+    provides: Annotated[tuple[str, ...], Field(strict=False)] | None = None
+    can: list[Kind] | None = None
     scenario: str | None = None
     vocabulary: str | None = None
-    period_s: float | None = None
-    actions: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    period_s: float | None = Field(default=None, gt=0, lt=MAX_PERIOD_S)
+    actions: dict[str, list[str]] | None = None
     foresees: bool = False
 
+    @field_validator("can")
+    @classmethod
+    def _can_stop(cls, can: list[Kind] | None) -> list[Kind] | None:
+        if can is not None and "stop" not in can:
+            raise ValueError("the list must include stop, because every loop can stop")
+        return can
+
     @property
-    def like(self) -> Hello:
+    def like(self) -> str:
         """The properties that loops must have in common to use the same guard."""
-        return replace(self, token="", can=None, scenario=None)
+        return self.model_dump_json(exclude={"token", "can", "scenario"})
+
+
+def _plain(value: object) -> object:
+    if type(value) not in _VALUES:
+        raise ValueError("a signal must be a number, a string, a Boolean or null")
+    return value
+
+
+Signals = dict[str, Annotated[Any, AfterValidator(_plain)]]
+
+
+class Proposal(Strict):
+    """A proposed action."""
+
+    name: str = Field(min_length=1)
+    arguments: dict[str, Any] = {}
+
+
+MOST_SHAPES: Final = 20_000
+MOST_THINGS: Final = 2_000
+_FARTHEST_M: Final = 1e6
+
+_Number = Annotated[float, Field(ge=-_FARTHEST_M, le=_FARTHEST_M)]
+_Text = Annotated[str, Field(max_length=80)]
+_Point = Annotated[tuple[_Number, _Number], Field(strict=False)]
+_checked = validate_call(config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+@_checked
+def _shape(kind: ShapeKind, width_m: _Number, points: list[_Point]) -> Shape:
+    return Shape(kind, tuple(points), width_m)
+
+
+@_checked
+def _thing(
+    name: _Text, kind: ThingKind, x: _Number, y: _Number, heading_deg: _Number,
+    length_m: _Number, width_m: _Number, state: _Text = "", top_m: _Number = 0.0,
+    label: _Text = "",
+) -> Thing:  # fmt: skip
+    return Thing(
+        name, kind, x, y, heading_deg, length_m, width_m, state, top_m, label
+    )  # fmt: skip
+
+
+def _row(read: Callable[..., Any]) -> BeforeValidator:
+    """Converts the entries of a row to the arguments of a function."""
+
+    def made(row: object) -> Any:
+        if not isinstance(row, list):
+            raise ValueError("a row must be a list")
+        try:
+            return read(*row)
+        except ValidationError as error:
+            raise ValueError(
+                f"the row is invalid: {error.errors()[0]['msg']}"
+            ) from None
+
+    return BeforeValidator(made)
+
+
+class Scene(Strict):
+    """The scene for live views in a message of a loop; rows are lists of values."""
+
+    ground: list[Annotated[Any, _row(_shape)]] | None = Field(
+        None, max_length=MOST_SHAPES
+    )
+    things: list[Annotated[Any, _row(_thing)]] | None = Field(
+        None, max_length=MOST_THINGS
+    )
+
+
+class SceneTold:
+    """Stores the newest scene that a loop has sent; implements `Scenic`."""
+
+    def __init__(self) -> None:
+        self._ground: list[Shape] = []
+        self._things: list[Thing] = []
+
+    def take(self, scene: Scene | None) -> None:
+        """Stores the parts of a scene that a message contains."""
+        if scene is not None:
+            self._ground = self._ground if scene.ground is None else scene.ground
+            self._things = self._things if scene.things is None else scene.things
+
+    def ground(self) -> list[Shape]:
+        """Returns the ground in the last message that contained one."""
+        return self._ground
+
+    def things(self) -> list[Thing]:
+        """Returns the things in the last message that contained any."""
+        return self._things
+
+
+class FrameMessage(Strict):
+    """A frame of a loop.
+
+    Args:
+        sequence: The sequence number.
+        time_s: The time of the frame in seconds.
+        signals: The values of the signals.
+        proposal: The proposed action.
+        foreseen: The signals that the proposal would lead to.
+        scene: The scene for live views.
+        obeyed: Whether the loop has obeyed the last decision; None if it is too early
+            to tell.
+    """
+
+    sequence: int = Field(ge=0, le=MAX_SEQUENCE)
+    time_s: float = Field(gt=-1e15, lt=1e15)
+    signals: Signals
+    proposal: Proposal | None = None
+    foreseen: Signals | None = None
+    scene: Scene | None = None
+    obeyed: bool | None = True
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(self.time_s, self.sequence, self.signals)
+
+    @property
+    def action(self) -> Action | None:
+        """The proposed action."""
+        asked = self.proposal
+        return None if asked is None else Action(asked.name, asked.arguments)
+
+    @property
+    def ahead(self) -> Frame | None:
+        """The frame that the proposal would lead to."""
+        if self.foreseen is None:
+            return None
+        return Frame(self.time_s, self.sequence, self.foreseen)
 
 
 def parse_object(message: bytes) -> dict[str, Any]:
@@ -95,122 +233,6 @@ def parse_object(message: bytes) -> dict[str, Any]:
 def is_hello(content: Mapping[str, Any]) -> bool:
     """Whether a message is a hello, which may still be invalid."""
     return "forewarn" in content
-
-
-def read_hello(content: Mapping[str, Any]) -> Hello:
-    """Parses a hello."""
-    _only(content, _HELLO_KEYS)
-    if content.get("forewarn") != PROTOCOL:
-        raise Malformed(f'the hello must contain "forewarn": "{PROTOCOL}"')
-    token = content.get("token", "")
-    provides = content.get("provides")
-    if not isinstance(token, str):
-        raise Malformed("'token' must be a string")
-    if provides is not None:
-        if not isinstance(provides, list) or not all(
-            isinstance(name, str) for name in provides
-        ):
-            raise Malformed("'provides' must be a list of signal names")
-        provides = tuple(provides)
-    scenario, vocabulary = content.get("scenario"), content.get("vocabulary")
-    if not all(isinstance(name, str | None) for name in (scenario, vocabulary)):
-        raise Malformed("'scenario' and 'vocabulary' must be strings")
-    period_s = content.get("period_s")
-    if period_s is not None and not (
-        type(period_s) in (int, float) and 0 < period_s < MAX_PERIOD_S
-    ):
-        raise Malformed("'period_s' must be a number of seconds above 0")
-    can, actions = _kinds(content.get("can")), _actions(content.get("actions"))
-    foresees = content.get("foresees", False)
-    if not isinstance(foresees, bool):
-        raise Malformed("'foresees' must be true or false")
-    return Hello(
-        token, provides, can, scenario, vocabulary, period_s, actions, foresees
-    )
-
-
-def _actions(content: object) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """The actions in a hello, each with the names of its arguments."""
-    if content is None:
-        return None
-    fits = isinstance(content, dict) and all(
-        isinstance(names, list) and all(isinstance(name, str) for name in names)
-        for names in content.values()
-    )
-    if not fits or not isinstance(content, dict):
-        raise Malformed(
-            "'actions' must map the name of each action to a list of argument names"
-        )
-    return tuple((name, tuple(arguments)) for name, arguments in content.items())
-
-
-def _kinds(can: object) -> frozenset[Kind] | None:
-    if can is None:
-        return None
-    if not isinstance(can, list) or not all(kind in SEVERITY for kind in can):
-        raise Malformed(f"'can' must be a list containing only {', '.join(SEVERITY)}")
-    if "stop" not in can:
-        raise Malformed("'can' must include 'stop', because every loop can stop")
-    return frozenset(can)
-
-
-def read_obeyed(content: Mapping[str, Any]) -> bool | None:
-    """Returns whether the loop reports that it obeyed the last decision.
-
-    The result is None if it is too early to tell.
-    """
-    obeyed = content.get("obeyed", True)
-    if obeyed is not None and not isinstance(obeyed, bool):
-        raise Malformed("'obeyed' must be true, false or null")
-    return obeyed
-
-
-def read_frame(
-    content: Mapping[str, Any],
-) -> tuple[Frame, Action | None, Frame | None]:
-    """Parses a frame, its proposal, and the frame that the proposal would lead to."""
-    _only(content, _FRAME_KEYS)
-    try:
-        sequence, time_s = content["sequence"], content["time_s"]
-        signals = content["signals"]
-    except KeyError as error:
-        raise Malformed(f"the frame has no '{error.args[0]}'") from None
-    if type(sequence) is not int or not 0 <= sequence <= MAX_SEQUENCE:
-        raise Malformed(f"'sequence' must be a whole number from 0 to {MAX_SEQUENCE}")
-    if type(time_s) not in (int, float) or not -1e15 < time_s < 1e15:
-        raise Malformed("'time_s' must be a finite number of seconds")
-    frame = Frame(float(time_s), sequence, _signals(signals, "signals"))
-    proposal, ahead = content.get("proposal"), content.get("foreseen")
-    return (
-        frame,
-        None if proposal is None else read_action(proposal),
-        None if ahead is None else replace(frame, values=_signals(ahead, "foreseen")),
-    )
-
-
-def _signals(content: object, key: str) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise Malformed(f"'{key}' must be an object that maps signal names to values")
-    for name, value in content.items():
-        if type(value) not in _VALUES:
-            raise Malformed(
-                f"the value of the signal {name!r:.60} must be a number, a string, "
-                "a Boolean or null"
-            )
-    return content
-
-
-def read_action(content: object) -> Action:
-    """Parses a proposed action."""
-    if not isinstance(content, dict):
-        raise Malformed("'proposal' must be an object with 'name' and 'arguments'")
-    _only(content, _ACTION_KEYS)
-    name, arguments = content.get("name"), content.get("arguments", {})
-    if not isinstance(name, str) or not name:
-        raise Malformed("the 'name' of the proposal must be a non-empty string")
-    if not isinstance(arguments, dict):
-        raise Malformed("the 'arguments' of the proposal must be an object")
-    return Action(name, arguments)
 
 
 def write_turn(turn: Turn, slow_cap_kmh: float) -> bytes:
@@ -243,99 +265,3 @@ def write_error(problem: str) -> bytes:
 def framed(message: bytes) -> bytes:
     """Returns a message preceded by its length."""
     return len(message).to_bytes(LENGTH_BYTES, "big") + message
-
-
-def _only(content: Mapping[str, Any], known: frozenset[str]) -> None:
-    if content.keys() <= known:
-        return
-    unknown = str(next(key for key in content if key not in known))
-    hint = near_miss(unknown[:60], known)
-    raise Malformed(f"unknown key {unknown!r:.60}", mend=hint)
-
-
-MOST_SHAPES: Final = 20_000
-MOST_THINGS: Final = 2_000
-_MOST_TEXT: Final = 80
-_FARTHEST_M: Final = 1e6
-
-
-class SceneTold:
-    """Stores the newest scene that a loop has sent; implements `Scenic`."""
-
-    def __init__(self) -> None:
-        self._ground: list[Shape] = []
-        self._things: list[Thing] = []
-
-    def take(self, content: Mapping[str, Any]) -> None:
-        """Stores the scene in a message, if it contains one.
-
-        Raises:
-            Malformed: The scene is invalid.
-        """
-        scene = content.get("scene")
-        if scene is None:
-            return
-        if not isinstance(scene, dict) or not set(scene) <= {"ground", "things"}:
-            raise Malformed(
-                "'scene' must be an object with only 'ground' and 'things'",
-                place="scene",
-            )
-        if "ground" in scene:
-            self._ground = _rows(scene, "ground", MOST_SHAPES, _shape)
-        if "things" in scene:
-            self._things = _rows(scene, "things", MOST_THINGS, _thing)
-
-    def ground(self) -> list[Shape]:
-        """Returns the ground in the last message that contained one."""
-        return self._ground
-
-    def things(self) -> list[Thing]:
-        """Returns the things in the last message that contained any."""
-        return self._things
-
-
-def _rows(scene: Mapping[str, Any], name: str, most: int, read: Any) -> list[Any]:
-    rows = scene[name]
-    if not isinstance(rows, list) or len(rows) > most:
-        raise Malformed(
-            f"expected a list of at most {most} rows", place=f"scene.{name}"
-        )
-    try:
-        return [read(*row) for row in rows]
-    except (TypeError, ValueError) as error:
-        raise Malformed(f"{error}"[:120], place=f"scene.{name}") from None
-
-
-def _shape(kind: object, width_m: object, points: object) -> Shape:
-    if kind not in get_args(ShapeKind) or not isinstance(points, list):
-        raise ValueError("a shape must have a known kind, a width and a list of points")
-    line = tuple((_number(x), _number(y)) for x, y in points)
-    return Shape(kind, line, _number(width_m))  # type: ignore[arg-type]
-
-
-def _thing(
-    name: object, kind: object, x: object, y: object, heading_deg: object,
-    length_m: object, width_m: object, state: object = "", top_m: object = 0.0,
-    label: object = "",
-) -> Thing:  # fmt: skip
-    if kind not in get_args(ThingKind):
-        raise ValueError(f"an object has the unknown kind {kind!r:.60}")
-    return Thing(
-        _text(name), kind, _number(x), _number(y),  # type: ignore[arg-type]
-        _number(heading_deg), _number(length_m), _number(width_m), _text(state),
-        _number(top_m), _text(label),
-    )  # fmt: skip
-
-
-def _number(value: object) -> float:
-    if not is_number(value):
-        raise ValueError("not a number")
-    if not math.isfinite(value) or abs(value) > _FARTHEST_M:
-        raise ValueError(f"the number {value} is out of range")
-    return float(value)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or len(value) > _MOST_TEXT:
-        raise ValueError(f"expected text of at most {_MOST_TEXT} characters")
-    return value

@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.frame import Frame, Source
+from forewarn.abstractions.serial import validated
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
@@ -23,15 +24,13 @@ from forewarn.plugins.remote.messages import (
     LENGTH_BYTES,
     MAX_BYTES,
     PROTOCOL,
+    FrameMessage,
     Hello,
     Malformed,
     SceneTold,
     framed,
     is_hello,
     parse_object,
-    read_frame,
-    read_hello,
-    read_obeyed,
     write_decision,
     write_error,
     write_turn,
@@ -65,7 +64,7 @@ class GuardPool:
     def __init__(self, guarding: Guarding, fits: Fits | None = None) -> None:
         self._guarding, self._fits = guarding, fits
         self._lent = 0
-        self._idle: dict[Hello, list[GuardedLoop]] = {}
+        self._idle: dict[str, list[GuardedLoop]] = {}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -111,7 +110,7 @@ class GuardPool:
         if hello.actions is not None:
             specs = (
                 ActionSpec(name, dict.fromkeys(arguments, Argument("any")))
-                for name, arguments in hello.actions
+                for name, arguments in hello.actions.items()
             )
             actions = Actions(*specs)
         source = Source(
@@ -197,18 +196,19 @@ class Session:
         loop = self._loop
         if loop is None:
             greets = is_hello(content)
-            loop = self._greet(read_hello(content) if greets else Hello())
+            hello = validated(Hello, content, "", Malformed) if greets else Hello()
+            loop = self._greet(hello)
             if greets:
                 return None
         elif is_hello(content):
             raise Malformed("the hello was sent twice")
-        frame, proposal, foreseen = read_frame(content)
-        obeyed = read_obeyed(content)
-        self._scene.take(content)
-        decision = loop.review(frame, proposal, foreseen)
+        told = validated(FrameMessage, content, "", Malformed)
+        frame, proposal = told.frame, told.action
+        self._scene.take(told.scene)
+        decision = loop.review(frame, proposal, told.ahead)
         if self._beyond is None:
             return write_decision(decision)
-        self._beyond.shown = obeyed
+        self._beyond.shown = told.obeyed
         turn = loop.carry_out(decision, proposal, frame)
         return write_turn(turn, loop.guard.policy.slow_cap_kmh)
 
@@ -220,7 +220,7 @@ class Session:
         self.welcome = True
         loop = self._borrowed.enter_context(self._lend(hello))
         if hello.can is not None:
-            self._beyond = _Beyond(hello.can)
+            self._beyond = _Beyond(frozenset(hello.can))
         obeys = self._beyond or _Beyond(frozenset(SEVERITY))
         loop.begin(obeys, scenic=self._scene)
         self._loop = loop

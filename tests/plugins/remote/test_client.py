@@ -171,7 +171,7 @@ def test_a_wrong_token_is_guessed_at(server: GuardServer) -> None:
     [
         ({"speed": float("nan")}, "not JSON compliant"),
         ({"speed": object()}, "not JSON serializable"),
-        ({"speed": [1]}, "the guard reported: the value of the signal 'speed'"),
+        ({"speed": [1]}, "the guard reported: signals.speed: "),
         ({"text": "x" * (1 << 20)}, "longer than"),
     ],
 )

@@ -9,56 +9,65 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.serial import validated
 from forewarn.monitors.guarding.decision import Action, Decision, Risk
 from forewarn.plugins.remote.messages import (
     MAX_BYTES,
+    FrameMessage,
     Hello,
     Malformed,
     framed,
     parse_object,
-    read_frame,
-    read_hello,
     write_decision,
 )
 
 GOOD = {"sequence": 3, "time_s": 1, "signals": {"speed": 2.5, "wet": None}}
 
 
+def read_hello(content: dict[str, Any]) -> Hello:
+    return validated(Hello, content, "", Malformed)
+
+
+def read_frame(content: dict[str, Any]) -> FrameMessage:
+    return validated(FrameMessage, content, "", Malformed)
+
+
 def test_a_frame_is_read() -> None:
     proposal = {"name": "open", "arguments": {"object": "Door"}}
     frame = Frame(1.0, 3, {"speed": 2.5, "wet": None})
-    assert read_frame(GOOD) == (frame, None, None)
-    ahead = {"foreseen": {"speed": 9.0}}
-    _, action, foreseen = read_frame(GOOD | {"proposal": proposal} | ahead)
-    assert foreseen == Frame(1.0, 3, {"speed": 9.0})
-    assert action == Action("open", {"object": "Door"})
-    assert read_frame(GOOD | {"proposal": {"name": "wait"}})[1] == Action("wait")
-    assert read_frame(GOOD | {"proposal": None})[1] is None
+    told = read_frame(GOOD)
+    assert (told.frame, told.action, told.ahead) == (frame, None, None)
+    told = read_frame(GOOD | {"proposal": proposal, "foreseen": {"speed": 9}})
+    assert told.ahead == Frame(1.0, 3, {"speed": 9})
+    assert type(told.signals["wet"]) is type(None)
+    assert told.action == Action("open", {"object": "Door"})
+    assert read_frame(GOOD | {"proposal": {"name": "wait"}}).action == Action("wait")
+    assert read_frame(GOOD | {"proposal": None}).action is None
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"sequence": -1}, "'sequence' must be a whole number"),
-        ({"sequence": 1.0}, "'sequence' must be a whole number"),
-        ({"sequence": True}, "'sequence' must be a whole number"),
-        ({"sequence": 1 << 63}, "'sequence' must be a whole number"),
-        ({"time_s": "1"}, "'time_s' must be a finite number"),
-        ({"time_s": True}, "'time_s' must be a finite number"),
-        ({"time_s": 1e300}, "'time_s' must be a finite number"),
-        ({"time_s": 10**400}, "'time_s' must be a finite number"),
-        ({"time_s": math.inf}, "'time_s' must be a finite number"),
-        ({"signals": []}, "'signals' must be an object"),
-        ({"signals": {"speed": [1]}}, "'speed' must be a number, a string"),
-        ({"signals": {"speed": {}}}, "'speed' must be a number, a string"),
-        ({"foreseen": []}, "'foreseen' must be an object"),
-        ({"foreseen": {"speed": [1]}}, "'speed' must be a number, a string"),
+        ({"sequence": -1}, "sequence: "),
+        ({"sequence": 1.0}, "sequence: "),
+        ({"sequence": True}, "sequence: "),
+        ({"sequence": 1 << 63}, "sequence: "),
+        ({"time_s": "1"}, "time_s: "),
+        ({"time_s": True}, "time_s: "),
+        ({"time_s": 1e300}, "time_s: "),
+        ({"time_s": 10**400}, "time_s: "),
+        ({"time_s": math.inf}, "time_s: "),
+        ({"signals": []}, "signals: expected a mapping"),
+        ({"signals": {"speed": [1]}}, "speed: a signal must be a number, a string"),
+        ({"signals": {"speed": {}}}, "speed: a signal must be a number, a string"),
+        ({"foreseen": []}, "foreseen: expected a mapping"),
+        ({"foreseen": {"speed": [1]}}, "speed: a signal must be a number, a string"),
         ({"signal": {}}, "unknown key 'signal' .*did you mean signals"),
-        ({"proposal": "open"}, "'proposal' must be an object"),
-        ({"proposal": {}}, "'name' of the proposal"),
-        ({"proposal": {"name": ""}}, "'name' of the proposal"),
-        ({"proposal": {"name": 1}}, "'name' of the proposal"),
-        ({"proposal": {"name": "x", "arguments": 1}}, "'arguments' of the proposal"),
+        ({"proposal": "open"}, "proposal: "),
+        ({"proposal": {}}, "proposal.name: "),
+        ({"proposal": {"name": ""}}, "proposal.name: "),
+        ({"proposal": {"name": 1}}, "proposal.name: "),
+        ({"proposal": {"name": "x", "arguments": 1}}, "proposal.arguments: "),
         ({"proposal": {"name": "x", "object": 1}}, "unknown key 'object'"),
     ],
 )
@@ -71,18 +80,20 @@ def test_a_frame_that_breaks_the_form_is_malformed(
 
 @pytest.mark.parametrize("key", GOOD)
 def test_a_frame_lacks_nothing(key: str) -> None:
-    with pytest.raises(Malformed, match=f"the frame has no '{key}'"):
+    with pytest.raises(Malformed, match=f"{key}: this key is missing"):
         read_frame({k: v for k, v in GOOD.items() if k != key})
 
 
 def test_a_hello_is_read() -> None:
     assert read_hello({"forewarn": "guard/1"}) == Hello()
-    full = {"forewarn": "guard/1", "token": "t", "provides": ["speed"]}
-    assert read_hello(full) == Hello("t", ("speed",))
+    full = {"forewarn": "guard/1", "scenario": "s1", "provides": ["speed"]}
+    assert read_hello(full) == Hello(scenario="s1", provides=("speed",))
     source: dict[str, Any] = {
-        "scenario": "s1", "vocabulary": "driving", "period_s": 0.1
+        "can": ["stop"], "vocabulary": "driving", "period_s": 0.1
     }  # fmt: skip
-    assert read_hello(full | source) == Hello("t", ("speed",), **source)
+    assert read_hello(full | source) == Hello(
+        scenario="s1", provides=("speed",), **source
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from forewarn.abstractions.serial import validated
 from forewarn.plugins.contracts import Shape, Thing
-from forewarn.plugins.remote.messages import MOST_THINGS, Malformed, SceneTold
+from forewarn.plugins.remote.messages import MOST_THINGS, FrameMessage, Malformed
 from forewarn.plugins.remote.session import Session
 from tests.plugins.doubles import Onlooker
 from tests.plugins.remote.serving import CALM, pool
@@ -54,7 +55,6 @@ def test_a_scene_is_shown_from_the_message_on_that_has_it() -> None:
     ],
 )
 def test_what_is_no_scene_is_refused(scene: Any) -> None:
-    told = SceneTold()
+    frame = {"sequence": 0, "time_s": 0.0, "signals": {}, "scene": scene}
     with pytest.raises(Malformed):
-        told.take({"scene": scene})
-    assert told.ground() == told.things() == []
+        validated(FrameMessage, frame, "", Malformed)

@@ -153,7 +153,7 @@ def test_who_does_not_show_the_token_is_told_nothing(line: Line, first: bytes) -
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        (b"{}", "the frame has no 'sequence'"),
+        (b"{}", "sequence: this key is missing"),
         (b"nonsense", "not JSON"),
         (hello(), "the hello was sent twice"),
         (frame(0, {"speed": []}), "must be a number, a string"),

@@ -44,6 +44,7 @@ LEFT = {
     r" metadrive-": "packages of 300 MB; tests/plugins/metadrive runs one",
     r"traces .*(s6|no_collision)|convert|report measured": "follows what takes minutes",
     r" red\.": "tests/plugins/test_add_a_world.py runs that page",
+    r" virtualhome-": "tests/plugins/virtualhome/test_page.py runs that section",
     r" cart\.|report kept": "tests/plugins/gym/test_page.py runs that page",
     r"[ /]crossing\.| monitor runs ": "tests/plugins/commonroad runs that section",
     r" fleet\.": "that page's own world and files",

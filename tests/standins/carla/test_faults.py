@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from forewarn.cli import main
 from tests.standins.carla.clients import Serve, Standin
 
 msgpack = pytest.importorskip("msgpack")
@@ -266,12 +268,8 @@ def test_a_port_that_is_taken_is_said_in_one_line(standin: Standin) -> None:
 )
 def test_what_cannot_be_served_is_said(options: list[str], said: str) -> None:
     pytest.importorskip("carla", reason="no carla for this Python")
-    done = subprocess.run(
-        [sys.executable, "-m", "forewarn.cli", "carla", "serve", "--port", "0",
-         *options],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
+    done = CliRunner().invoke(main, ["carla", "serve", "--port", "0", *options])
+    assert done.exit_code == 2
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
 
 

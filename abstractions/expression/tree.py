@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Literal
 
 from forewarn.abstractions.errors import InvalidExpression
@@ -35,7 +35,13 @@ class Expression:
 
     @property
     def children(self) -> tuple[Expression, ...]:
-        return ()
+        """The operands, in the order of the fields."""
+        found: list[Expression] = []
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            parts = value if isinstance(value, tuple) else (value,)
+            found += [part for part in parts if isinstance(part, Expression)]
+        return tuple(found)
 
     def walk(self) -> Iterator[Expression]:
         """Yields this node and all its descendants, parents first."""
@@ -111,10 +117,6 @@ class IsNone(Expression):
     operand: Name
     level: ClassVar[int] = 6
 
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
     def __repr__(self) -> str:
         return f"{self.operand!r} is none"
 
@@ -129,10 +131,6 @@ class Compare(Expression):
     left: Expression
     right: Expression
     level: ClassVar[int] = 6
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
 
     def __repr__(self) -> str:
         right = within(self.right, 7)
@@ -155,10 +153,6 @@ class Arithmetic(Expression):
     def level(self) -> int:  # type: ignore[override]
         return 7 if self.operator in "+-" else 8
 
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
-
     def __repr__(self) -> str:
         left = within(self.left, self.level)
         return f"{left} {self.operator} {within(self.right, self.level + 1)}"
@@ -171,10 +165,6 @@ class Negative(Expression):
     operand: Expression
     level: ClassVar[int] = 9
 
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
     def __repr__(self) -> str:
         return f"-{within(self.operand, 10)}"
 
@@ -185,10 +175,6 @@ class Call(Expression):
 
     function: Literal["abs", "min", "max"]
     arguments: tuple[Expression, ...]
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return self.arguments
 
     def __repr__(self) -> str:
         return f"{self.function}({', '.join(map(repr, self.arguments))})"
@@ -210,11 +196,6 @@ class Curve(Expression):
     values: tuple[Expression, ...]
     absent: Expression | None = None
 
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        absent = () if self.absent is None else (self.absent,)
-        return (self.operand, *self.bounds, *self.values, *absent)
-
     def __repr__(self) -> str:
         steps = zip(self.values, self.bounds, strict=False)
         parts = [f"{value!r} below {bound!r}" for value, bound in steps]
@@ -233,10 +214,6 @@ class Choice(Expression):
     condition: Expression
     holding: Expression
     otherwise: Expression
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.condition, self.holding, self.otherwise)
 
     def __repr__(self) -> str:
         cases = f"{self.holding!r} true, {self.otherwise!r} else"
@@ -258,10 +235,6 @@ class Past(Expression):
     span: Number
 
     @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand, self.span)
-
-    @property
     def span_s(self) -> float:
         return self.span.value
 
@@ -276,10 +249,6 @@ class Not(Expression):
     operand: Expression
     level: ClassVar[int] = 5
 
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
     def __repr__(self) -> str:
         return f"not {within(self.operand, 5)}"
 
@@ -289,10 +258,6 @@ class And(Expression):
     parts: tuple[Expression, ...]
     level: ClassVar[int] = 3
 
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return self.parts
-
     def __repr__(self) -> str:
         return " and ".join(within(part, 4) for part in self.parts)
 
@@ -301,10 +266,6 @@ class And(Expression):
 class Or(Expression):
     parts: tuple[Expression, ...]
     level: ClassVar[int] = 2
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return self.parts
 
     def __repr__(self) -> str:
         return " or ".join(within(part, 3) for part in self.parts)
@@ -317,10 +278,6 @@ class Implies(Expression):
     left: Expression
     right: Expression
     level: ClassVar[int] = 1
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
 
     def __repr__(self) -> str:
         return f"{within(self.left, 2)} -> {within(self.right, 1)}"

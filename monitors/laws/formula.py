@@ -92,10 +92,6 @@ class _Unary(Temporal):
     interval: Interval = Interval()
     word: ClassVar[str] = ""
 
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
     def __repr__(self) -> str:
         return f"{self.word}{self.interval!r} {within(self.operand, 5)}"
 
@@ -107,10 +103,6 @@ class _Binary(Temporal):
     interval: Interval = Interval()
     word: ClassVar[str] = ""
     level: ClassVar[int] = 4
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
 
     def __repr__(self) -> str:
         left, right = within(self.left, 5), within(self.right, 5)
@@ -153,10 +145,6 @@ Timed = _Unary | _Binary
 @dataclass(frozen=True, slots=True, repr=False)
 class Next(Future):
     operand: Formula
-
-    @property
-    def children(self) -> tuple[Expression, ...]:
-        return (self.operand,)
 
     def __repr__(self) -> str:
         return f"next {within(self.operand, 5)}"

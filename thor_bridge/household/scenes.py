@@ -136,7 +136,7 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
     file = validated(_SceneFile, entry, f"{source}: {name}")
     try:
         objects = tuple(complete(row) for row in file.objects)
-    except (LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"an object is incomplete ({error!s:.80})",
             source=source,

@@ -110,8 +110,17 @@ def test_every_real_scene_can_be_taken_apart(shared_data: Path) -> None:
                 assert identity not in world.within(identity)
 
 
+HUGE = '{"A": {"objects": [{"aabb": [1%s, 0, 0, 1, 1, 1]}], "grid": [[0, 0]]}}'
+
+
 @pytest.mark.parametrize(
-    "content", ["[]", '{"A": 1}', '{"A": {"objects": [{}], "grid": [[0, 0]]}}']
+    "content",
+    [
+        "[]",
+        '{"A": 1}',
+        '{"A": {"objects": [{}], "grid": [[0, 0]]}}',
+        HUGE % ("0" * 400),
+    ],
 )
 def test_what_is_no_scene_file_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "scenes.json"

@@ -37,6 +37,9 @@ MAX_BYTES = 1 << 20
 MAX_RULES = 2_000
 """The maximum number of rules in a file; files are written by hand."""
 
+DEEPEST = 10
+"""The maximum nesting depth of brackets in a rule."""
+
 _RULE = re.compile(r"\b(?P<word>rule)\s*@\s*`?\s*(?P<name>[\w.-]+)", re.IGNORECASE)
 _GLUED = re.compile(r"\bendrule(?=\s*@)")
 _END = re.compile(r"(?<![\w@])end(?!\w)", re.IGNORECASE)
@@ -45,6 +48,7 @@ _SECTION = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'')
+_BRACKETS = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 _COMMENT = re.compile(r"//[^\n]*|(?<!\w)#[^\n]*")
 _LEGACY = re.compile(r"^(act|action)\s+", re.IGNORECASE)
 _HEADING = re.compile(r"^\s*(={2,}|-{2,}|\*{2,}|index\s*\d|case\s*\d)", re.IGNORECASE)
@@ -108,72 +112,44 @@ def _without_comments(text: str) -> str:
     """Blanks the comments in a text; line numbers stay the same."""
     kept: list[str] = []
     for line in text.split("\n"):
-        if _HEADING.match(line):
-            kept.append("")
-            continue
-        cut = len(line)
-        for comment in _COMMENT.finditer(line):
-            texts = (t.span() for t in _TEXT.finditer(line))
-            if not any(start <= comment.start() < end for start, end in texts):
-                cut = comment.start()
-                break
-        kept.append(line[:cut])
-    return "\n".join(kept)
+        comment = _COMMENT.search(_TEXT.sub(_masked, line))
+        kept.append(line[: comment.start()] if comment else line)
+    return "\n".join("" if _HEADING.match(line) else line for line in kept)
+
+
+def _masked(found: re.Match[str]) -> str:
+    return "x" * len(found[0])
+
+
+def _split(text: str, separators: str) -> Iterator[str]:
+    """Yields the parts between separators that are not inside quotes or brackets."""
+    plain = _TEXT.sub(_masked, text)
+    for _ in range(DEEPEST):
+        plain = _BRACKETS.sub(_masked, plain)
+    start = 0
+    for end in [*re.finditer(separators, plain), None]:
+        part = text[start : end.start() if end else len(text)]
+        start = end.end() if end else len(text)
+        if part.strip():
+            yield " ".join(line.strip() for line in part.strip().split("\n"))
 
 
 def _written(found: re.Match[str], line: int, body: str) -> WrittenRule | str:
-    name, words = found["name"], list(_SECTION.finditer(body))
-    for word in (found["word"], *(each["word"] for each in words)):
+    name, opened = found["name"], list(_SECTION.finditer(body))
+    for word in (found["word"], *(each["word"] for each in opened)):
         if not word.islower():
             return f"rule {name}: write {word.lower()} in lower case, like all keywords"
-    sections = {word["word"]: part for word, part in _segments(words, body)}
-    triggers = tuple(_triggers(sections.get("trigger", "")))
-    enforcements = tuple(_lines(sections.get("enforce", "")))
+    sections = {word["word"]: part for word, part in _segments(opened, body)}
+    words = _split(sections.get("trigger", ""), r"[|\n,]")
+    triggers = tuple(_LEGACY.sub("", word) for word in words)
+    enforcements = tuple(_split(sections.get("enforce", ""), r"\n"))
     if not triggers:
         return f"rule {name} has no trigger"
     if not enforcements:
         return f"rule {name} has no enforcement"
-    checks = tuple(_parts(sections.get("check", "")))
-    prepared = tuple(_lines(sections.get("prepare", "")))
+    checks = tuple(_split(sections.get("check", ""), r"\n|&&?|\band\b"))
+    prepared = tuple(_split(sections.get("prepare", ""), r"\n"))
     return WrittenRule(name, line, triggers, checks, enforcements, prepared)
-
-
-def _triggers(text: str) -> Iterator[str]:
-    words = (_LEGACY.sub("", p.strip()).strip() for p in re.split(r"[|\n,]", text))
-    return filter(None, words)
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Yields logical lines, which extend over several lines inside brackets."""
-    pending = ""
-    for line in text.split("\n"):
-        pending = f"{pending} {line.strip()}".strip()
-        if pending and _depth(pending) <= 0:
-            yield pending
-            pending = ""
-    if pending:
-        yield pending
-
-
-def _depth(text: str) -> int:
-    bare = _TEXT.sub("", text)
-    return sum(bare.count(c) for c in "([{") - sum(bare.count(c) for c in ")]}")
-
-
-def _parts(text: str) -> Iterator[str]:
-    """Yields the conditions, which new lines, `&`, `&&` or `and` separate."""
-    for line in _lines(text):
-        pending = ""
-        for part in re.split(r"(&&?|\band\b)", line):
-            joins = part in ("&", "&&", "and")
-            if joins and _depth(pending) <= 0 and pending.count('"') % 2 == 0:
-                if pending.strip():
-                    yield pending.strip()
-                pending = ""
-            else:
-                pending += part
-        if pending.strip():
-            yield pending.strip()
 
 
 SUFFIXES = (".ar", ".rule", ".spec", ".agentspec")

@@ -97,7 +97,7 @@ class RuleJudge:
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         """Returns the rules' intervention; rules in shadow mode are only reported."""
-        events = [*self._outcome(frame), *self._now(frame, proposal)]
+        events = [*outcome(frame, self._pending), *self._now(frame, proposal)]
         self._pending = proposal
         fired: list[Firing] = []
         fault: SignalFault | None = None
@@ -119,23 +119,6 @@ class RuleJudge:
         reason = f"in shadow, the rule {shadowed.rule.name} would {kind}"
         return Judgement("proceed", shadowed.rule.name, reason, shadowed.held)
 
-    def _outcome(self, frame: Frame) -> Iterator[Event]:
-        """Yields the outcome of the last proposed action, if the frame shows it."""
-        action = self._pending
-        if action is None:
-            return
-        values = frame.values
-        if values.get("last_action", action.name) != action.name:
-            return  # it was not carried out
-        succeeded = values.get("last_action_succeeded")
-        yield Event(
-            "after",
-            action.name,
-            action.arguments,
-            succeeded=succeeded if isinstance(succeeded, bool) else None,
-            time_s=frame.time_s,
-        )
-
     def _now(self, frame: Frame, proposal: Action | None) -> Iterator[Event]:
         """Yields the events of a frame: a tick, an action, or the end of the run.
 
@@ -152,6 +135,21 @@ class RuleJudge:
             yield Event("before", name, arguments, values, time_s=time_s)
             if name in _ENDINGS:
                 yield Event("finish", values=values, time_s=time_s)
+
+
+def outcome(frame: Frame, action: Action | None) -> Iterator[Event]:
+    """Yields the outcome of the last proposed action, if the frame shows it."""
+    values = frame.values
+    if action is None or values.get("last_action", action.name) != action.name:
+        return  # it was not carried out
+    succeeded = values.get("last_action_succeeded")
+    yield Event(
+        "after",
+        action.name,
+        action.arguments,
+        succeeded=succeeded if isinstance(succeeded, bool) else None,
+        time_s=frame.time_s,
+    )
 
 
 def _judgement(firing: Firing) -> Judgement:

@@ -42,20 +42,13 @@ class LabelledTrace:
 
 def read_labelled(path: Path) -> list[LabelledTrace]:
     """Reads the traces of a file, compressed or not, in order."""
-    return list(_read(path))
-
-
-def _read(path: Path) -> Iterator[LabelledTrace]:
-    seen: set[str] = set()
+    found: dict[str, LabelledTrace] = {}
     for number, _, trace in labelled_rows(path):
-        if trace.id in seen:
-            raise InvalidTrace(
-                f"the id {trace.id!r:.60} appears twice",
-                source=str(path),
-                place=f"line {number}",
-            )
-        seen.add(trace.id)
-        yield trace
+        if trace.id in found:
+            problem, place = f"the id {trace.id!r:.60} appears twice", f"line {number}"
+            raise InvalidTrace(problem, source=str(path), place=place)
+        found[trace.id] = trace
+    return list(found.values())
 
 
 def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTrace]]:
@@ -146,10 +139,8 @@ def _action(
     signals, success = row.get("signals"), row.get("success")
     values = signals if isinstance(signals, dict) else {}
     succeeded = success if isinstance(success, bool) else None
-    tool, text = (
-        str(row.get("tool") or ""),
-        str(row.get("raw") or row.get("code") or ""),
-    )
+    tool = str(row.get("tool") or "")
+    text = str(row.get("raw") or row.get("code") or "")
     yield Event("before", name, arguments, values, None, "", time_s, tool, text)
     yield Event("after", name, arguments, {}, succeeded, output, time_s, tool, text)
 

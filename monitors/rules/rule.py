@@ -121,22 +121,18 @@ class RuleSet:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the content of the file, without default values."""
-        exact: dict[str, Any] = {}
-        if self.matching == "exact":
-            exact["matching"] = self.matching
-        if self.arguments:
-            exact["arguments"] = {r: list(names) for r, names in self.arguments.items()}
-        if self.functions:
-            exact["functions"] = dict(self.functions)
-        return {
+        content: dict[str, Any] = {
             "format": FORMAT,
             "domain": self.domain,
             "name": self.name,
             "match": self.match,
-            **exact,
+            "matching": self.matching if self.matching == "exact" else None,
+            "arguments": {role: list(names) for role, names in self.arguments.items()},
+            "functions": dict(self.functions),
             "version": self.version,
-            "rules": [_written(rule) for rule in self.rules],
         }
+        kept = {key: value for key, value in content.items() if value not in (None, {})}
+        return {**kept, "rules": [_written(rule) for rule in self.rules]}
 
     def text(self) -> str:
         """Returns the text of the file."""
@@ -236,16 +232,8 @@ def rules_of(content: object, source: str) -> RuleSet:
         raise InvalidRules(
             error.problem, source=source, place="arguments", mend=error.mend
         ) from None
-    return RuleSet(
-        domain,
-        rules,
-        file.name,
-        file.match,
-        file.version,
-        file.matching,
-        file.arguments,
-        file.functions,
-    )
+    rest = file.model_dump(exclude={"format", "domain", "rules"})
+    return RuleSet(domain, rules, **rest)
 
 
 @cache

@@ -46,13 +46,12 @@ from forewarn.monitors.programs.running import Answer
 from forewarn.monitors.programs.tools import check_program
 from forewarn.monitors.programs.values import Value
 from forewarn.monitors.rules.condition import Condition, parse_condition
-from forewarn.monitors.rules.judging import RuleJudge
+from forewarn.monitors.rules.judging import RuleJudge, outcome
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.predicates import (
     Domain,
     Event,
     Library,
-    Moment,
     Situation,
 )
 from forewarn.plugins.programs.apart import uploaded
@@ -101,9 +100,6 @@ def compiled(file: ProgramFile, source: str) -> Program:
         return program
     except InvalidInput as error:
         raise error.within(source, "program") from error
-
-
-SUCCEEDED = "last_action_succeeded"
 
 
 @cache
@@ -166,14 +162,13 @@ class Holds(Mapping[str, bool]):
 
     def enter(self, frame: Frame, proposal: Action | None) -> None:
         """Sets the current frame and the proposed action."""
-        events = []
-        if self._proposed is not None:
-            events.append(_event("after", self._proposed, frame))
+        past = outcome(frame, self._proposed)
         self._proposed = proposal
         moment = Event("tick", values=frame.values, time_s=frame.time_s)
         if proposal is not None:
-            moment = _event("before", proposal, frame)
-        for event in (*events, moment):
+            name, arguments = proposal.name, proposal.arguments
+            moment = replace(moment, moment="before", action=name, arguments=arguments)
+        for event in (*past, moment):
             for situation in self._situations.values():
                 situation.enter(event)
         if self._conditions:
@@ -199,18 +194,6 @@ class Holds(Mapping[str, bool]):
 
     def __len__(self) -> int:
         return len(self._domains) + len(self._conditions)
-
-
-def _event(moment: Moment, action: Action, frame: Frame) -> Event:
-    succeeded = frame.values.get(SUCCEEDED) if moment == "after" else None
-    return Event(
-        moment,
-        action.name,
-        action.arguments,
-        frame.values,
-        succeeded if isinstance(succeeded, bool) else None,
-        time_s=frame.time_s,
-    )
 
 
 REQUEST = "request"
@@ -257,7 +240,7 @@ class ProgramJudge:
         if proposal is not None:
             action = {"name": proposal.name, "arguments": proposal.arguments}
         self._holds.enter(frame, proposal)
-        outcome = self._program.run(
+        found = self._program.run(
             {
                 **self._read(frame, proposal),
                 **self._handed,
@@ -266,15 +249,15 @@ class ProgramJudge:
                 "holds": self._holds,
             }
         )
-        if outcome.answer == "allow":
+        if found.answer == "allow":
             return None
-        verdict = outcome.deciding
+        verdict = found.deciding
         return Judgement(
-            INTERVENTIONS[outcome.answer],
+            INTERVENTIONS[found.answer],
             self._file.name if verdict is None else verdict.reason,
-            outcome.reason,
+            found.reason,
             () if verdict is None else tuple(map(str, verdict.because)),
-            outcome.cap_kmh,
+            found.cap_kmh,
         )
 
     def _read(self, frame: Frame, proposal: Action | None) -> Mapping[str, Value]:

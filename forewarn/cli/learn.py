@@ -44,8 +44,6 @@ class Learning:
 
     Args:
         out: Write the model to this file.
-        abstraction_out: Write the abstraction found by --abstraction auto to this file
-            (default: next to the model).
         update: Add the traces to this model.
         group: Column of the facts that groups runs, such as driver or road.
             --abstraction auto never tests an abstraction on runs of a group that was
@@ -56,15 +54,12 @@ class Learning:
     """
 
     out: File
-    abstraction_out: File | None = None
     update: File | None = None
     group: Annotated[str | None, "driver|road"] = None
     facts: File | None = None
 
     def check(self, wish: Wish) -> None:
         """Rejects options that cannot be combined."""
-        if self.abstraction_out is not None and not wish.auto:
-            raise click.UsageError("--abstraction-out requires --abstraction auto")
         if self.group is not None and not wish.auto:
             raise click.UsageError("--group requires --abstraction auto")
         if self.facts is not None and self.group is None:
@@ -141,7 +136,7 @@ def learn(
     payloads: list[dict[str, Any]] = []
     lines: list[str] = []
     for number, (learner, choice) in enumerate(learners, start=1):
-        beside = to.abstraction_out or Path(f"{_stem(to.out)}.abstraction.yaml")
+        beside = Path(f"{_stem(to.out)}.abstraction.yaml")
         if len(learners) > 1:
             beside = beside.with_stem(f"{beside.stem}.{number}")
         model, payload, told = _learned(learner, choice, runs, files, pool, to, beside)

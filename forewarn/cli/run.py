@@ -140,13 +140,11 @@ class Kept:
         out: Folder for run records.
         rerun: Repeat runs even if their records are already in the folder.
         scene: Whether to record scenes for the animations of `forewarn report`.
-        metrics: Write Prometheus counters to this file.
     """
 
     out: Folder = Path("forewarn-runs")
     rerun: Annotated[bool, Formerly("--again")] = False
     scene: bool = True
-    metrics: File | None = None
 
 
 @command()
@@ -194,7 +192,6 @@ def run(
     """
     from forewarn.plugins.loop.approval import Console
     from forewarn.plugins.loop.warrant import Warrant
-    from forewarn.plugins.telemetry import PrometheusFile
     from forewarn.scenarios.measuring.measure import drift_of
     from forewarn.scenarios.running import campaign
     from forewarn.scenarios.running.episode import by_seed
@@ -219,7 +216,6 @@ def run(
     keep: list[campaign.Kept] = [] if model is None else ["record"]
     keep += ["scene"] if keep and kept.scene else []
     tallied: list[campaign.Kept] = ["tally"] if guided.tally is not None else []
-    counts = PrometheusFile(kept.metrics) if kept.metrics is not None else None
     found: list[Episode] = []
     so_far: Drift | None = None
     with watched_live(live or (LINE if episodes == 1 else None)) as audience:
@@ -242,13 +238,9 @@ def run(
         running = campaign.campaign(todo, working.pool(), kept.rerun)
         for episode in counted(running, "episodes", episodes):
             found.append(episode)
-            if counts is not None:
-                counts.add(wanted.name, episode.as_dict())
             if live == "web" and policy is not None:
                 so_far = drift_of(policy, [episode], so_far)
                 show_drift(audience, so_far)
-    if counts is not None:
-        counts.write()
     refuse_total_failure(found)
     found = [episode.within(kept.out) for episode in by_seed(found)]
     if guided.tally is not None:

@@ -20,7 +20,6 @@ from forewarn.cli.command import (
     LawNames,
     Many,
     Numbers,
-    Positive,
     Seed,
     Share,
     command,
@@ -66,15 +65,11 @@ class Alerting:
     """Options for alerts.
 
     Args:
-        lead: With --preset alert: choose the highest threshold that detects half of the
-            violations with at least this lead time in seconds. With --lead, no
-            false-alarm rate is guaranteed.
         confidence: With --preset alert or --at-most: confidence level of the guarantee.
             A lower level needs fewer runs and gives lower thresholds.
         intervene: With --preset alert: intervention that begins at the thresholds.
     """
 
-    lead: Positive | None = None
     confidence: Chance = 0.95
     intervene: Literal["alert", "reflect", "ask", "slow", "stop"] = "alert"
 
@@ -186,7 +181,7 @@ def tune(
       forewarn tune tiny-road --model model.json --preset stop --out stop.policy.yaml
       forewarn tune tiny-road --model model.json --preset stop --at-most 0.02 \\
         --max-slowed 0.1 --out stop.policy.yaml
-      forewarn tune --runs traces --model model.json --lead 1 --out policy.yaml
+      forewarn tune --runs traces --model model.json --out policy.yaml
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
     from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
@@ -199,7 +194,7 @@ def tune(
     from forewarn.scenarios.training import tune as tuning
     from forewarn.scenarios.training.train import collected
 
-    model, purpose, lead_s = wished.model, wished.preset, alerting.lead
+    model, purpose = wished.model, wished.preset
     acts = purpose != "alert"
     _check(scenario, wished)
     if wished.law and scenario is None:
@@ -220,8 +215,6 @@ def tune(
     name = f"{of}, at most {wished.false_alarm_rate:g} false alarms a clean run"
     if acts:
         name = f"{of}, to {purpose} at {stepping.cost:g} violations if needless"
-    elif lead_s is not None:
-        name = f"{of}, {lead_s:g} s ahead"
     base = load_policy(wished.policy) if wished.policy else Policy()
     base = replace(base, name=name)
     with ExitStack() as stack:
@@ -243,8 +236,6 @@ def tune(
             settings = wished, stepping, alerting.confidence
             _act(wanted, found, base, settings, pool, folder)
             return
-    if lead_s is not None:
-        found = tuning.ahead(found, lead_s, base)
     if found.thresholds:
         policy = tuning.tuned_policy(found, base, kind(alerting.intervene))
         write_policy(wished.out, policy)
@@ -422,12 +413,6 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
     yield from early(tried)
     yield ""
     horizon = f"horizon {found.best.horizon_s:g} s"
-    if found.thresholds and not found.promises:
-        for law, at in found.thresholds.items():
-            yield f"{shown(law)}: {at:g}; no false-alarm rate is guaranteed."
-        yield from _without(found)
-        yield f"{out}: {horizon}, and these thresholds"
-        return
     yield (
         f"{len(every)} runs, seeds {every[0]} to {every[-1]}, set the thresholds, at"
         f" the {horizon}:"

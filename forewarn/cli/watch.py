@@ -12,7 +12,6 @@ import click
 
 from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
-    AnyPath,
     FilePlace,
     Place,
     Positive,
@@ -55,28 +54,22 @@ def laws(
     *,
     book: Book,
     period: Positive = DEFAULT_PERIOD_S,
-    svg: AnyPath | None = None,
 ) -> None:
     """List the law book, or show a law (NAME or a formula) with its automaton.
 
     Args:
         period: Sampling period of the monitor in seconds.
-        svg: Draw the automaton to this SVG file.
     """
     from forewarn.monitors.laws.lawbook import find_laws
 
     used = book.laws()
     if law is None:
-        if svg is not None:
-            raise click.UsageError("--svg requires the NAME of a law")
         payload = {"laws": [_entry(law) for law in used.laws.values()]}
         say(payload, _listing(list(used.laws.values())))
         return
     found = find_laws(law, used)
     _doubt(found)
     shown = [_Shown(law, period) for law in found]
-    if svg is not None:
-        _draw(svg, shown)
     payloads = [each.payload() for each in shown]
     lines = [line for each in shown for line in each.lines()]
     say(payloads[0] if len(found) == 1 else {"laws": payloads}, lines)
@@ -189,22 +182,6 @@ def _automaton(automaton: Automaton) -> dict[str, Any]:
             for source, when, target in transitions(automaton)
         ],
     }
-
-
-def _draw(path: Path, shown: list[_Shown]) -> None:
-    from forewarn.abstractions.files import atomic_text
-    from forewarn.monitors.laws.outline import (
-        draw,
-        outline,
-    )
-
-    rows = [
-        (f"{law.name}: {law.title}" if law.title else law.name, outline(automaton))
-        for each in shown
-        for law, automaton in each.parts or [(each.law, each.automaton)]
-    ]
-    with atomic_text(path) as out:
-        out.write(draw(rows))
 
 
 @command()

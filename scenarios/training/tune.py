@@ -39,7 +39,6 @@ from forewarn.monitors.evaluation.foretold import (
     ordinary_of,
 )
 from forewarn.monitors.evaluation.warned import (
-    LOWEST_THRESHOLD,
     Climb,
     Warned,
     in_time,
@@ -444,39 +443,6 @@ def _tuned(
 def _warned(climbs: Iterable[Climb], at: float) -> Warned:
     ordered = sorted(climbs, key=lambda each: each.seed)
     return Warned(tuple(each.warned(at) for each in ordered))
-
-
-def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
-    """Finds the highest thresholds that warn of half the violations with this lead
-    time.
-
-    They come from the calibration runs, without a guarantee.
-    """
-    best = settled.best
-    thresholds: dict[str, float] = {}
-    without: dict[str, str] = {}
-    for law, told in best.told.items():
-        curve = _curve_after(policy, best.calibration[law])
-        tops: list[float] = []
-        for each in told:
-            if each.broken is None:
-                continue
-            early = each.times_s <= each.broken.since_s - lead_s + 1e-9
-            risks = curve(each.risks[best.horizon_s])[early]
-            tops.append(float(risks.max(initial=0.0)))
-        height = float(np.median(tops)) if tops else 0.0
-        # Rounded down, so that the median run is included.
-        at = math.floor(height * 1000) / 1000
-        if at < LOWEST_THRESHOLD:
-            without[law] = (
-                f"half of {len(tops)} violations are not detected {lead_s:g} s ahead"
-            )
-        else:
-            thresholds[law] = at
-    return replace(
-        settled, thresholds=thresholds, without=without, promises={}, warned={},
-        ahead_s={},
-    )  # fmt: skip
 
 
 def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -99,14 +98,6 @@ def test_a_signal_that_is_nearly_a_known_one_is_told(law: str, said: str) -> Non
     assert len(done.stderr.splitlines()) == bool(said)
 
 
-@pytest.mark.parametrize("name", ["38_2", "47", "always not x"])
-def test_a_picture_is_drawn(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "law.svg"
-    assert _run(name, "--svg", str(path)).exit_code == 0
-    root = ElementTree.parse(path).getroot()  # noqa: S314  our own file
-    assert root.tag.endswith("svg")
-
-
 def test_a_users_own_book_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(
@@ -122,7 +113,6 @@ def test_a_users_own_book_is_shown(tmp_path: Path) -> None:
     [
         (["rule51_55"], "did you mean 51_5"),
         (["always (a ->"], "column"),
-        (["--svg", "x.svg"], "NAME"),
         (["38_1", "--period", "0"], "--period"),
         (["38_1", "--edition", "mine"], "--edition"),
         (["--book", "/absent.yaml"], "/absent.yaml"),

@@ -61,7 +61,6 @@ def mode(path: Path) -> int:
 
 WRITERS = {
     "m.json": ("import", "chain.tra", "--out"),
-    "law.svg": ("laws", "51_5", "--svg"),
     "m.drn": ("export", "model.json", "--format", "drn", "--out"),
     "m.umb": ("export", "model.json", "--format", "umb", "--out"),
     "maps.json.gz": ("import", "chain.tra", "--out"),

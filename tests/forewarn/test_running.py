@@ -249,15 +249,6 @@ def test_actions_are_judged_before_they_are_done(tmp_path: Path, model: Path) ->
     assert (status, "tiny cannot predict the result of an action" in line) == (2, True)
 
 
-def test_run_counts_for_prometheus(tmp_path: Path, model: Path) -> None:
-    path = tmp_path / "forewarn.prom"
-    arguments: list[Any] = ["run", KITCHEN, "--model", model, "--episodes", "4"]
-    found = told(*arguments, "--out", tmp_path / "runs", "--metrics", path)
-    frames = sum(episode["frames"] for episode in found["episodes"])
-    lines = path.read_text().splitlines()
-    assert f'forewarn_frames_total{{scenario="{KITCHEN}"}} {frames}' in lines
-
-
 def test_run_goes_on_where_it_was_and_starts_afresh_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -556,10 +547,6 @@ def test_a_model_of_ones_own_has_no_policy_that_ships(
         (["--preset", "stop", "--held-out", "9"], "--held-out requires --at-most"),
         (["--at-most", "0.1"], "--at-most requires --preset slow or stop"),
         (
-            ["--lead", "1", "--violations", "9"],
-            "--violations requires --preset slow or",
-        ),
-        (
             ["--preset", "stop", "--intervene", "slow"],
             "--intervene requires --preset alert",
         ),
@@ -567,7 +554,6 @@ def test_a_model_of_ones_own_has_no_policy_that_ships(
             ["--preset", "slow", "--confidence", "0.9"],
             "--confidence requires --preset alert",
         ),
-        (["--preset", "stop", "--lead", "1"], "--lead requires --preset alert"),
     ],
 )
 def test_tune_takes_no_option_that_would_change_nothing(

@@ -1,10 +1,8 @@
-"""Telemetry, for real: spans and metrics of the SDK, and Prometheus' text."""
+"""Telemetry, for real: spans and metrics of the SDK."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import Decision, Kind, Risk
 from forewarn.monitors.guarding.listening import Run
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.plugins.telemetry import OpenTelemetry, PrometheusFile, is_installed
+from forewarn.plugins.telemetry import OpenTelemetry, is_installed
 
 FACTS: dict[str, Any] = {
     "seed": 7,
@@ -142,58 +140,3 @@ def test_what_fails_in_telemetry_does_not_reach_the_guard(
     watcher.reviewed(Frame(0.0, 0, {}), None, decision("stop"), ())
     watcher.ended(FACTS)
     assert watcher.failures == 2
-
-
-# -- Prometheus ------------------------------------------------------------------------
-
-LINE = re.compile(
-    r'^[a-z_]+\{([a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\} -?[0-9.e+-]+$', re.ASCII
-)
-
-
-def test_counts_are_written_in_prometheus_text(tmp_path: Path) -> None:
-    path = tmp_path / "forewarn.prom"
-    counts = PrometheusFile(path)
-    counts.add("tiny-road", FACTS)
-    counts.add("tiny-road", {**FACTS, "error": "lost"})
-    counts.write()
-    lines = path.read_text().splitlines()
-    told = {}
-    for line in lines:
-        if line.startswith("#"):
-            assert re.match(r"# (HELP|TYPE) forewarn_[a-z_]+ .", line)
-            continue
-        assert LINE.match(line), line
-        name, _, value = line.rpartition(" ")
-        told[name] = float(value)
-    here = 'scenario="tiny-road"'
-    ended = f'{{{here},mode="guarded",result="ended"}}'
-    assert told[f"forewarn_episodes_total{ended}"] == 1
-    assert told[f'forewarn_reviews_total{{{here},decision="proceed"}}'] == 4
-    assert told[f'forewarn_violations_total{{{here},law="no_collision"}}'] == 2
-    assert told[f"forewarn_review_seconds_sum{{{here}}}"] == 0.5
-    assert told[f"forewarn_review_seconds_count{{{here}}}"] == 6
-    assert told[f"forewarn_review_longest_seconds{{{here}}}"] == 0.2
-    assert any(r"a \"law\"\\\n" in name for name in told)
-
-
-def test_the_file_is_written_again_only_now_and_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    path = tmp_path / "x.prom"
-    counts = PrometheusFile(path, every_s=5.0)
-    counts.add("a", FACTS)
-    first = path.read_text()
-    counts.add("a", FACTS)
-    assert path.read_text() == first
-    now[0] += 5.0
-    counts.add("a", FACTS)
-    assert path.read_text() != first
-
-
-def test_episodes_without_a_guard_count_too(tmp_path: Path) -> None:
-    counts = PrometheusFile(tmp_path / "x.prom")
-    counts.add("a", {**FACTS, "decisions": {}, "machine": {"wall_s": 1.0}})
-    assert "review" not in counts.text()

@@ -159,8 +159,3 @@ def test_auto_needs_laws_and_goes_with_no_update(tmp_path: Path) -> None:
         arguments = ["learn", traces, "--abstraction", "auto", "--out", tmp_path / "x"]
         done = CliRunner().invoke(main, [str(each) for each in [*arguments, *more]])
         assert done.exit_code == 2 and said in done.stderr
-    done = CliRunner().invoke(
-        main,
-        ["learn", "x", "--out", "y", "--abstraction-out", "z", "--law", "no_collision"],
-    )
-    assert done.exit_code == 2 and "requires --abstraction auto" in done.stderr

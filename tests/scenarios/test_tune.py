@@ -35,7 +35,6 @@ from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.tune import (
     WORSE,
     Settled,
-    ahead,
     tune,
     tuned_policy,
 )
@@ -102,25 +101,6 @@ def tuned(
 ) -> Settled:
     model = learned.model("tiny-road")
     return tune(ROAD.laws, model, paths, 0.1, horizons_s, Policy(name))
-
-
-def test_a_lead_is_what_half_of_the_violations_are_told_by() -> None:
-    paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))
-    found = tuned(paths)
-    early, late = (ahead(found, lead_s, Policy()) for lead_s in (2.0, 0.5))
-    law = "no_collision"
-    assert early.thresholds[law] < late.thresholds[law]
-    assert not early.promises
-    told = found.best.told[law]
-    broken = [(each, each.broken.since_s) for each in told if each.broken is not None]
-    curve = found.best.calibration[law]
-    warned = 0
-    for each, since_s in broken:
-        risks = curve(each.risks[3.0])
-        first = each.times_s[risks >= early.thresholds[law]]
-        warned += bool(first.size) and first[0] <= since_s - 2.0 + 1e-9
-    assert len(broken) / 2 <= warned < len(broken)
-    assert ahead(found, 60.0, Policy()).without[law].endswith("60 s ahead")
 
 
 def test_the_laws_are_those_of_the_model() -> None:

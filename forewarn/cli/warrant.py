@@ -222,9 +222,9 @@ def _by_calls(
     from forewarn.abstractions.readers.calls import read_calls
     from forewarn.plugins.agents.past import Past
     from forewarn.plugins.agents.trajectory import POLICY, model_of_laws
-    from forewarn.scenarios.warrant.alone import PastCalls, make_alone
+    from forewarn.scenarios.warrant.alone import make_alone
     from forewarn.scenarios.warrant.folder import write_guard
-    from forewarn.scenarios.warrant.runs import grouped, labelled
+    from forewarn.scenarios.warrant.runs import PastCalls, grouped, labelled
 
     with naming("--law"):
         laws = _laws(texts, None, None)

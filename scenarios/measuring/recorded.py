@@ -180,7 +180,8 @@ class Spectator:
         """
         if run.error or not run.frames:
             error = run.error or "the run has no frames"
-            return Episode(run.seed, "shadow", FAILED, error=error), Series((), {})
+            failed = Episode(seed=run.seed, mode="shadow", ended=FAILED, error=error)
+            return failed, Series((), {})
         made = run.source, os.getpid()  # a forked process needs its own guard
         if made != self._made:
             self._loop = self._guarding.open(run.source)
@@ -199,13 +200,13 @@ class Spectator:
         loop.close("the file was over")
         truth.finish()
         episode = Episode(
-            run.seed,
-            "shadow",
-            "the file was over",
-            run.frames[-1].time_s - run.frames[0].time_s,
-            len(run.frames),
-            tuple(truth.broken),
-            tuple(tracker.alarms),
+            seed=run.seed,
+            mode="shadow",
+            ended="the file was over",
+            duration_s=run.frames[-1].time_s - run.frames[0].time_s,
+            frames=len(run.frames),
+            violations=tuple(truth.broken),
+            alarms=tuple(tracker.alarms),
             decisions=tracker.decisions,
             unknown=tracker.unknown,
             states=tracker.states,

@@ -204,7 +204,9 @@ def campaign(
                     mode = job.plan.mode
                     # No result is written, so the next campaign runs the episode again.
                     job.tidy()
-                    episode = Episode(job.seed, mode, FAILED, error=episode.error)
+                    episode = Episode(
+                        seed=job.seed, mode=mode, ended=FAILED, error=episode.error
+                    )
                 joined.done(job)
                 yield episode
 

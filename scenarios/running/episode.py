@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json
+from forewarn.abstractions.serial import from_json, to_json
 from forewarn.monitors.evaluation.evidence import Outcome
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import Kind, Risk
@@ -19,6 +22,14 @@ TIME_UP = "s had passed"
 """The end of `Episode.ended` if the time limit ended the run."""
 
 Mode = Literal["unguarded", "shadow", "guarded"]
+
+
+KeptRisk = Annotated[
+    Risk | None,
+    PlainSerializer(lambda risk: risk and risk.as_dict()),
+    BeforeValidator(lambda kept: Risk.from_dict(kept) if kept else None),
+]
+"""A risk, which files store as a mapping."""
 
 
 class InvalidEpisode(InvalidInput):
@@ -38,17 +49,8 @@ class Raised:
 
     law: str
     time_s: float
-    risk: Risk | None
+    risk: KeptRisk
     decision: Kind
-
-    def as_dict(self) -> dict[str, Any]:
-        risk = None if self.risk is None else self.risk.as_dict()
-        return {
-            "law": self.law,
-            "time_s": self.time_s,
-            "risk": risk,
-            "decision": self.decision,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Intervention:
     obeyed_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
     """The summary of one run of a scenario.
 
@@ -108,26 +110,26 @@ class Episode:
     """
 
     seed: int
-    mode: Mode
-    ended: str
-    duration_s: float = 0.0
-    frames: int = 0
     violations: tuple[Broken, ...] = ()
+    goal_s: float | None = None
     alarms: tuple[Raised, ...] = ()
     interventions: tuple[Intervention, ...] = ()
+    ended: str
+    record: str | None = None
+    mode: Mode
+    duration_s: float = 0.0
+    frames: int = 0
     decisions: Mapping[str, int] = field(default_factory=dict)
     unknown: int = 0
     states: tuple[tuple[int, ...], ...] = ()
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-    goal_s: float | None = None
-    record: str | None = None
     head: str | None = None
     trace: str | None = None
     series: str | None = None
     tally: str | None = None
     error: str | None = None
-    facts: Mapping[str, float | bool | None] = field(default_factory=dict)
-    usage: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, int | float | bool | None] = field(default_factory=dict)
+    usage: Mapping[str, int | float] = field(default_factory=dict)
     machine: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -162,48 +164,8 @@ class Episode:
 
     def as_dict(self) -> dict[str, Any]:
         """Converts the episode to JSON."""
-        return {
-            "seed": self.seed,
-            "violations": [broken.as_dict() for broken in self.violations],
-            "goal_s": self.goal_s,
-            "alarms": [alarm.as_dict() for alarm in self.alarms],
-            "interventions": [asdict(each) for each in self.interventions],
-            "ended": self.ended,
-            "record": self.record,
-            "mode": self.mode,
-            "duration_s": self.duration_s,
-            "frames": self.frames,
-            "decisions": dict(self.decisions),
-            "unknown": self.unknown,
-            "states": [list(run) for run in self.states],
-            "outcomes": {law: asdict(each) for law, each in self.outcomes.items()},
-            "head": self.head,
-            "trace": self.trace,
-            "series": self.series,
-            "tally": self.tally,
-            "error": self.error,
-            "facts": dict(self.facts),
-            "usage": dict(self.usage),
-            "machine": dict(self.machine),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Episode:
-        """Creates an episode from the JSON that `as_dict` returned."""
-        kept = dict(content)
-        kept["violations"] = tuple(Broken(**each) for each in kept["violations"])
-        kept["alarms"] = tuple(
-            Raised(**{**each, "risk": each["risk"] and Risk.from_dict(each["risk"])})
-            for each in kept["alarms"]
-        )
-        kept["interventions"] = tuple(
-            Intervention(**each) for each in kept["interventions"]
-        )
-        kept["states"] = tuple(map(tuple, kept["states"]))
-        kept["outcomes"] = {
-            law: Outcome(**each) for law, each in kept["outcomes"].items()
-        }
-        return cls(**kept)
+        content: dict[str, Any] = to_json(self)
+        return content
 
 
 def read_episode(path: Path) -> Episode:
@@ -212,10 +174,10 @@ def read_episode(path: Path) -> Episode:
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise InvalidEpisode(f"not an episode of format {FORMAT}", source=str(path))
     try:
-        return Episode.from_dict(content)
-    except (KeyError, TypeError, ValueError) as error:
+        return from_json(Episode, content, str(path))
+    except InvalidInput as error:
         raise InvalidEpisode(
-            f"not a valid episode: {error}",
+            f"not a valid episode: {error.problem}",
             source=str(path),
             mend="delete the file to repeat the episode",
         ) from error

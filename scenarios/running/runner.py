@@ -189,12 +189,12 @@ class Runner:
                 self._truth.broken, key=lambda each: (each.time_s, each.law)
             )
             episode = Episode(
-                seed,
-                self.mode,
-                ended,
-                drive.duration_s,
-                drive.frames,
-                tuple(broken),
+                seed=seed,
+                mode=self.mode,
+                ended=ended,
+                duration_s=drive.duration_s,
+                frames=drive.frames,
+                violations=tuple(broken),
                 goal_s=drive.goal_s,
                 error=error,
                 facts=dict(world.facts) if isinstance(world, WithFacts) else {},

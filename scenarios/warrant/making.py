@@ -8,9 +8,9 @@ thresholds and the certificate.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from forewarn import __version__
 from forewarn.abstractions.abstraction import Abstraction
@@ -19,6 +19,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.certified import (
     Asked,
     Certified,
+    Guarantee,
     Lack,
     Rate,
     alike,
@@ -39,8 +40,10 @@ from forewarn.monitors.finding.corpus import FOLDS, Corpus
 from forewarn.monitors.guarding.certificate import (
     BaseRate,
     Certificate,
+    Clip,
     Guaranteed,
     OverGroups,
+    Wrong,
     counted,
 )
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -48,8 +51,8 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.trust.hindsight import Judge
 from forewarn.scenarios.training.train import HOLD_S, holds, learned
-from forewarn.scenarios.warrant.runs import Past, deal, once
-from forewarn.scenarios.warrant.shadow import shadow
+from forewarn.scenarios.warrant.runs import Past, PastCalls, deal, once
+from forewarn.scenarios.warrant.shadow import clip
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
@@ -255,38 +258,93 @@ def certified_on(
     )
     guarantees = [g for found in certified.values() for g in found.guarantees]
     thresholds = {law: found.threshold for law, found in certified.items()}
-    certificate = Certificate(
+    certificate = issue(
+        climbs, thresholds, guarantees, past, parts, asked, group,
+        assumption(group), horizon_s,
+        lambda law, own, at_s: (at_s, clip(own, at_s, signals[law])),
+    )  # fmt: skip
+    return Made(models, policy, certificate, (), climbs, counts, again)
+
+
+Run = TypeVar("Run", Past, PastCalls)
+
+
+def issue(
+    climbs: Mapping[str, Sequence[Climb]],
+    thresholds: Mapping[str, float | None],
+    guarantees: Sequence[Guarantee],
+    past: Sequence[Run],
+    parts: dict[str, dict[str, str]],
+    asked: Asked,
+    group: str | None,
+    assumption: str,
+    horizon_s: float | None,
+    shown: Callable[[str, Run, float], tuple[float, Clip]],
+) -> Certificate:
+    """Returns the certificate of a guard that keeps its guarantees.
+
+    Args:
+        climbs: By law, the risks in the runs of the certificate.
+        thresholds: The threshold of each law; None for a law over calls, whose alarms
+            have the risk 1.
+        guarantees: The rates that are guaranteed.
+        past: The runs.
+        parts: The digests of the runs by name, by part.
+        asked: The maximum rates to guarantee.
+        group: The kind of group, such as `driver`; None if runs are not grouped.
+        assumption: The assumption behind the guarantees.
+        horizon_s: The prediction horizon in seconds; None for laws over calls.
+        shown: Returns the time and the clip of a run in which the guard was wrong.
+    """
+    at = {law: 1.0 if each is None else each for law, each in thresholds.items()}
+    rates, shadow = list[BaseRate](), list[Wrong]()
+    for law, several in climbs.items():
+        violating = sum(climb.broken is not None for climb in several)
+        alarmed = sum(climb.top >= at[law] for climb in several)
+        rates.append(
+            BaseRate(law=law, violating=violating, alarmed=alarmed, runs=len(several))
+        )
+        for climb in several:
+            if (when_s := wrong_s(climb, at[law])) is None:
+                continue
+            own, stopped = past[climb.seed], climb.broken is None
+            at_s, seen = shown(law, own, when_s)
+            shadow.append(
+                Wrong(
+                    run=own.name, group=own.group, law=law, at_s=at_s, clip=seen,
+                    what="wrongly stopped" if stopped else "wrongly let pass",
+                )
+            )  # fmt: skip
+    return Certificate(
         format="forewarn.warrant/1",
         made_by=f"forewarn {__version__}",
-        laws=thresholds,
-        over="frames",
+        laws=dict(thresholds),
+        over="calls" if horizon_s is None else "frames",
         horizon_s=horizon_s,
         confidence=asked.confidence,
         guarantees=[Guaranteed.of(each) for each in guarantees],
-        assumption=assumption(group),
-        base_rates=[
-            _base_rate(law, several, thresholds[law] or 0.0)
-            for law, several in climbs.items()
-        ],
+        assumption=assumption,
+        base_rates=rates,
         group=group or "",
         over_groups=[
-            each
-            for law, several in climbs.items()
-            for each in groups_of(
-                law, several, thresholds[law] or 0.0, past, asked, group
-            )
+            _over(each, climbs[each.law], at[each.law], past, asked)
+            for each in guarantees
+            if group is not None
         ],
         runs=parts,
         guard={},
-        shadow=[
-            wrong
-            for law, several in climbs.items()
-            for wrong in shadow(
-                law, several, thresholds[law] or 0.0, past, signals[law]
-            )
-        ],
+        shadow=shadow,
     )
-    return Made(models, policy, certificate, (), climbs, counts, again)
+
+
+def wrong_s(climb: Climb, at: float) -> float | None:
+    """When the guard was wrong: at a false alarm or a missed trigger; None if it was
+    right.
+    """
+    warned = climb.warned(at)
+    if climb.broken is None:
+        return warned.alarm_s
+    return None if warned.detected else climb.broken.since_s
 
 
 def share_aside(runs: int, asked: Asked) -> float:
@@ -376,46 +434,26 @@ def _promise(found: Certified, asked: Asked) -> Promise:
     )  # fmt: skip
 
 
-def _base_rate(law: str, climbs: Sequence[Climb], at: float) -> BaseRate:
-    violating = sum(climb.broken is not None for climb in climbs)
-    alarmed = sum(climb.top >= at for climb in climbs)
-    return BaseRate(law=law, violating=violating, alarmed=alarmed, runs=len(climbs))
-
-
-def groups_of(
-    law: str,
+def _over(
+    guarantee: Guarantee,
     climbs: Sequence[Climb],
     at: float,
-    past: Sequence[Past],
+    past: Sequence[Run],
     asked: Asked,
-    group: str | None,
-) -> list[OverGroups]:
-    """Bounds the rates for a new group, from the groups of the certificate's runs."""
-    if group is None:
-        return []
-    clean: dict[str, Counter[bool]] = {}
-    missed: dict[str, Counter[bool]] = {}
+) -> OverGroups:
+    """Bounds a rate for a new group, from the groups of the certificate's runs."""
+    missed = guarantee.rate == "missed"
+    by_group: dict[str, Counter[bool]] = {}
     for climb in climbs:
-        own = past[climb.seed].group
-        warned = climb.warned(at)
-        if climb.broken is None:
-            clean.setdefault(own, Counter())[warned.alarm_s is not None] += 1
-        else:
-            missed.setdefault(own, Counter())[not warned.detected] += 1
-    found: list[OverGroups] = []
-    rates = [("false_alarms", clean)]
-    rates += [("missed", missed)] if asked.missed is not None else []
-    for rate, by_group in rates:
-        pairs = [(of[True], of.total()) for of in by_group.values()]
-        mean, bound = over_groups(pairs, asked.delta)
-        found.append(
-            OverGroups(
-                law=law,
-                rate="false_alarms" if rate == "false_alarms" else "missed",
-                groups=len(pairs), mean=mean, bound=bound, alike=alike(pairs),
-            )
-        )  # fmt: skip
-    return found
+        if (climb.broken is not None) == missed:
+            failed = wrong_s(climb, at) is not None
+            by_group.setdefault(past[climb.seed].group, Counter())[failed] += 1
+    pairs = [(of[True], of.total()) for of in by_group.values()]
+    mean, bound = over_groups(pairs, asked.delta)
+    return OverGroups(
+        law=guarantee.law, rate=guarantee.rate, groups=len(pairs), mean=mean,
+        bound=bound, alike=alike(pairs),
+    )  # fmt: skip
 
 
 def check_laws(laws: Sequence[Law], past: Sequence[Past]) -> None:

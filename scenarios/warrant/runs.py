@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import lines
+from forewarn.abstractions.readers.calls import CallRun
 from forewarn.abstractions.readers.stored import Stored, batches
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.laws.clocking import regular_period
@@ -107,6 +108,31 @@ class Past:
     run: Kept
     group: str
     label: Label | None = None
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.stored.name
+
+
+@dataclass(frozen=True, slots=True)
+class PastCalls:
+    """A run of calls with its group and its label.
+
+    Args:
+        run: The calls of the run.
+        group: The run's group.
+        label: The label `safe` or `unsafe`; None if people did not label the run.
+    """
+
+    run: CallRun
+    group: str
+    label: Label | None = None
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.run.name
 
 
 def grouped(facts: Mapping[str, str], group: str | None, name: str, source: str) -> str:

@@ -1,48 +1,22 @@
-"""The shadow report: runs in which a guard would have been wrong, each with a clip."""
+"""Clips for the shadow report: the moments at which a guard would have been wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from forewarn.monitors.evaluation.warned import Climb
-from forewarn.monitors.guarding.certificate import Clip, Wrong
-from forewarn.scenarios.warrant.runs import Past
+from forewarn.monitors.guarding.certificate import Clip
+from forewarn.scenarios.warrant.runs import Past, PastCalls
 
 CLIP_S = 3.0
 """The length of a clip in seconds, both before and after the decisive moment."""
 
 CLIP_FRAMES = 13
 
+AROUND = 3
+"""The number of calls to show before and after the decisive one."""
 
-def shadow(
-    law: str,
-    climbs: Sequence[Climb],
-    at: float,
-    past: Sequence[Past],
-    signals: Sequence[str],
-) -> list[Wrong]:
-    """Returns the runs that the guard would have wrongly stopped or wrongly let
-    pass.
-    """
-    found: list[Wrong] = []
-    for climb in climbs:
-        warned, own = climb.warned(at), past[climb.seed]
-        if climb.broken is None and warned.alarm_s is not None:
-            when = warned.alarm_s
-        elif climb.broken is not None and not warned.detected:
-            when = climb.broken.since_s
-        else:
-            continue
-        stopped = climb.broken is None
-        found.append(
-            Wrong(
-                run=own.stored.name, group=own.group, law=law, at_s=when,
-                what="wrongly stopped" if stopped else "wrongly let pass",
-                clip=clip(own, when, signals),
-            )
-        )  # fmt: skip
-    return found
+SHOWN_CHARACTERS = 200
 
 
 def clip(past: Past, at_s: float, signals: Sequence[str]) -> Clip:
@@ -63,6 +37,26 @@ def clip(past: Past, at_s: float, signals: Sequence[str]) -> Clip:
             if name in known
         },
     )
+
+
+def clip_of_calls(past: PastCalls, at_s: float) -> tuple[float, Clip]:
+    """Returns the number of the decisive call, and the calls around it."""
+    calls = past.run.calls
+    when = min(int(at_s), len(calls) - 1)
+    near = range(max(0, when - AROUND), min(len(calls), when + AROUND + 1))
+    return float(when), Clip(
+        times_s=[float(number) for number in near],
+        signals={
+            "tool": [calls[n].tool for n in near],
+            "failed": [calls[n].failed for n in near],
+            "arguments": [_short(calls[n].arguments) for n in near],
+        },
+    )
+
+
+def _short(arguments: Mapping[str, object]) -> str:
+    text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
 
 
 def _plain(value: Any) -> Any:

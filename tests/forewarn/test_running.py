@@ -696,8 +696,8 @@ def test_a_campaign_counts_what_happened_so_far(
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
     broken = (Broken("no_collision", 1.0, 1.0),)
     episodes = [
-        Episode(1, "shadow", "over", violations=broken),
-        Episode(2, "shadow", "failed", error="lost"),
+        Episode(seed=1, mode="shadow", ended="over", violations=broken),
+        Episode(seed=2, mode="shadow", ended="failed", error="lost"),
     ]
     assert list(counted(episodes, "episodes", 2)) == episodes
     one, two = capsys.readouterr().err.splitlines()

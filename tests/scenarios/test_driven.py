@@ -57,7 +57,15 @@ def test_what_became_of_runs_is_said_with_the_violations_left() -> None:
         reached = None if ended != "the ego arrived" else s
         facts = {"destination_s": reached, "stationary_s": s, "stands": stands}
         violations = (Broken("no_collision", 3.0, 3.0),) if broken else ()
-        return Episode(seed, "guarded", ended, s, 5, violations, facts=facts)
+        return Episode(
+            seed=seed,
+            mode="guarded",
+            ended=ended,
+            duration_s=s,
+            frames=5,
+            violations=violations,
+            facts=facts,
+        )
 
     hit, arrived, limit = "they collided", "the ego arrived", "30 s had passed"
     before = [
@@ -89,7 +97,14 @@ def test_driving_is_compared_in_pairs() -> None:
     ) -> Any:
         facts = {"hard_brakes": brakes, "collided": collided,
                  "others_collided": others, "destination_s": reached}  # fmt: skip
-        return Episode(seed, "guarded", "over", 10.0, 5, facts=facts)
+        return Episode(
+            seed=seed,
+            mode="guarded",
+            ended="over",
+            duration_s=10.0,
+            frames=5,
+            facts=facts,
+        )
 
     before = [episode(1, 0, True, None), episode(2, 1, False, 20.0)]
     after = [episode(2, 3, False, 25.0, 3), episode(1, 1, False, 30.0)]
@@ -115,5 +130,5 @@ def test_driving_is_compared_in_pairs() -> None:
     assert list(handled(gone))[-1] == (
         "The world does not report collisions between other vehicles."
     )
-    plain = [Episode(1, "guarded", "over", 10.0, 5)]
+    plain = [Episode(seed=1, mode="guarded", ended="over", duration_s=10.0, frames=5)]
     assert compare(plain, plain, load_scenario("tiny-road"))["driving"] == {}

@@ -255,7 +255,14 @@ def test_failed_episodes_are_counted_and_left_out(tmp_path: Path) -> None:
 def test_pairs_are_made_by_seed() -> None:
     def episode(seed: int, broken: bool, lasted: float = 10.0) -> Episode:
         violations = (Broken("no_collision", 3.0, 3.0),) if broken else ()
-        return Episode(seed, "guarded", "over", lasted, 5, violations)
+        return Episode(
+            seed=seed,
+            mode="guarded",
+            ended="over",
+            duration_s=lasted,
+            frames=5,
+            violations=violations,
+        )
 
     before = [episode(1, True), episode(2, True), episode(3, False), episode(4, False)]
     after = [
@@ -283,7 +290,10 @@ def test_pairs_are_made_by_seed() -> None:
 
 
 def test_a_run_is_prolonged_by_more_than_a_tenth() -> None:
-    before = [Episode(seed, "guarded", "over", 10.0) for seed in (1, 2)]
+    before = [
+        Episode(seed=seed, mode="guarded", ended="over", duration_s=10.0)
+        for seed in (1, 2)
+    ]
     after = [replace(before[0], duration_s=11.0), replace(before[1], duration_s=11.2)]
     found = compare(before, after, load_scenario("tiny-road"))
     assert (found["clean_pairs"], found["prolonged"]) == (2, 1)

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from run import markdown, stored
 
-from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.evaluation.figures import at_most, runs_for
 from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
@@ -152,11 +152,9 @@ def _arrive(guarded: Facts, alone: Facts) -> str:
 
 def table(found: dict[str, dict[str, Facts]]) -> Iterator[str]:
     """Yields the table in Markdown, and the total number of remaining violations."""
-    yield "| " + " | ".join(HEAD) + " |"
-    yield "|" + "---|" * len(HEAD)
-    for name, ways in found.items():
-        for which, facts in ways.items():
-            yield "| " + " | ".join(map(str, row(name, which, facts))) + " |"
+    yield from markdown(
+        HEAD, (row(n, w, f) for n, ways in found.items() for w, f in ways.items())
+    )
     yield ""
     for which in dict.fromkeys(which for ways in found.values() for which in ways):
         own = [ways[which] for ways in found.values() if which in ways]
@@ -190,16 +188,15 @@ def main() -> None:
     folders = {"shipped": FOLDER}
     if options.policies:
         folders["other"] = options.policies
-    found: dict[str, dict[str, Facts]] = {}
-    for name in options.scenarios:
-        path = options.out / f"{name}.json"
-        if not path.exists():
-            place = options.out / name
-            facts = dict(measure(name, folders, seeds, options.jobs, place))
-            write_json(path, facts)
-        found[name] = read_json(path)
-        if options.keep:
-            keep(name, found[name]["shipped"])
+
+    def measured(name: str) -> dict[str, Facts]:
+        place = options.out / name
+        return dict(measure(name, folders, seeds, options.jobs, place))
+
+    figures = stored(options.out, options.scenarios, measured)
+    found = dict(zip(options.scenarios, figures, strict=True))
+    for name in options.scenarios if options.keep else ():
+        keep(name, found[name]["shipped"])
     for line in table(found):
         print(line)
 

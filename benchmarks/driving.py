@@ -5,7 +5,7 @@ Each scenario is run on held-out seeds without a guard, and the risk of the trai
 model is computed along every run. For comparison, there is a chain over only the law's
 own predicates, at the threshold with the same number of false alarms. Some of the seeds
 are run again with the guard stopping the car, both at the thresholds for warnings and
-at those tuned for stopping. Then the table and all missed targets are printed.
+at those tuned for stopping.
 
     python benchmarks/driving.py --out out/driving [SCENARIO ...] python
     benchmarks/run.py driving       the time of a guarded step
@@ -19,39 +19,39 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-from run import Row, installed
+from run import Row, installed, markdown, stored
 
 from forewarn.abstractions.errors import ForewarnError
-from forewarn.abstractions.files import read_json, write_json
-from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.trace import Kept, Trace, TraceHeader
+from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.evaluation.foretold import (
     Foretold,
     climb_of,
-    mostly_harmless,
     reliability,
 )
 from forewarn.monitors.evaluation.warned import Warned, warned_early
 from forewarn.monitors.finding.corpus import Corpus
-from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy, acting, load_policy
 from forewarn.monitors.risk.evidence import dealt, needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Judge
-from forewarn.plugins.contracts import Source
 from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
 from forewarn.scenarios.measuring.pairs import compare
-from forewarn.scenarios.running.campaign import campaign, jobs, pool
-from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.measuring.recorded import kept_runs
+from forewarn.scenarios.running.campaign import Kept as KeptOf
+from forewarn.scenarios.running.campaign import (
+    campaign,
+    frames_kept,
+    jobs,
+    kept_in,
+    pool,
+)
+from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan, runner_of
-from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import Scenario, load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped
 
@@ -64,53 +64,20 @@ stopping.
 DRIVING = [
     name for name, path in shipped_scenarios().items() if path.parent.name == "driving"
 ]
-BARS = {
-    "detected": 0.9, "false alarms": 0.1, "ahead_s": 1.3, "blind": 0.3, "gap": 0.1,
-    "cut": 0.8, "longer": 1.15,
-}  # fmt: skip
-
-
-@dataclass
-class Keeper(Listener):
-    """A listener that stores the frames of a run."""
-
-    frames: list[Frame] = field(default_factory=list)
-    source: Source | None = None
-
-    def began(self, run: Run) -> None:
-        self.source, self.frames = run.source, []
-
-    def frame(
-        self, frame: Frame, proposal: Action | None, executed: Action | None
-    ) -> None:
-        self.frames.append(frame)
-
-    def kept(self, scenario: Scenario, seed: int, names: Sequence[str]) -> Kept:
-        assert self.source is not None
-        source = self.source
-        header = TraceHeader(
-            source.vocabulary, source.provides, source.period_s, scenario.name, seed,
-            source.name,
-        )  # fmt: skip
-        trace = Trace(
-            header, tuple(self.frames), vocabulary=scenario.abstraction.vocabulary
-        )
-        return Kept.of(trace, names or source.provides)
 
 
 def drive(
     scenario: Scenario, seeds: Sequence[int], names: Sequence[str] = ()
 ) -> tuple[list[Kept], list[Episode]]:
     """Runs these seeds without a guard; by default, all signals are kept."""
-    runner, keeper = Runner(scenario), Keeper()
-    runs, episodes = [], []
-    for seed in seeds:
-        episode = runner.run(seed, Keep(listeners=(keeper,)))
-        if episode.failed:
-            raise ForewarnError(f"seed {seed} failed: {episode.error}")
-        episodes.append(episode)
-        runs.append(keeper.kept(scenario, seed, names))
-    return runs, episodes
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        kept: list[KeptOf] = [frames_kept(folder)]
+        todo = jobs(plan(scenario), scenario, seeds, folder, kept)
+        episodes = by_seed(list(campaign(todo, pool(1))))
+        if failed := next((each for each in episodes if each.failed), None):
+            raise ForewarnError(f"seed {failed.seed} failed: {failed.error}")
+        return kept_runs(kept_in(folder, episodes), names or None), episodes
 
 
 def guarded(
@@ -228,10 +195,6 @@ def _row(
         "threshold": step.threshold,
         **ours.as_dict(horizon_s),
         "warned_3_s_before_deadline": in_time,
-        "harmless_trigger": mostly_harmless(told),
-        "invariant": all(
-            e.broken is None or e.broken.time_s == e.broken.since_s for e in told
-        ),
         "brier": known.brier,
         "brier_of_base_rate": known.reference,
         "widest_gap": max(gaps, default=0.0),
@@ -253,27 +216,13 @@ HEAD = (
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields the table in Markdown, then the missed targets."""
+    """Yields the table in Markdown, then remarks on early alarms."""
     rows = [(each, row) for each in found for row in each["laws"]]
-    yield "| " + " | ".join(HEAD) + " |"
-    yield "|" + "---|" * len(HEAD)
-    yield from ("| " + " | ".join(_cells(each, row)) + " |" for each, row in rows)
+    yield from markdown(HEAD, (list(_cells(each, row)) for each, row in rows))
     yield ""
     for each, row in rows:
         if words := warned_early(row, row["horizon_s"]):
             yield f"{each['scenario']}, {row['law']}: {words}."
-    whole = [e for e in found if not any(misses(e, e["laws"][0], False))]
-    yield (
-        f"{len(whole)} of {len(found)} scenarios detect at least 0.9 with at most 0.10"
-        " false alarms (of each its first law; where the trigger is mostly harmless,"
-        " before it or 3 s before the deadline)."
-    )
-    blind = sum(e["laws"][0]["blind_detection_rate"] <= BARS["blind"] for e in found)
-    yield f"The law's own predicates alone detect at most 0.3 of {blind} of them."
-    yield "Missed bars:"
-    for each, row in rows:
-        for miss in misses(each, row):
-            yield f"- {each['scenario']}, {row['law']}: {miss}"
 
 
 def _cells(each: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
@@ -312,35 +261,6 @@ def _guarded(
         return None, None
     of_law = {entry["law"]: entry for entry in each[key]["laws"]}
     return of_law[row["law"]]["cut"], each[key]["duration_ratio"]
-
-
-def misses(
-    each: Mapping[str, Any], row: Mapping[str, Any], all_bars: bool = True
-) -> Iterator[str]:
-    """Describes the targets that a row misses."""
-    detected, false = row["detection_rate"] or 0.0, row["false_alarm_rate"] or 0.0
-    by_deadline = row["warned_3_s_before_deadline"] / max(row["violating"], 1)
-    spared = row["harmless_trigger"] and by_deadline >= BARS["detected"]
-    if detected < BARS["detected"] and row["violating"] and not spared:
-        yield f"{detected:.2f} detected"
-    if false > BARS["false alarms"]:
-        yield f"{false:.2f} false alarms"
-    if not all_bars:
-        return
-    ahead = row["awt_trigger_s"]["mean"]
-    held = row["violating"] and not row["invariant"]
-    if held and not spared and (ahead or 0.0) < BARS["ahead_s"]:
-        yield f"{ahead or 0.0:.1f} s ahead of the trigger"
-    if row["brier"] >= row["brier_of_base_rate"] > 0:
-        yield "Brier score no better than the base rate's"
-    if row["widest_gap"] > BARS["gap"]:
-        yield f"a bin is off by {row['widest_gap']:.2f}"
-    best = next((key for key in reversed(GUARDED) if key in each), GUARDED[0])
-    cut, longer = _guarded(each, row, best)
-    if cut is not None and cut < BARS["cut"]:
-        yield f"a guard that stops cuts it by {100 * cut:.0f} %"
-    if longer is not None and longer > BARS["longer"]:
-        yield f"clean trips take {longer:.2f} times as long"
 
 
 # -- the time of a step
@@ -419,16 +339,14 @@ def main() -> None:
     )
     parser.add_argument("--blind-runs", type=int, default=200)
     options = parser.parse_args()
-    found = []
-    for name in options.scenarios:
-        path = options.out / f"{name}.json"
-        if not path.exists():
-            seeds = range(options.seed, options.seed + options.episodes)
-            rows = measure(
-                name, options.trained, seeds, options.guarded, options.blind_runs
-            )
-            write_json(path, rows)
-        found.append(read_json(path))
+    seeds = range(options.seed, options.seed + options.episodes)
+    found = stored(
+        options.out,
+        options.scenarios,
+        lambda name: measure(
+            name, options.trained, seeds, options.guarded, options.blind_runs
+        ),
+    )
     for line in table(found):
         print(line)
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.abstraction import from_expressions
+from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
@@ -113,6 +114,24 @@ def aligned(lines: Iterable[tuple[str, ...]]) -> list[str]:
         ).rstrip()
         for line in table
     ]
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yields the lines of a table in Markdown."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    yield from ("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+def stored(out: Path, names: Sequence[str], measure: Callable[[str], Any]) -> list[Any]:
+    """Returns the figures of each scenario; those in the folder are not measured
+    again.
+    """
+    for name in names:
+        path = out / f"{name}.json"
+        if not path.exists():
+            write_json(path, measure(name))
+    return [read_json(out / f"{name}.json") for name in names]
 
 
 def seconds(run: Callable[[], object], *, repeat: int = 15, number: int = 1) -> float:

@@ -21,6 +21,7 @@ from forewarn.abstractions.files import atomic_bytes, atomic_text
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.plugins.contracts import HIT, Shape, Thing
+from forewarn.scenarios.report.page import asset
 from forewarn.scenarios.report.runs import RecordedRun, vocabulary_of
 
 WORLD = "world"
@@ -41,7 +42,8 @@ _COLORS = {
 }
 _GRAY = (0.45, 0.48, 0.52)
 _INFO, _WARNING, _ERROR = 2, 3, 4  # Foxglove's log levels
-_NUMBER = {"type": ["number", "null"]}
+_SCHEMAS = json.loads(asset("schemas.json", "forewarn.scenarios.live"))
+"""The JSON schemas of Foxglove's messages and of ours, by name."""
 
 
 def risk_topics(laws: Sequence[str]) -> list[str]:
@@ -210,20 +212,18 @@ def schemas(
         vocabulary: The vocabulary of the signals.
         seen: Whether the run has scenes.
     """
-    found = {"/signals": ("forewarn.Signals", _object(**_types(signals, vocabulary)))}
-    risk = _object(
-        law={"type": "string"}, low=_NUMBER, risk=_NUMBER, high=_NUMBER,
-        pending={"type": "boolean"}, left_s=_NUMBER, threshold=_NUMBER,
-    )  # fmt: skip
-    for topic in risk_topics(laws):
-        found[topic] = ("forewarn.Risk", risk)
-    found["/decision"] = ("forewarn.Decision", _object(decision={"type": "string"}))
-    found["/events"] = ("foxglove.Log", _LOG)
+    found = {
+        "/signals": (
+            "forewarn.Signals",
+            {"type": "object", "properties": _types(signals, vocabulary)},
+        )
+    }
+    names = dict.fromkeys(risk_topics(laws), "forewarn.Risk")
+    names |= {"/decision": "forewarn.Decision", "/events": "foxglove.Log"}
     if seen:
-        found["/ground"] = ("foxglove.SceneUpdate", _SCENE_UPDATE)
-        found["/scene"] = ("foxglove.SceneUpdate", _SCENE_UPDATE)
-        found["/tf"] = ("foxglove.FrameTransform", _TRANSFORM)
-    return found
+        names |= dict.fromkeys(("/ground", "/scene"), "foxglove.SceneUpdate")
+        names |= {"/tf": "foxglove.FrameTransform"}
+    return found | {topic: (name, _SCHEMAS[name]) for topic, name in names.items()}
 
 
 def _types(signals: Iterable[str], vocabulary: Vocabulary | None) -> dict[str, Any]:
@@ -236,48 +236,6 @@ def _types(signals: Iterable[str], vocabulary: Vocabulary | None) -> dict[str, A
         if signal is not None and signal.unit:
             types[name]["description"] = signal.unit
     return types
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
-
-
-def _several(**properties: Any) -> dict[str, Any]:
-    return {"type": "array", "items": _object(**properties)}
-
-
-_REAL, _WHOLE, _WORD = {"type": "number"}, {"type": "integer"}, {"type": "string"}
-_YES = {"type": "boolean"}
-_TIME = _object(sec=_WHOLE, nsec=_WHOLE)
-_VECTOR = _object(x=_REAL, y=_REAL, z=_REAL)
-_TURN = _object(x=_REAL, y=_REAL, z=_REAL, w=_REAL)
-_POSE = _object(position=_VECTOR, orientation=_TURN)
-_RGBA = _object(r=_REAL, g=_REAL, b=_REAL, a=_REAL)
-_NOTHING = {"type": "array", "items": {"type": "object"}}
-
-_LOG = _object(
-    timestamp=_TIME, level=_WHOLE, message=_WORD, name=_WORD, file=_WORD, line=_WHOLE
-)
-_TRANSFORM = _object(
-    timestamp=_TIME, parent_frame_id=_WORD, child_frame_id=_WORD, translation=_VECTOR,
-    rotation=_TURN,
-)  # fmt: skip
-_SCENE_UPDATE = _object(
-    deletions=_several(timestamp=_TIME, type=_WHOLE, id=_WORD),
-    entities=_several(
-        timestamp=_TIME, frame_id=_WORD, id=_WORD, lifetime=_TIME, frame_locked=_YES,
-        metadata=_several(key=_WORD, value=_WORD),
-        cubes=_several(pose=_POSE, size=_VECTOR, color=_RGBA),
-        lines=_several(
-            type=_WHOLE, pose=_POSE, thickness=_REAL, scale_invariant=_YES,
-            points={"type": "array", "items": _VECTOR}, color=_RGBA,
-            colors={"type": "array", "items": _RGBA},
-            indices={"type": "array", "items": _WHOLE},
-        ),
-        arrows=_NOTHING, spheres=_NOTHING, cylinders=_NOTHING, triangles=_NOTHING,
-        texts=_NOTHING, models=_NOTHING,
-    ),
-)  # fmt: skip
 
 
 def write_csv(run: RecordedRun, path: Path) -> int:

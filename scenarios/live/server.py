@@ -23,12 +23,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.resources import files
 from itertools import takewhile
 from typing import Any
 
-from forewarn.scenarios.report.drawing import Markup, joined, tag
-from forewarn.scenarios.report.page import asset, document
+from forewarn.scenarios.report.page import asset, document, fragment
 
 _SHARED = ("ground.js", "bodies.js", "picture.js", "curves.js")
 
@@ -37,66 +35,13 @@ def page() -> tuple[bytes, str]:
     """Returns the page and its content security policy."""
     text, policy = document(
         "Live",
-        _body(),
-        styles=[asset("page.css"), _asset("live.css")],
-        scripts=[*map(asset, _SHARED), _asset("live.js")],
+        fragment("live.html", __package__),
+        styles=[asset("page.css"), asset("live.css", __package__)],
+        scripts=[*map(asset, _SHARED), asset("live.js", __package__)],
         more="; connect-src 'self'",
     )
     # This directive works only in an HTTP header.
     return text.encode(), f"{policy}; frame-ancestors 'none'"
-
-
-def _body() -> Markup:
-    return joined(
-        tag(
-            "header",
-            tag("h1", "Live"),
-            tag("p", "Connecting …", id="status", role="status", class_="sub"),
-        ),
-        tag(
-            "main",
-            tag("nav", id="tiles", class_="tiles", aria_label="Runs", hidden=True),
-            tag(
-                "section",
-                tag("h2", id="name"),
-                tag("p", id="verdict", class_="verdict", aria_live="polite"),
-                tag(
-                    "div",
-                    tag(
-                        "div",
-                        tag("canvas", role="img", aria_label="The run from above"),
-                        tag("p", class_="hud"),
-                        class_="view",
-                    ),
-                    tag("div", class_="curves"),
-                    class_="stage",
-                ),
-                tag(
-                    "div",
-                    tag("div", tag("h3", "Pending obligations"), tag("ul", id="owed")),
-                    tag("div", tag("h3", "True predicates"), tag("ul", id="holds")),
-                    tag("div", tag("h3", "Events"), tag("ol", id="events")),
-                    class_="columns three",
-                ),
-                id="focus",
-                class_="run",
-                hidden=True,
-            ),
-            tag(
-                "details",
-                tag("summary"),
-                tag("ul"),
-                id="drift",
-                class_="fold",
-                hidden=True,
-            ),
-        ),
-        tag("noscript", tag("p", "This page needs JavaScript.")),
-    )
-
-
-def _asset(name: str) -> str:
-    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 MINUTE_S = 60.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -29,7 +30,7 @@ from forewarn.scenarios.report.sources import (
     Part,
     read_sources,
 )
-from forewarn.scenarios.report.stage import dialog, stage, wall
+from forewarn.scenarios.report.stage import stage, wall
 from forewarn.scenarios.report.tables import campaign, measurement, table
 
 
@@ -328,7 +329,7 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
             *_parts(parts, places, sections),
         ),
         tag("footer", *_footer(content)),
-        dialog() if cards else None,
+        fragment("dialog.html") if cards else None,
     ]
     held = {"runs": films, "cards": excerpts}
     data = tag("script", Markup(_data(held)), type="application/json", id="data")
@@ -481,9 +482,14 @@ def document(
     return f"<!doctype html>\n{page}\n", policy
 
 
-def asset(name: str) -> str:
-    """Reads one of the shipped scripts or style sheets."""
-    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+def asset(name: str, package: str = __package__) -> str:
+    """Reads one of the scripts or style sheets that a package ships."""
+    return (files(package) / "assets" / name).read_text(encoding="utf-8")
+
+
+def fragment(name: str, package: str = __package__) -> Markup:
+    """Reads a part of a page that a package ships, without its indentation."""
+    return Markup(re.sub(r"\n\s*", "", asset(name, package)))
 
 
 def _digest(text: str) -> str:

@@ -109,31 +109,6 @@ def key(run: RecordedRun, both: bool) -> Markup:
     )
 
 
-def dialog() -> Markup:
-    """Builds the dialog that plays a gallery's card; a script fills it."""
-    return tag(
-        "dialog",
-        tag("button", "Close", type="button", class_="close"),
-        tag("h2"),
-        tag(
-            "div",
-            tag(
-                "div",
-                tag("canvas", role="img", aria_label="The run from above"),
-                tag("p", class_="hud"),
-                class_="view",
-            ),
-            controls(0.0, 1.0),
-            tag("div", tag("div", class_="curves"), class_="line"),
-            class_="stage",
-            tabindex=0,
-            role="group",
-            aria_label="The run: space plays, arrows step, Home and End jump.",
-        ),
-        aria_label="A run of the gallery",
-    )
-
-
 SHOWN = 6
 """The maximum number of cards in each section of the gallery."""
 SEARCHED = 300

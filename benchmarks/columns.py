@@ -159,7 +159,7 @@ def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
     with ExitStack() as stack:
         for where, name in (
             (campaigns, "pend"), (campaigns, "join"), (campaigns, "join_all"),
-            (campaigns._Recorder, "table"), (campaigns._Recorder, "frame"),
+            (campaigns, "_table"), (campaigns.Recorder, "frame"),
         ):  # fmt: skip
             replaced = timed(getattr(where, name))
             stack.enter_context(mock.patch.object(where, name, replaced))

@@ -25,6 +25,7 @@ from forewarn.cli.command import (
     Seed,
     command,
 )
+from forewarn.cli.episodes import sumo_world
 from forewarn.cli.printing import (
     note,
     progress,
@@ -131,20 +132,12 @@ def drive(
 ) -> StandIn:
     """Creates a stand-in that drives a scenario."""
     from forewarn.apollo_bridge.channels import messages
-    from forewarn.plugins.registry import make_pilot, make_world
-    from forewarn.plugins.sumo.bridge import SumoWorld
+    from forewarn.plugins.registry import make_pilot
     from forewarn.scenarios.schema import load_scenario
     from forewarn.standins.apollo.play import StandIn
 
     wanted = load_scenario(scenario)
-    settings = wanted.settings(wanted.world, seed)
-    world = make_world(wanted.world.name, settings, wanted.source)
-    if not isinstance(world, SumoWorld):
-        world.close()
-        raise InvalidInput(
-            f"the scenario {wanted.name} does not run on SUMO",
-            mend="choose a driving scenario; `forewarn scenarios` lists them",
-        )
+    world = sumo_world(wanted, seed)
     settings = wanted.settings(wanted.pilot, seed)
     pilot = make_pilot(wanted.pilot.name, settings, wanted.source)
     return StandIn(

@@ -27,6 +27,7 @@ from forewarn.cli.command import (
     Seed,
     command,
 )
+from forewarn.cli.episodes import sumo_world
 from forewarn.cli.guarding import (
     Asked,
     Saying,
@@ -130,18 +131,13 @@ def serve(
 
 def _stage(name: str) -> Callable[[int], Stage]:
     """Returns a function that gives the traffic and surroundings of a run, by seed."""
-    from forewarn.plugins.registry import make_world
-    from forewarn.plugins.sumo.bridge import SumoWorld
     from forewarn.scenarios.schema import load_scenario
     from forewarn.standins.carla.traffic import Stage
 
     found = load_scenario(name)
 
     def stage(seed: int) -> Stage:
-        settings = found.settings(found.world, seed)
-        world = make_world(found.world.name, settings, found.source)
-        if not isinstance(world, SumoWorld):
-            raise InvalidInput(f"the scenario {name!r:.80} does not run on SUMO")
+        world = sumo_world(found, seed)
         return Stage(world.beginning, world.surroundings.model_dump())
 
     return stage

@@ -20,6 +20,7 @@ from forewarn.cli.printing import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.plugins.sumo.bridge import SumoWorld
     from forewarn.scenarios.running.episode import Episode
     from forewarn.scenarios.schema import Scenario
 
@@ -46,6 +47,22 @@ def recorded_by(path: Path, working: Working) -> Path:
     folder = Path(click.get_current_context().with_resource(TemporaryDirectory()))
     collected(scenario, range(count), working.pool(), folder, counted)
     return folder
+
+
+def sumo_world(scenario: Scenario, seed: int) -> SumoWorld:
+    """Makes the world of a scenario, which must run on SUMO."""
+    from forewarn.plugins.registry import make_world
+    from forewarn.plugins.sumo.bridge import SumoWorld
+
+    settings = scenario.settings(scenario.world, seed)
+    world = make_world(scenario.world.name, settings, scenario.source)
+    if not isinstance(world, SumoWorld):
+        world.close()
+        raise InvalidInput(
+            f"the scenario {scenario.name} does not run on SUMO",
+            mend="choose a driving scenario; `forewarn scenarios` lists them",
+        )
+    return world
 
 
 def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:

@@ -236,7 +236,7 @@ def _measure_family(name: str, judged: Judged, working: Working) -> None:
     found = measure_family(
         name, runs, judged.seed, working.pool(), judged.compliance, progress
     )
-    say(found.as_dict(), family_lines(found))
+    say(found, family_lines(found))
 
 
 def _training(

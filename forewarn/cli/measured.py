@@ -21,9 +21,6 @@ from forewarn.cli.printing import (
 )
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.measuring.embodied import (
-        Table,
-    )
     from forewarn.scenarios.measuring.measure import (
         Measurement,
     )
@@ -156,40 +153,33 @@ def write_csv(path: Path, found: Measurement) -> None:
         writer.writerows(flat)
 
 
-def family_lines(found: Table) -> Iterator[str]:
-    from forewarn.scenarios.measuring.embodied import (
-        PAPER_HEADLINE,
-    )
-
-    facts = found.as_dict()
+def family_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the results of a family of household tasks as lines of text."""
+    seeds, rows = facts["seeds"], facts["rows"]
     yield (
-        f"{found.family}: {found.tasks} tasks, {len(found.seeds)} runs of each on "
-        f"seeds {found.seeds[0]} to {found.seeds[-1]}; fractions with 95 % "
-        "intervals."
+        f"{facts['family']}: {facts['tasks']} tasks, {len(seeds)} runs of each on "
+        f"seeds {seeds[0]} to {seeds[-1]}; fractions with 95 % intervals."
     )
-    yield found.label
+    yield facts["label"]
     yield ""
-    yield from tabled(
-        _FAMILY, [row for row in facts["rows"] if row["compliance"] is None]
-    )
-    for share in dict.fromkeys(row["compliance"] for row in facts["rows"]):
+    yield from tabled(_FAMILY, [row for row in rows if row["compliance"] is None])
+    for share in dict.fromkeys(row["compliance"] for row in rows):
         if share is not None:
             yield ""
-            why = ", as fitted to published runs" if share == found.fitted else ""
+            fitted = share == facts["fitted_compliance"]
+            why = ", as fitted to published runs" if fitted else ""
             yield f"A robot that heeds a warning in {share:.0%} of its runs{why}:"
-            yield from tabled(
-                _FAMILY, [r for r in facts["rows"] if r["compliance"] == share]
-            )
+            yield from tabled(_FAMILY, [r for r in rows if r["compliance"] == share])
     yield ""
     yield (
         "For its reflect mode with GPT-4.1, the paper reports "
-        f"{PAPER_HEADLINE['unsafe_cut']:.2%} fewer unsafe runs, with "
-        f"{PAPER_HEADLINE['completion_kept']:.1%} of the completions kept."
+        f"{facts['paper']['unsafe_cut']:.2%} fewer unsafe runs, with "
+        f"{facts['paper']['completion_kept']:.1%} of the completions kept."
     )
     yield ""
     yield "Completed at the same fraction of unsafe runs:"
     yield from tabled(_BARS, facts["bars"])
-    yield found.label
+    yield facts["label"]
 
 
 def _percent(value: float) -> str:

@@ -27,7 +27,7 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import to_json
-from forewarn.abstractions.trace import Trace, TraceHeader
+from forewarn.abstractions.trace import Trace
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.figures import Interval, bootstrap, rate, wilson
@@ -42,6 +42,7 @@ from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.pools import Lost, Pool
 from forewarn.scenarios.running.runner import Keep, Runner
+from forewarn.scenarios.running.tracker import Recorder
 from forewarn.scenarios.schema import Plug, Scenario, load_family
 from forewarn.thor_bridge.pilot import (
     frozen_habits,
@@ -303,29 +304,11 @@ def _unguarded(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Trace]:
     """Yields the traces of unguarded runs."""
     runner = Runner(scenario)
     for seed in seeds:
-        kept = _Frames()
+        kept = Recorder()
         episode = runner.run(seed, Keep(listeners=(kept,)))
         if episode.failed:
             raise ForewarnError(f"{scenario.name}, seed {seed}: {episode.error}")
-        source = kept.source
-        header = TraceHeader(
-            source.vocabulary, source.provides, source.period_s, scenario.name, seed,
-            source.name,
-        )  # fmt: skip
-        yield Trace(header, tuple(kept.frames))
-
-
-class _Frames(Listener):
-    """Stores the frames of an episode."""
-
-    def began(self, run: listening.Run) -> None:
-        self.source = run.source
-        self.frames: list[Frame] = []
-
-    def frame(
-        self, frame: Frame, proposal: Action | None, executed: Action | None
-    ) -> None:
-        self.frames.append(frame)
+        yield kept.trace(scenario.name, episode)
 
 
 def as_the_paper(scenario: Scenario, traces: Sequence[Trace]) -> Model:
@@ -604,49 +587,6 @@ def _bar(
     return Bar(what, compliance, unsafe, complete, reached, anywhere, interval, needed)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """All rows and comparisons of a family.
-
-    Args:
-        family: The family's name.
-        pilot: The pilot.
-        tasks: The number of tasks.
-        seeds: The seeds of each task's runs.
-        fitted: The compliance in the robot's habits; None for an agent other than our
-            robot.
-        rows: One row per method.
-        bars: The comparisons.
-    """
-
-    family: str
-    pilot: str
-    tasks: int
-    seeds: tuple[int, ...]
-    fitted: float | None
-    rows: tuple[Row, ...]
-    bars: tuple[Bar, ...]
-
-    @property
-    def label(self) -> str:
-        """A note about the agent that the figures were measured with."""
-        return f"The pilot is {self.pilot}." if self.fitted is None else LABEL
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "family": self.family,
-            "label": self.label,
-            "pilot": self.pilot,
-            "embedded_agent": self.fitted is not None,
-            "tasks": self.tasks,
-            "seeds": list(self.seeds),
-            "fitted_compliance": self.fitted,
-            "rows": [row.as_dict() for row in self.rows],
-            "bars": [bar.as_dict() for bar in self.bars],
-            "paper": dict(PAPER_HEADLINE),
-        }
-
-
 def table(
     family: str,
     pilot: str,
@@ -655,14 +595,33 @@ def table(
     seeds: Sequence[int],
     compliances: Sequence[float],
     fitted: float | None,
-) -> Table:
-    """Builds the table from runs, which are in the same order for every method."""
+) -> dict[str, Any]:
+    """Returns all rows and comparisons of a family as JSON.
+
+    Args:
+        family: The family's name.
+        pilot: The pilot.
+        runs: The runs with each method, in the same order for every method.
+        tasks: The number of tasks.
+        seeds: The seeds of each task's runs.
+        compliances: The compliances that are compared.
+        fitted: The compliance in the robot's habits; None for an agent other than our
+            robot.
+    """
     baseline = tuple(runs[Method("none")])
     rows = {way: Row(way, tuple(done), baseline) for way, done in runs.items()}
-    return Table(
-        family, pilot, tasks, tuple(seeds), fitted, tuple(rows.values()),
-        tuple(bars(rows, compliances)),
-    )  # fmt: skip
+    return {
+        "family": family,
+        "label": f"The pilot is {pilot}." if fitted is None else LABEL,
+        "pilot": pilot,
+        "embedded_agent": fitted is not None,
+        "tasks": tasks,
+        "seeds": list(seeds),
+        "fitted_compliance": fitted,
+        "rows": [row.as_dict() for row in rows.values()],
+        "bars": [bar.as_dict() for bar in bars(rows, compliances)],
+        "paper": dict(PAPER_HEADLINE),
+    }
 
 
 def measure_family(
@@ -672,7 +631,7 @@ def measure_family(
     on: Pool,
     compliances: Sequence[float],
     watched: Callable[..., Iterator[Any]],
-) -> Table:
+) -> dict[str, Any]:
     """Runs a family of tasks with every method.
 
     Args:

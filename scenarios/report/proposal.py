@@ -13,6 +13,7 @@ from forewarn.abstractions.files import atomic_text
 from forewarn.monitors.rules.evolving.proposal import Proposal, report
 from forewarn.scenarios.report.drawing import Markup, joined, tag
 from forewarn.scenarios.report.page import asset, document
+from forewarn.scenarios.report.tables import table
 
 _RIGHTED = {True: "now correct", False: "now wrong", None: "not labelled"}
 
@@ -86,7 +87,7 @@ def _flips(proposal: Proposal) -> Iterator[Markup]:
         (flip.trace, flip.label or "-", flip.called, _RIGHTED[flip.righted])
         for flip in proposal.flips()
     ]
-    yield from _table(("run", "label", "now classified as", "result"), rows)
+    yield _table(("run", "label", "now classified as", "result"), rows)
 
 
 def _unresolved(proposal: Proposal) -> Iterator[Markup]:
@@ -122,7 +123,7 @@ def _steps(facts: Mapping[str, Any]) -> Iterator[Markup]:
         )
         for number, step in enumerate(facts["steps"], 1)
     ]
-    yield from _table(("step", "edits", "F1", "precision", "recall", "tried"), rows)
+    yield _table(("step", "edits", "F1", "precision", "recall", "tried"), rows)
     yield tag("p", f"The search ended because: {facts['stop']}.")
 
 
@@ -135,11 +136,5 @@ def _next() -> Iterator[Markup]:
         yield tag("p", said, tag("code", command))
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[Markup]:
-    if not rows:
-        yield tag("p", "None.")
-        return
-    names = tag("tr", *(tag("th", name, scope="col") for name in head))
-    lines = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
-    whole = tag("table", tag("thead", names), tag("tbody", *lines))
-    yield tag("div", whole, class_="scroll", tabindex=0, role="group")
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Markup:
+    return table(head, rows) if rows else tag("p", "None.")

@@ -31,15 +31,12 @@ from forewarn.abstractions.dataset.writing import (
 )
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import atomic_text
-from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.places import place
 from forewarn.abstractions.readers.stored import Stored, stored_runs
-from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
-from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.guarding.listening import Listener, Run
+from forewarn.abstractions.trace import write_trace
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.plugins.loop.loop import as_json
 from forewarn.plugins.registry import load, make_world
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.running.plan import Plan, runner_of
@@ -51,7 +48,7 @@ from forewarn.scenarios.running.series import (
     Rival,
     SeriesLog,
 )
-from forewarn.scenarios.running.tracker import Driven, Pace
+from forewarn.scenarios.running.tracker import Driven, Pace, Recorder
 from forewarn.scenarios.schema import Scenario
 
 Kept = Literal["record", "trace", "columns", "series", "scene", "tally"]
@@ -266,7 +263,7 @@ def play(job: Job) -> Episode:
     }
     guarding = runner.guarding
     log = SeriesLog(guarding.policy if guarding else Policy())
-    recorder = _Recorder(job)
+    recorder = Recorder()
     judges = _judges(job.plan, job.baselines)
     listeners: list[Listener] = [recorder] if {"trace", "columns"} & {*keep} else []
     if "series" in keep:
@@ -292,10 +289,12 @@ def play(job: Job) -> Episode:
         episode = replace(episode, facts={**episode.facts, **driven.facts()})
         try:
             if "trace" in keep:
-                write_trace(folder / names["trace"], recorder.trace(episode))
+                write_trace(
+                    folder / names["trace"], recorder.trace(job.scenario, episode)
+                )
                 episode = replace(episode, trace=names["trace"])
             if "columns" in keep:
-                pend(folder, recorder.table(episode))
+                pend(folder, _table(job, recorder, episode))
                 episode = replace(episode, trace=job.stem)
             if "series" in keep:
                 log.series(judges).write(folder / names["series"])
@@ -313,47 +312,12 @@ def _judges(plan: Plan, baselines: tuple[Rival, ...]) -> tuple[Judge, ...]:
     return tuple(Judge(rival, laws) for rival in baselines)
 
 
-class _Recorder(Listener):
-    """Records the frames of one episode."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def began(self, run: Run) -> None:
-        self._source = run.source
-        self._frames: list[Frame] = []
-        self._notes: dict[int, Note] = {}
-
-    def frame(
-        self, frame: Frame, proposal: Action | None, executed: Action | None
-    ) -> None:
-        if proposal is not None:
-            changed = as_json(executed) if executed != proposal else None
-            note = Note(proposal=as_json(proposal), executed=changed)
-            self._notes[len(self._frames)] = note
-        self._frames.append(frame)
-
-    def trace(self, episode: Episode) -> Trace:
-        """The recorded frames as a trace."""
-        return Trace(self._header(episode), tuple(self._frames), self._notes)
-
-    def table(self, episode: Episode) -> RunTable:
-        """The recorded frames as columns."""
-        noted = ((f, self._notes.get(i)) for i, f in enumerate(self._frames))
-        vocabulary = runner_of(self._job.plan).scenario.abstraction.vocabulary
-        return run_table(self._job.stem, self._header(episode), noted, vocabulary)
-
-    def _header(self, episode: Episode) -> TraceHeader:
-        source = self._source
-        return TraceHeader(
-            source.vocabulary,
-            source.provides,
-            source.period_s,
-            self._job.scenario,
-            episode.seed,
-            source.name,
-            episode.mode == "guarded",
-        )
+def _table(job: Job, recorder: Recorder, episode: Episode) -> RunTable:
+    """The recorded frames as columns."""
+    trace = recorder.trace(job.scenario, episode)
+    noted = ((f, trace.notes.get(i)) for i, f in enumerate(trace.frames))
+    vocabulary = runner_of(job.plan).scenario.abstraction.vocabulary
+    return run_table(job.stem, trace.header, noted, vocabulary)
 
 
 def recordings(scenario: Scenario) -> int | None:

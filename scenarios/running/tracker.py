@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.trace import Note, Trace, TraceHeader
 from forewarn.monitors.evaluation.evidence import Outcome
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Turn
@@ -19,7 +20,7 @@ from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import FollowedLaw, Violation
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.loop.loop import GuardedLoop
+from forewarn.plugins.loop.loop import GuardedLoop, as_json
 from forewarn.scenarios.running.episode import Episode, Intervention, Raised
 
 UNKNOWN = -1
@@ -264,6 +265,33 @@ class Driven(Listener):
         if self._reaches:
             facts["destination_s"] = self._reached_s
         return facts
+
+
+class Recorder(Listener):
+    """Records the frames of one episode."""
+
+    def began(self, run: Run) -> None:
+        self._source = run.source
+        self.frames: list[Frame] = []
+        self._notes: dict[int, Note] = {}
+
+    def frame(
+        self, frame: Frame, proposal: Action | None, executed: Action | None
+    ) -> None:
+        if proposal is not None:
+            changed = as_json(executed) if executed != proposal else None
+            note = Note(proposal=as_json(proposal), executed=changed)
+            self._notes[len(self.frames)] = note
+        self.frames.append(frame)
+
+    def trace(self, scenario: str, episode: Episode) -> Trace:
+        """The recorded frames as a trace."""
+        source = self._source
+        header = TraceHeader(
+            source.vocabulary, source.provides, source.period_s, scenario,
+            episode.seed, source.name, episode.mode == "guarded",
+        )  # fmt: skip
+        return Trace(header, tuple(self.frames), self._notes)
 
 
 class Pace(Listener):

@@ -33,6 +33,7 @@ from forewarn.scenarios.measuring.embodied import (
 )
 from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.running.runner import Keep, Runner
+from forewarn.scenarios.running.tracker import Recorder
 from forewarn.scenarios.schema import (
     InvalidScenario,
     Plug,
@@ -139,13 +140,13 @@ def test_the_table_says_who_drove() -> None:
     found = table("household", "household-planner", runs, 40, [1], [0.5], 0.6)
     lines = list(printed(found))
     assert lines[1] == lines[-1] == embodied.LABEL
-    facts = found.as_dict()
+    facts = found
     assert facts["embedded_agent"] is True
     assert "not figures of a language model" in facts["label"]
     assert facts["fitted_compliance"] == 0.6
     assert json.dumps(facts, allow_nan=False)
     other = {way: _runs(40, 90) for way in ways([])}
-    facts = table("mine", "household-llm", other, 40, [1], [], None).as_dict()
+    facts = table("mine", "household-llm", other, 40, [1], [], None)
     assert facts["embedded_agent"] is False
     assert facts["label"] == "The pilot is household-llm."
     assert not any(row["recipe"] == "rules" for row in facts["rows"])
@@ -177,7 +178,7 @@ def test_policies_are_what_the_rows_say() -> None:
 def test_a_robot_says_which_verb_its_plan_has_next() -> None:
     plain = load_family("household").scenario("fork-microwave-merged")
     saying = saying_next(plain)
-    silent, told = embodied._Frames(), embodied._Frames()
+    silent, told = Recorder(), Recorder()
     said = []
     for seed in range(3):
         for scenario, ear in ((plain, silent), (saying, told)):

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from forewarn.plugins.contracts import Shape, Thing
+from forewarn.plugins.contracts import HIT, Shape, Thing
 from forewarn.plugins.driving.places import Crosswalks, Place, Places
 from forewarn.plugins.driving.roads import (
     Lane,
@@ -451,30 +451,32 @@ class SceneShown:
         self._roads, self._scene = roads, scene
 
     @cached_property
-    def _bars(self) -> list[tuple[list[LightName], Thing]]:
+    def _bars(self) -> list[tuple[LightName, Thing]]:
         return list(_bars(self._roads))
 
     def ground(self) -> list[Shape]:
         """Returns the map's lanes and crosswalks."""
         return list(ground(self._roads))
 
-    def things(self) -> list[Thing]:
-        """Returns the ego, other vehicles, pedestrians and traffic lights."""
+    def things(self, hit: str | None = None) -> list[Thing]:
+        """Returns the ego, other vehicles, pedestrians and traffic lights.
+
+        Args:
+            hit: The name of the road user that the ego has hit, if any.
+        """
         scene = self._scene()
-        if scene is None or scene.name not in scene.vehicles:
+        if scene is None:
             return []
-        seen = [_shown(scene.ego, "ego")]
-        for mover in scene.vehicles.values():
-            if mover is not scene.ego:
-                seen.append(_shown(mover, "vehicle"))
-        seen += [_shown(mover, "pedestrian") for mover in scene.people.values()]
-        for place, (lights, bar) in enumerate(self._bars):
-            # If several lights govern a lane, the first with a known state is shown.
-            shown = [scene.light(light).colour for light in lights]
-            known = [colour for colour in shown if colour is not Colour.UNKNOWN]
-            state = (known or shown)[0].name.lower()
+        movers = sorted(scene.vehicles.values(), key=lambda m: m.name != scene.name)
+        seen = [
+            _shown(scene.watch(m), "ego" if m.name == scene.name else "vehicle", hit)
+            for m in movers
+        ]
+        seen += [_shown(mover, "pedestrian", hit) for mover in scene.people.values()]
+        for place, (light, bar) in enumerate(self._bars):
+            state = scene.light(light).colour.name.lower()
             if bar.state != state:
-                self._bars[place] = lights, replace(bar, state=state)
+                self._bars[place] = light, replace(bar, state=state)
         return seen + [bar for _, bar in self._bars]
 
 
@@ -490,24 +492,28 @@ def ground(roads: Roads) -> Iterator[Shape]:
             yield Shape("lane" if lane.for_cars else "sidewalk", points, lane.width)
 
 
-def _shown(mover: Mover, kind: Literal["ego", "vehicle", "pedestrian"]) -> Thing:
-    x, y = mover.x, mover.y
-    if kind != "pedestrian":
-        # Convert the position of the front to that of the middle.
-        x -= mover.length / 2.0 * math.cos(mover.heading)
-        y -= mover.length / 2.0 * math.sin(mover.heading)
+def _shown(
+    mover: Mover, kind: Literal["ego", "vehicle", "pedestrian"], hit: str | None
+) -> Thing:
+    x, y = (mover.x, mover.y) if kind == "pedestrian" else middle(mover)
     angle = (90.0 - math.degrees(mover.heading)) % 360.0
-    return Thing(mover.name, kind, x, y, angle, mover.length, mover.width)
+    state = HIT if mover.name == hit else ""
+    return Thing(mover.name, kind, x, y, angle, mover.length, mover.width, state)
 
 
-def _bars(roads: Roads) -> Iterator[tuple[list[LightName], Thing]]:
-    """Yields a bar across each lane that leads to a traffic light."""
+def _bars(roads: Roads) -> Iterator[tuple[LightName, Thing]]:
+    """Yields a bar for each light of a lane, across a part of the lane's width."""
     for lane in roads.lanes.values():
         governing = {roads.light_of(link) for link in lane.links}
         lights = sorted(light for light in governing if light is not None)
         if lane.inside or not lane.for_cars or not lights or len(lane.shape) < 2:
             continue
         (ax, ay), (bx, by) = lane.shape[-2:]
-        angle = math.degrees(math.atan2(bx - ax, by - ay)) % 360.0
-        bar = Thing(f"{lane.name} light", "light", bx, by, angle, _BAR_M, lane.width)
-        yield lights, bar
+        angle, width = math.atan2(bx - ax, by - ay), lane.width / len(lights)
+        for place, light in enumerate(lights):
+            aside = ((len(lights) - 1) / 2.0 - place) * width
+            yield light, Thing(
+                f"{lane.name} light {place}", "light", bx + aside * math.cos(angle),
+                by - aside * math.sin(angle), math.degrees(angle) % 360.0, _BAR_M,
+                width,
+            )  # fmt: skip

@@ -23,10 +23,10 @@ from forewarn.plugins.driving.act import (
 )
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.rss import SIGNALS
+from forewarn.plugins.driving.scene import SceneShown
 from forewarn.plugins.driving.sense import CRITICALITY, PROVIDES, Surroundings
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.routes import Routes
-from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import SumoNet, SumoSenses
 from forewarn.plugins.sumo.support import (
     examine,
@@ -153,7 +153,7 @@ class SumoWorld(SteppedWorld):
             rss=self._rss, criticality=self._criticality,
         )  # fmt: skip
         self._wheel = Wheel()
-        self._onlooker: Onlooker | None = None
+        self._shown = SceneShown(roads, lambda: self._senses.scene)
         self._struck: str | None = None
         self._others: set[frozenset[str]] = set()
         self._signal: str | None = None
@@ -225,17 +225,22 @@ class SumoWorld(SteppedWorld):
         wire.release(self)
 
     def ground(self) -> list[Shape]:
-        """Returns the road network for pictures."""
+        """Returns the road network for pictures; junctions are outlines."""
         self._regain()
-        return list(ground(self._sumo, _roads(self._map, self._sumo)))
+        junction = self._sumo.junction
+        outlines = [
+            Shape("junction", tuple((x, y) for x, y, *_ in junction.getShape(name)))
+            for name in junction.getIDList()
+            if not name.startswith(":")
+        ]
+        outlines = [shape for shape in outlines if len(set(shape.points)) > 2]
+        lanes = [each for each in self._shown.ground() if each.kind != "junction"]
+        return [*outlines, *lanes]
 
     def things(self) -> list[Thing]:
         """Returns the ego, other road users and traffic lights for pictures."""
         self._regain()
-        if self._onlooker is None:
-            roads = _roads(self._map, self._sumo)
-            self._onlooker = Onlooker(self._sumo, roads, self._name)
-        return self._onlooker.things(self._struck)
+        return self._shown.things(self._struck)
 
     # -- for stand-ins, which serve the simulation through another protocol ------------
 

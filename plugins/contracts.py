@@ -229,6 +229,57 @@ class Actuator(Protocol):
         """
 
 
+class Replacing:
+    """A base class for actuators that replace an action which must not pass.
+
+    It is replaced by the substitute of the decision or else by the fallback, which by
+    default is to do nothing.
+    """
+
+    can: frozenset[Kind] = frozenset({"stop"})
+
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        if decision.kind in ("proceed", "alert"):
+            return proposal
+        if decision.kind == "substitute":
+            return decision.action
+        return self.fallback(frame)
+
+    def fallback(self, frame: Frame | None = None) -> Action | None:
+        return None
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        return None
+
+
+class Wrapping:
+    """A base class for actuators that wrap another actuator.
+
+    Args:
+        own: The wrapped actuator.
+    """
+
+    def __init__(self, own: Actuator) -> None:
+        self._own = own
+
+    @property
+    def can(self) -> frozenset[Kind]:
+        return self._own.can
+
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        return self._own.carry_out(decision, proposal, frame)
+
+    def fallback(self, frame: Frame | None = None) -> Action | None:
+        return self._own.fallback(frame)
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        return self._own.obeyed(decision, frame)
+
+
 @runtime_checkable
 class TaskBook(Protocol):
     """A collection of named tasks for scenarios that differ only in the task."""

@@ -14,7 +14,7 @@ from forewarn.abstractions.vocabularies.signals import OBJECT
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import ActionSpec
-from forewarn.plugins.contracts import SteppedWorld
+from forewarn.plugins.contracts import Replacing, SteppedWorld
 
 NEAR_M = 1.5
 
@@ -210,7 +210,7 @@ def named(action: Action) -> str | None:
     return plain_name(about if number is None else f"{about}#{number}")
 
 
-class Withholding:
+class Withholding(Replacing):
     """An actuator that withholds actions of the robot.
 
     A decision counts as obeyed if the next frame shows that the withheld action was not
@@ -221,7 +221,7 @@ class Withholding:
         about: Returns the object of an action, as in the signal `last_action_object`.
     """
 
-    can: frozenset[Kind] = frozenset(
+    can = frozenset[Kind](
         {"alert", "reflect", "substitute", "skip", "ask", "stop", "cut"}
     )
 
@@ -236,18 +236,11 @@ class Withholding:
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Action | None:
-        action = self._instead(decision, proposal)
+        action = super().carry_out(decision, proposal, frame)
+        if decision.kind in ("reflect", "skip", "ask", "cut"):
+            action = Action("cut") if decision.kind == "cut" else None
         self._withheld = None if action == proposal else proposal
         return action
-
-    def _instead(self, decision: Decision, proposal: Action | None) -> Action | None:
-        if decision.kind in ("proceed", "alert"):
-            return proposal
-        if decision.kind == "substitute":
-            return decision.action
-        if decision.kind == "stop":
-            return self.fallback()
-        return Action("cut") if decision.kind == "cut" else None
 
     def fallback(self, frame: Frame | None = None) -> Action | None:
         return self._stop

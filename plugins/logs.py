@@ -29,11 +29,11 @@ from forewarn.abstractions.readers.foreign import (
 from forewarn.abstractions.readers.tabular import read_table
 from forewarn.abstractions.vocabularies.signals import named_unit
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.laws.clocking import regular_period
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.columns import Column, with_columns
-from forewarn.plugins.contracts import Example, Source, SteppedWorld
+from forewarn.plugins.contracts import Example, Replacing, Source, SteppedWorld
 from forewarn.plugins.driving.foresight import Foresight, lacking
 from forewarn.plugins.ros.topics import TopicMap, Topics, load_topics
 
@@ -279,18 +279,5 @@ class LogPilot:
         return Action("recorded")
 
 
-class LogActuator:
+class LogActuator(Replacing):
     """An actuator that does nothing, because a guard can only watch a log."""
-
-    can: frozenset[Kind] = frozenset({"stop"})
-
-    def carry_out(
-        self, decision: Decision, proposal: Action | None, frame: Frame
-    ) -> Action | None:
-        return proposal
-
-    def fallback(self, frame: Frame | None = None) -> Action | None:
-        return None
-
-    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        return None

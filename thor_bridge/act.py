@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Literal
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.actions import Actions, ActionSpec, Argument, number, word
-from forewarn.plugins.contracts import Actuator, Example
+from forewarn.plugins.contracts import Actuator, Example, Wrapping
 from forewarn.plugins.household import IDLING, NEXT
 from forewarn.thor_bridge.steps import BARE, VERBS
 
@@ -33,7 +33,7 @@ ACTIONS = Actions(*_specs())
 """The seventeen verbs, and four actions that do nothing."""
 
 
-class RobotActuator:
+class RobotActuator(Wrapping):
     """An actuator that can let a proposal pass if the agent repeats it.
 
     Args:
@@ -46,8 +46,8 @@ class RobotActuator:
     def __init__(
         self, own: Actuator, *, withhold: Literal["always", "once"] = "always"
     ) -> None:
-        self._own, self._once = own, withhold == "once"
-        self.can: frozenset[Kind] = own.can
+        super().__init__(own)
+        self._once = withhold == "once"
         self._warned: Action | None = None
 
     @staticmethod
@@ -62,10 +62,4 @@ class RobotActuator:
             decision = replace(decision, kind="proceed")
         passes = again or decision.kind in ("proceed", "alert")
         self._warned = None if passes else proposal
-        return self._own.carry_out(decision, proposal, frame)
-
-    def fallback(self, frame: Frame | None = None) -> Action | None:
-        return self._own.fallback(frame)
-
-    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        return self._own.obeyed(decision, frame)
+        return super().carry_out(decision, proposal, frame)

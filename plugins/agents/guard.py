@@ -42,6 +42,7 @@ from forewarn.plugins.agents.trajectory import (
     model_of_laws,
 )
 from forewarn.plugins.agents.turns import Turns
+from forewarn.plugins.contracts import Replacing
 from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Answer, Approver, Deferred
 from forewarn.plugins.loop.guarding import Guarding, check_substitutes
@@ -123,7 +124,7 @@ class Verdict:
     instead: Action | None = None
 
 
-class Tools(Actions):
+class Tools(Replacing, Actions):
     """The tools of the agent, from which rules can substitute calls.
 
     This class is also the actuator: withholding a call is enough, because a tool that
@@ -132,7 +133,7 @@ class Tools(Actions):
 
     def __init__(self) -> None:
         super().__init__()
-        self.can: frozenset[Kind] = _CAN
+        self.can = _CAN
 
     def tell(self, tools: Mapping[str, Collection[str]]) -> None:
         """Sets the tools, each with the names of its arguments."""
@@ -146,16 +147,6 @@ class Tools(Actions):
     def check(self, action: Action | None) -> None:
         if "substitute" in self.can:
             super().check(action)
-
-    def carry_out(
-        self, decision: Decision, proposal: Action | None, frame: Frame
-    ) -> Action | None:
-        if decision.kind == "substitute":
-            return decision.action
-        return proposal if decision.kind in ("proceed", "alert") else None
-
-    def fallback(self, frame: Frame | None = None) -> Action | None:
-        return None
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         return True

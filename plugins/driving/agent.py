@@ -22,7 +22,7 @@ from forewarn.abstractions.vocabularies.signals import Signal
 from forewarn.abstractions.vocabularies.vocabulary import named_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.chat import How, Message, Partner, Usage
-from forewarn.plugins.contracts import Actuator, Example
+from forewarn.plugins.contracts import Example, Wrapping
 from forewarn.plugins.driving.act import HALT, Choice, choice_in, schema_text
 from forewarn.plugins.loop.reflection import BEGIN, END
 
@@ -156,7 +156,7 @@ class DrivingLLM:
         return choice
 
 
-class AgentActuator:
+class AgentActuator(Wrapping):
     """An actuator for agents that can reconsider a choice; the car brakes until they
     do.
 
@@ -164,9 +164,9 @@ class AgentActuator:
         own: The actuator of the world, which slows and stops the car.
     """
 
-    def __init__(self, own: Actuator) -> None:
-        self._own = own
-        self.can: frozenset[Kind] = own.can | {"reflect"}
+    @property
+    def can(self) -> frozenset[Kind]:
+        return super().can | {"reflect"}
 
     @staticmethod
     def example() -> Example:
@@ -175,13 +175,10 @@ class AgentActuator:
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Action | None:
-        return self._own.carry_out(_until_then(decision), proposal, frame)
-
-    def fallback(self, frame: Frame | None = None) -> Action | None:
-        return self._own.fallback(frame)
+        return super().carry_out(_until_then(decision), proposal, frame)
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        return self._own.obeyed(_until_then(decision), frame)
+        return super().obeyed(_until_then(decision), frame)
 
 
 def _until_then(decision: Decision) -> Decision:

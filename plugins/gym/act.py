@@ -13,6 +13,7 @@ from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Argument
+from forewarn.plugins.contracts import Replacing
 
 try:
     from gymnasium import Space
@@ -90,7 +91,7 @@ The result is None if it is too early to tell.
 """
 
 
-class EnvActuator:
+class EnvActuator(Replacing):
     """An actuator that replaces the proposed action with another action of the
     environment.
 
@@ -113,20 +114,18 @@ class EnvActuator:
         able: set[Kind] = (
             {"alert", "stop"} if slow is None else {"alert", "slow", "stop"}
         )
-        self.can: frozenset[Kind] = frozenset(able)
+        self.can = frozenset(able)
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Action | None:
-        if decision.kind in ("proceed", "alert"):
-            return proposal
         slows = decision.kind == "slow" and decision.cap_kmh is not None
         if slows and self._slow is not None and proposal is not None:
             # If the environment drives itself, there is no proposed action for `slow`.
             proposed = proposal.arguments.get("action")
             slower = self._slow(proposed, decision.cap_kmh or 0.0)
             return Action(ACT, {"action": slower})
-        return self.fallback()
+        return super().carry_out(decision, proposal, frame)
 
     def fallback(self, frame: Frame | None = None) -> Action:
         stop = self._stop() if callable(self._stop) else self._stop

@@ -21,8 +21,8 @@ from collections.abc import Callable
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action, Decision, Kind
-from forewarn.plugins.contracts import Actuator
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.plugins.contracts import Actuator, Wrapping
 
 
 class Lease:
@@ -66,26 +66,22 @@ class Lease:
         return self.left_s > 0
 
 
-class LeasedActuator:
+class LeasedActuator(Wrapping):
     """An actuator that uses the fallback if the lease has expired when it acts.
 
     The attribute `lapses` counts these fallbacks.
     """
 
     def __init__(self, actuator: Actuator, lease: Lease) -> None:
-        self.actuator, self.lease = actuator, lease
-        self.lapses = 0
-
-    @property
-    def can(self) -> frozenset[Kind]:
-        return self.actuator.can
+        super().__init__(actuator)
+        self.lease, self.lapses = lease, 0
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Action | None:
         if not self.lease.held:
             return self.lapse(frame)
-        return self.actuator.carry_out(decision, proposal, frame)
+        return super().carry_out(decision, proposal, frame)
 
     def lapse(self, frame: Frame) -> Action | None:
         """Counts an expired lease, and returns the fallback."""
@@ -94,13 +90,10 @@ class LeasedActuator:
 
     def fallback(self, frame: Frame | None = None) -> Action | None:
         try:
-            return self.actuator.fallback(frame)
+            return super().fallback(frame)
         except BaseException:
             self.lease.revoke()  # makes the watchdog halt the world
             raise
-
-    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        return self.actuator.obeyed(decision, frame)
 
 
 class Watchdog:

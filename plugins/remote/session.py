@@ -17,6 +17,7 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.actions import Actions, ActionSpec, Argument
+from forewarn.plugins.contracts import Replacing
 from forewarn.plugins.loop.guarding import Guarding, substitutes_of
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import (
@@ -132,7 +133,7 @@ def _told_by_frames(action: Action) -> Frame:
     raise InvalidInput("the frame has a proposal, but no 'foreseen' signals")
 
 
-class _Beyond:
+class _Beyond(Replacing):
     """The actuator for a client that carries out decisions itself.
 
     Args:
@@ -143,16 +144,6 @@ class _Beyond:
         self.can = can
         self.shown: bool | None = True
         """Whether the client reports that it has obeyed the last decision."""
-
-    def carry_out(
-        self, decision: Decision, proposal: Action | None, frame: Frame
-    ) -> Action | None:
-        if decision.kind == "substitute":
-            return decision.action
-        return proposal if decision.kind in ("proceed", "alert") else None
-
-    def fallback(self, frame: Frame | None = None) -> Action | None:
-        return None
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         return self.shown

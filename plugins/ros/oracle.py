@@ -20,7 +20,8 @@ from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput, clean, said
 from forewarn.abstractions.frame import Frame, Source, is_number
-from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Decision, Kind
+from forewarn.plugins.contracts import Replacing
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import parse_object
@@ -121,18 +122,8 @@ class Oracle:
         self._why = turn.outcome.because or turn.decision.reason
 
 
-class Filter:
+class Filter(Replacing):
     """An actuator that can only stop, because nodes can only withhold messages."""
-
-    can: frozenset[Kind] = frozenset({"stop"})
-
-    def carry_out(
-        self, decision: Decision, proposal: Action | None, frame: Frame
-    ) -> Action | None:
-        return None
-
-    def fallback(self, frame: Frame | None = None) -> Action | None:
-        return None
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         """Whether the vehicle stands or brakes; None if its speed is unknown."""

@@ -17,7 +17,15 @@ from pydantic import Field
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import CAP, Actions, ActionSpec, number
-from forewarn.plugins.contracts import HIT, Example, Shape, Source, SteppedWorld, Thing
+from forewarn.plugins.contracts import (
+    HIT,
+    Example,
+    Replacing,
+    Shape,
+    Source,
+    SteppedWorld,
+    Thing,
+)
 
 PERIOD_S = 0.1
 BRAKE_LIMIT = 8.0  # m/s²
@@ -367,7 +375,7 @@ class TinyPilot:
         return 1.5 * (1.0 - ratio * ratio)
 
 
-class TinyActuator:
+class TinyActuator(Replacing):
     """Slows and stops the car; `cut` permanently takes control from the driver."""
 
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
@@ -375,15 +383,13 @@ class TinyActuator:
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Action | None:
-        if decision.kind in ("proceed", "alert"):
-            return proposal
         if decision.kind == "slow" and decision.cap_kmh is not None:
             wanted = {} if proposal is None else proposal.arguments
             cap = {CAP: decision.cap_kmh}
             return Action("control", {**wanted, **cap})
         if decision.kind == "cut":
             return Action("cut")
-        return self.fallback()
+        return super().carry_out(decision, proposal, frame)
 
     def fallback(self, frame: Frame | None = None) -> Action | None:
         return Action("control", {"acceleration": -6.0})

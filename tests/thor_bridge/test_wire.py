@@ -57,6 +57,7 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     """No process, no pipe, no port, no thread and no descriptor is left behind."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gc.freeze()  # so that below only what the test made is searched
     before = children()
     threads = threading.active_count()
     descriptors = len(os.listdir("/proc/self/fd"))

@@ -77,7 +77,7 @@ def test_decisions_are_the_same_over_cyber_bridge(name: str, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_decisions_are_the_same_for_every_scenario(name: str) -> None:
-    agree(name, 300, 120)
+    agree(name, 300, 60)
 
 
 @pytest.mark.soak

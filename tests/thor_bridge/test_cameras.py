@@ -32,10 +32,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        with connect("Kitchen1", headless=False, width=160, height=120, **ALL) as given:
+            yield given
+
+
 @pytest.fixture
-def controller() -> Iterator[Any]:
-    with connect("Kitchen1", headless=False, width=160, height=120, **ALL) as given:
-        yield given
+def controller(started: Any) -> Any:
+    started.reset("Kitchen1")
+    return started
 
 
 def facing(kind: str) -> World:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,18 @@ pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
 CAMERA_M = 0.675
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        with connect("Kitchen1") as controller:
+            yield controller
 
 
 @pytest.fixture
-def env(home: None) -> Iterator[Any]:
-    with connect("Kitchen1") as controller:
-        yield controller
+def env(started: Any) -> Any:
+    started.reset("Kitchen1")
+    return started
 
 
 def objects(env: Any) -> dict[str, Any]:

@@ -77,7 +77,6 @@ def test_odd_roads_are_played(old: str, new: str) -> None:
 
 HEAD = b'<commonRoad timeStepSize="0.1">'
 BOMBS = {
-    "attributes": (b"", b'<a b="1" c="2" d="3"/>', 1_990_000, b"</commonRoad>"),
     "text": (b"<x>", b"A", 60_000_000, b"</x></commonRoad>"),
     "points": (
         b'<lanelet id="1"><leftBound>',

@@ -128,7 +128,6 @@ def set_velocity(host: Host, number: int, velocity: Any) -> None:
         actor.velocity = along(actor, actor.speed)
     else:
         actor.velocity = x, y, z
-    host.world.mark(actor)
 
 
 @does("set_actor_simulate_physics")
@@ -173,7 +172,6 @@ def control(host: Host, which: int, wanted: list[Any]) -> None:
         bool(reverse), bool(manual), max(-10, min(20, int(gear))),
     ]  # fmt: skip
     car.ackermann = None
-    host.world.mark(car)
 
 
 @does("apply_ackermann_control_to_vehicle")
@@ -217,7 +215,6 @@ def walk(host: Host, which: int, wanted: list[Any]) -> None:
     direction, pace, jump = wanted
     walker.direction, walker.pace = vector(direction), number(pace)
     walker.jump = bool(jump)
-    host.world.mark(walker)
 
 
 def _light(host: Host, which: int) -> TrafficLight:
@@ -240,7 +237,6 @@ def set_state(host: Host, which: int, wanted: int) -> None:
         raise Refusal(f"a traffic light state must be from 0 to 4, not {wanted!r:.40}")
     light, group = _taken(host, which)
     group.force(light, wanted)
-    host.world.mark(light)
 
 
 @does("freeze_traffic_light")

@@ -298,7 +298,6 @@ class TrafficLight(Actor):
     Args:
         signal: The signal's name in the map.
         pole: The index of the light in its group.
-        fixed: The constant part of the encoded state.
         since_s: How long the light has shown its current colour, in seconds.
     """
 
@@ -310,13 +309,9 @@ class TrafficLight(Actor):
     since_s: float = 0.0
     pole: int = 0
     frozen: bool = False
-    fixed: bytes = b""
 
     def state(self) -> bytes:
-        # The position is constant, but the state is sent at every tick.
-        if not self.fixed:
-            self.fixed = _LIGHT.pack(*self._common(), self.signal.encode()[:31])
-        return self.fixed + _SHOWN.pack(
+        return _LIGHT.pack(*self._common(), self.signal.encode()[:31]) + _SHOWN.pack(
             self.green_s, self.yellow_s, self.red_s, self.since_s, self.pole,
             self.frozen, self.colour,
         )  # fmt: skip

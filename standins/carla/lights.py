@@ -258,14 +258,12 @@ class StopLines:
                 rows = self._lines.setdefault(signal.road, [])
                 rows.append((line, reach, light))
 
-    def look(self, car: Vehicle) -> bool:
-        """Updates the traffic light and speed limit of a car if the car has moved;
-        returns whether it has.
-        """
+    def look(self, car: Vehicle) -> None:
+        """Updates the traffic light and speed limit of a car if the car has moved."""
         x, y = car.at[:2]
         seen = car.looked_at
         if seen and abs(x - seen[0]) + abs(y - seen[1]) < _RECHECK_M:
-            return False
+            return
         car.looked_at = x, y
         mapped = car.mapped_at
         if not mapped or abs(x - mapped[0]) + abs(y - mapped[1]) > _MAPPED_FOR_M:
@@ -275,7 +273,6 @@ class StopLines:
             if _before(car, line, reach):
                 car.light = light
                 break
-        return True
 
     def _map(self, car: Vehicle) -> None:
         """Finds the road that a car is on, and the speed limit there."""

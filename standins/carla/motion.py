@@ -56,36 +56,18 @@ def move(car: Vehicle, dt: float) -> None:
     car.acceleration = (v[0] - was[0]) / dt, (v[1] - was[1]) / dt, 0.0
 
 
-def walk(walker: Walker, dt: float) -> bool:
-    """Applies a walker's control for `dt` seconds; returns False if nothing changed."""
-    was = walker.velocity
-    if walker.pace and walker.physical:
-        x, y, _ = walker.direction
-        length = math.hypot(x, y) or 1.0
-        vx, vy = walker.pace * x / length, walker.pace * y / length
-        at = walker.at
-        yaw = math.degrees(math.atan2(y, x)) if x or y else at[4]
-        walker.at = at[0] + vx * dt, at[1] + vy * dt, at[2], at[3], yaw, at[5]
-        walker.velocity = (vx, vy, 0.0)
-        return True
-    if any(was):
+def walk(walker: Walker, dt: float) -> None:
+    """Applies a walker's control for `dt` seconds."""
+    if not walker.pace or not walker.physical:
         walker.velocity = (0.0, 0.0, 0.0)
-        return True
-    return False
-
-
-def rests(car: Vehicle) -> bool:
-    """Whether the car is at rest, so that a step would not change its state."""
-    control = car.control
-    return (
-        car.speed == 0.0
-        and control[0] == 0.0
-        and car.ackermann is None
-        and car.velocity == (0.0, 0.0, 0.0)
-        and car.acceleration == (0.0, 0.0, 0.0)
-        and car.steer_deg == 0.0
-        and control[1] == 0.0
-    )
+        return
+    x, y, _ = walker.direction
+    length = math.hypot(x, y) or 1.0
+    vx, vy = walker.pace * x / length, walker.pace * y / length
+    at = walker.at
+    yaw = math.degrees(math.atan2(y, x)) if x or y else at[4]
+    walker.at = at[0] + vx * dt, at[1] + vy * dt, at[2], at[3], yaw, at[5]
+    walker.velocity = (vx, vy, 0.0)
 
 
 def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
@@ -275,11 +257,8 @@ def _along(body: tuple[float, float, float, int, Actor]) -> float:
     return body[0]
 
 
-def hold_back(car: Vehicle, other: Actor) -> bool:
-    """Limits the speed of a car that has hit an actor to the speed of that actor.
-
-    Returns whether the car was slowed.
-    """
+def hold_back(car: Vehicle, other: Actor) -> None:
+    """Limits the speed of a car that has hit an actor to the speed of that actor."""
     ahead = along(car, 1.0)
     way = sum((b - a) * u for a, b, u in zip(car.at, other.at, ahead[:2], strict=False))
     its = other.velocity[0] * ahead[0] + other.velocity[1] * ahead[1]
@@ -287,7 +266,6 @@ def hold_back(car: Vehicle, other: Actor) -> bool:
     held = car.speed > bound if way > 0.0 else car.speed < bound
     if held:
         car.speed, car.velocity = bound, along(car, bound)
-    return held
 
 
 def solid(actor: Actor) -> bool:

@@ -329,7 +329,6 @@ class Replay:
                     actor.control = list(STANDARD_CONTROL)
                 else:
                     actor.pace = 0.0
-                self._world.mark(actor)
         for which in () if keep else self._made:
             self._world.destroy(which)
 
@@ -378,7 +377,6 @@ class Replay:
             if isinstance(light, TrafficLight):
                 lights.show(light, min(colour, 4))
                 light.since_s, light.frozen = number(since_s), frozen
-                self._world.mark(light)
         for which, steer, throttle, brake, hand, gear in frame.records(logs.PEDALS):
             car = self._actor(which)
             if isinstance(car, Vehicle):

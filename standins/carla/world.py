@@ -25,7 +25,6 @@ from forewarn.standins.carla.motion import (
     hold_back,
     move,
     overlapping,
-    rests,
     touching,
     walk,
 )
@@ -88,8 +87,6 @@ class World:
         self.guests: dict[int, Guest] = {}
         self.movers: dict[str, int] = {}
         self._began_s = time.monotonic()
-        self._states: dict[int, bytes] = {}
-        self._changed: set[int] = set()
         self._next = first
         self.sensors = Sensors(self)
         self.spectator = self.add(
@@ -155,8 +152,6 @@ class World:
     def _forget(self, number: int) -> None:
         self.actors.pop(number, None)
         self.guests.pop(number, None)
-        self._states.pop(number, None)
-        self._changed.discard(number)
 
     # -- actors -----------------------------------------------------------------------
 
@@ -171,7 +166,6 @@ class World:
         if isinstance(actor, Vehicle | Walker) and not actor.ours:
             actor.name = actor.name or f"guest{actor.number}"
             self.guests[actor.number] = actor
-        self.mark(actor)
         return actor
 
     def spawn(self, actor: Actor, wanted: int = 0) -> Actor:
@@ -184,10 +178,6 @@ class World:
         if found is None:
             raise Refusal(f"there is no actor {number!r:.40}")
         return found
-
-    def mark(self, actor: Actor) -> None:
-        """Marks the actor as changed for the next snapshot."""
-        self._changed.add(actor.number)
 
     def destroy(self, number: int) -> bool:
         actor = self.actors.get(number)
@@ -220,7 +210,6 @@ class World:
             self._mount(actor)
         else:
             actor.at = x, y, z, pitch, turned(yaw), roll
-        self.mark(actor)
 
     def make_room(self, actor: Actor) -> None:
         """Clears the position for a client's actor.
@@ -261,11 +250,10 @@ class World:
         self.time_s += dt
         for guest in self.guests.values():
             if isinstance(guest, Vehicle):
-                if guest.physical and not rests(guest):
+                if guest.physical:
                     move(guest, dt)
-                    self._changed.add(guest.number)
-            elif walk(guest, dt):
-                self._changed.add(guest.number)
+            else:
+                walk(guest, dt)
         self.traffic.step(dt, tuple(self.guests.values()))
         self._meet_traffic()
         self._step_lights(dt)
@@ -283,14 +271,11 @@ class World:
 
     def snapshot(self, change: int = 0) -> bytes:
         """Returns a frame of the world's stream with the current state."""
-        for number in self._changed:
-            self._states[number] = self.actors[number].state()
-        self._changed.clear()
         wall_s = time.monotonic() - self._began_s
         head = actors.snapshot_header(
             self.episode, self.frame, self.time_s, wall_s, self.delta_s, change
         )
-        return head + b"".join(self._states.values())
+        return head + b"".join([actor.state() for actor in self.actors.values()])
 
     # -- what a tick does -------------------------------------------------------------
 
@@ -326,7 +311,6 @@ class World:
             actor.speed, actor.lamps = mover.speed, mover.lamps
         elif isinstance(actor, Walker):
             actor.pace = mover.speed
-        self._changed.add(actor.number)
 
     def _step_lights(self, dt: float) -> None:
         for group in self.groups:
@@ -337,8 +321,6 @@ class World:
                 group.changed = False
             else:
                 group.follow(self.traffic.lights(group.name) or "", dt)
-        for light in self.lights:
-            self._changed.add(light.number)
 
     def take_lights(self, group: lights.Group) -> None:
         """Takes control of a group of lights from SUMO, because a client changes
@@ -354,8 +336,8 @@ class World:
     def _look_for_lines(self) -> None:
         """Updates the traffic light and speed limit of each vehicle."""
         for guest in self.guests.values():
-            if isinstance(guest, Vehicle) and self._stop_lines.look(guest):
-                self._changed.add(guest.number)
+            if isinstance(guest, Vehicle):
+                self._stop_lines.look(guest)
 
     def _mount(self, actor: Actor) -> None:
         """Moves an attached actor with its parent."""
@@ -364,7 +346,6 @@ class World:
             return
         actor.at = compose(parent.at, actor.mount)
         actor.velocity = parent.velocity
-        self._changed.add(actor.number)
 
     def _meet(self) -> None:
         """Records which actors are touching, and reports new contacts to collision
@@ -380,8 +361,7 @@ class World:
                 for number in sorted(fresh):
                     self.sensors.collided(guest, self.actors[number])
                 for number in others if guest.physical else ():
-                    if hold_back(guest, self.actors[number]):
-                        self._changed.add(guest.number)
+                    hold_back(guest, self.actors[number])
 
     # -- the beginning ----------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import read_yaml
@@ -41,8 +41,8 @@ class InvalidPredicate(InvalidInput):
     """A user's predicate is invalid."""
 
 
-class BrokenPredicates(ForewarnError):
-    """The predicates of an installed package cannot be loaded."""
+class BrokenPackage(ForewarnError):
+    """What an installed package offers cannot be loaded."""
 
     exit_status = 3
 
@@ -96,6 +96,8 @@ def add(library: Library, predicates: Iterable[Predicate]) -> Library:
     """Returns the library with more predicates, whose names must be new."""
     known: dict[str, Predicate] = dict(library.predicates)
     for predicate in predicates:
+        if not isinstance(predicate, Predicate):
+            raise InvalidPredicate(f"{predicate!r:.60} is not a Predicate")
         name = predicate.name
         if not _NAME.fullmatch(name):
             raise InvalidPredicate(f"{name!r:.60} cannot be the name of a predicate")
@@ -107,33 +109,18 @@ def add(library: Library, predicates: Iterable[Predicate]) -> Library:
     return replace(library, predicates=known)
 
 
-def add_offered(library: Library) -> Library:
-    """Returns the library with the predicates of installed packages for its domain."""
-    for name, found in _offered().get(library.domain, {}).items():
-        try:
-            library = add(library, found)
-        except InvalidInput as error:
-            raise error.within(f"the entry point {name}") from None
-    return library
-
-
 @cache
-def _offered() -> Mapping[Domain, Mapping[str, tuple[Predicate, ...]]]:
-    found: dict[Domain, dict[str, tuple[Predicate, ...]]] = {}
-    for point in entry_points(group=GROUP):
-        domain = domain_of(point.name.split(".")[0], f"the entry point {point.name}")
+def offered(group: str) -> Mapping[str, tuple[Any, ...]]:
+    """Returns what installed packages offer under a group of entry points."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for point in sorted(entry_points(group=group), key=lambda each: each.name):
         try:
-            offered = tuple(point.load())
+            found[point.name] = tuple(point.load())
         except Exception as error:
-            raise BrokenPredicates(
-                f"the predicates {point.name} could not be loaded: "
-                f"{type(error).__name__}: {error}"
+            raise BrokenPackage(
+                f"the entry point {point.name} ({point.value}) of {group} could not be "
+                f"loaded: {type(error).__name__}: {error}"
             ) from error
-        if not all(isinstance(each, Predicate) for each in offered):
-            raise BrokenPredicates(
-                f"{point.name} offers something that is not a Predicate"
-            )
-        found.setdefault(domain, {})[point.name] = offered
     return found
 
 
@@ -159,7 +146,13 @@ def _shipped(domain: Domain) -> Library:
 
 def library(domain: Domain, files: Sequence[Path] = ()) -> Library:
     """Returns the predicates of a domain, including those of packages and files."""
-    found = add_offered(_shipped(domain))
+    found = _shipped(domain)
+    for name, predicates in offered(GROUP).items():
+        try:
+            if domain_of(name.split(".")[0]) == domain:
+                found = add(found, predicates)
+        except InvalidInput as error:
+            raise error.within(f"the entry point {name}") from None
     for path in files:
         found = add_file(found, path)
     return found

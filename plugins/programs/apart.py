@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -144,7 +144,8 @@ class Cell:
         until_s = time.monotonic() + patience_s
         process = self._running[-1]
         try:
-            self._send(process, json.dumps({"number": number, **asked}), until_s)
+            text = json.dumps({"number": number, **asked}, default=dict)
+            self._send(process, text, until_s)
             line = self._receive(process, until_s)
             try:
                 found = json.loads(line, parse_constant=_no_number)
@@ -249,16 +250,5 @@ def _function(cell: Cell, name: str, of: _Described) -> Function:
             "has parameters that programs cannot give"
         )
 
-    def call(*arguments: Value) -> Value:
-        return cell.call(name, *(_sendable(each) for each in arguments))
-
-    calling: Callable[..., Value] = call
-    return Function(name, calling, of.parameters, _line(of.about), of.needed)
-
-
-def _sendable(value: Value) -> Value:
-    if isinstance(value, Mapping):
-        return {key: _sendable(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_sendable(part) for part in value]
-    return value
+    call = partial(cell.call, name)
+    return Function(name, call, of.parameters, _line(of.about), of.needed)

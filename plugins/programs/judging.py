@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import entry_points
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
-from forewarn.abstractions.errors import ForewarnError, InvalidInput, suggest
+from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
@@ -36,7 +36,6 @@ from forewarn.monitors.programs.file import (
 from forewarn.monitors.programs.functions import (
     ACTIONS,
     STANDARD,
-    Function,
     Toolbox,
     function,
 )
@@ -47,7 +46,7 @@ from forewarn.monitors.programs.tools import check_program
 from forewarn.monitors.programs.values import Value
 from forewarn.monitors.rules.condition import Condition, parse_condition
 from forewarn.monitors.rules.judging import RuleJudge, outcome
-from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.libraries import library, offered
 from forewarn.monitors.rules.predicates import (
     Domain,
     Event,
@@ -63,33 +62,13 @@ ARGUMENT = "arg_"
 """The prefix of signals for a call's arguments."""
 
 
-class BrokenToolbox(ForewarnError):
-    """The functions of an installed package cannot be loaded."""
-
-    exit_status = 3
-
-
 def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
     """Returns all functions that a program may call on this machine; uploaded Python
     sources, by file name, run in a separate process.
     """
     apart = uploaded(uploads) if uploads else ()
-    return Toolbox([*STANDARD, *ACTIONS, *_offered(), *apart])
-
-
-@cache
-def _offered() -> tuple[Function, ...]:
-    offered: list[Function] = []
-    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
-        try:
-            found = tuple(point.load())
-        except Exception as error:
-            raise BrokenToolbox(
-                f"the toolbox {point.name} ({point.value}) could not be loaded: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-        offered += map(function, found)
-    return tuple(offered)
+    ours = map(function, chain.from_iterable(offered(GROUP).values()))
+    return Toolbox([*STANDARD, *ACTIONS, *ours, *apart])
 
 
 def compiled(file: ProgramFile, source: str) -> Program:

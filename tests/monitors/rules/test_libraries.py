@@ -235,12 +235,12 @@ def test_packages_offer_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("household.test", f"{__name__}:OFFERED", libraries.GROUP)
     monkeypatch.setattr(EntryPoint, "load", lambda self: OFFERED)
     monkeypatch.setattr(libraries, "entry_points", lambda group: [point])
-    libraries._offered.cache_clear()
+    libraries.offered.cache_clear()
     try:
         assert "on_time" in library("household").predicates
         assert "on_time" not in library("code").predicates
     finally:
-        libraries._offered.cache_clear()
+        libraries.offered.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def _flips(proposal: Proposal) -> Iterator[Markup]:
 
 
 def _unresolved(proposal: Proposal) -> Iterator[Markup]:
-    unresolved = proposal.unresolved()
+    unresolved = list(proposal.unresolved())
     if not unresolved:
         yield tag("p", "None.")
         return

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import InvalidInput, clean
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, write_json
 from forewarn.abstractions.serial import to_json
 from forewarn.monitors.rules.evolving.bits import (
@@ -229,11 +229,7 @@ def propose(
 
 
 def write_report(folder: Path, proposal: Proposal) -> None:
-    """Writes `report.md`, `change.diff` and `report.json`; equal input gives equal
-    bytes.
-    """
-    with atomic_text(folder / "report.md") as out:
-        out.writelines(f"{clean(line)}\n" for line in _lines(proposal))
+    """Writes `change.diff` and `report.json`; equal input gives equal bytes."""
     with atomic_text(folder / "change.diff") as out:
         out.write(proposal.diff() + "\n")
     write_json(folder / "report.json", report(proposal))
@@ -262,35 +258,3 @@ def report(proposal: Proposal) -> dict[str, Any]:
         ],
         "flips": [to_json(flip) for flip in proposal.flips()],
     }
-
-
-def _lines(proposal: Proposal) -> Iterator[str]:
-    found = report(proposal)
-    yield "# Proposed rule change\n"
-    yield (
-        f"F1 on the labelled traces rises from {found['f1_before']:.3f} to"
-        f" {found['f1_after']:.3f}, with {found['rules_before']} rules before and"
-        f" {found['rules_after']} after."
-    )
-    held = found["holdout"]
-    if held:
-        yield (
-            f"On {held['traces']} traces of held-out tasks: precision "
-            f"{held['precision']:.3f}, recall {held['recall']:.3f}, F1 "
-            f"{held['f1']:.3f} (before: {held['f1_before']:.3f})."
-        )
-    yield f"\n## The change\n\n```diff\n{proposal.diff()}".rstrip("\n")
-    yield "```\n\n## Steps\n"
-    for number, step in enumerate(found["steps"], 1):
-        edits = "; ".join(f"{e['operator']} `{e['clause']}`" for e in step["edits"])
-        yield (
-            f"{number}. F1 {step['f1']:.3f}, precision {step['precision']:.3f}, recall"
-            f" {step['recall']:.3f}, of {step['candidates']} candidates: {edits}"
-        )
-    yield f"The search ended because: {found['stop']}."
-    yield "\n## Traces whose verdict changes\n"
-    means = {True: "right now", False: "wrong now", None: "not labelled"}
-    for flip in proposal.flips():
-        yield f"- `{flip.trace}` is called {flip.called}: {means[flip.righted]}"
-    yield "\n## Unresolved traces: ideas for new predicates\n"
-    yield from (f"- {each.said()}" for each in proposal.unresolved())

@@ -71,7 +71,7 @@ hits = []
 for car in parked:
     kind = world.get_blueprint_library().find("sensor.other.collision")
     world.spawn_actor(kind, carla.Transform(), attach_to=car).listen(hits.append)
-for _ in range(1200):
+for _ in range(900):
     world.tick()
 waiting = [
     v for v in world.get_actors().filter("vehicle.*")
@@ -118,7 +118,7 @@ def test_lights_are_sumos_until_a_client_takes_them(serve: Serve) -> None:
 synchronous()
 lights = world.get_actors().filter("traffic.traffic_light")
 seen = set()
-for _ in range(1500):
+for _ in range(900):
     world.tick()
     seen.add(tuple(str(light.state) for light in lights))
 tell(len(seen) >= 4)
@@ -233,9 +233,9 @@ kind = world.get_blueprint_library().find("vehicle.tesla.model3")
 car = world.spawn_actor(kind, entry)
 car.apply_control(carla.VehicleControl(brake=1.0))
 counts = []
-for n in range(1500):
+for n in range(900):
     world.tick()
-    if n >= 1100 and n % 100 == 0:
+    if n >= 600 and n % 100 == 0:
         counts.append(len(positions()))
 tell(counts)
 """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -35,16 +35,16 @@ Period = Annotated[float, Field(gt=0.01, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
-class ApolloWorld(SteppedWorld):
-    """Apollo as a world. Apollo drives by itself; actions can only slow it down or stop
-    it.
+class BusWorld(SteppedWorld):
+    """An Apollo behind a bus. Apollo drives by itself; actions can only slow it down or
+    stop it.
 
     Args:
-        bridge: The connection: `tcp://HOST:PORT` for cyber_bridge, or `node` for a
-            Cyber RT node inside Apollo's container.
+        connect: Creates the bus. Closing the world closes the bus.
+        way: The kind of the bus, for the name of the source.
         edition: 9 for Apollo 9 and later, 8 for earlier versions.
-        map: The folder or file of Apollo's map. Without a map, frames have no signals
-            about lanes, junctions and crosswalks.
+        road_map: Apollo's map. Without a map, frames have no signals about lanes,
+            junctions and crosswalks.
         without: The inputs that this Apollo does not provide, such as `prediction`.
         surroundings: Values that no channel provides, such as the weather and the time
             of day.
@@ -53,80 +53,23 @@ class ApolloWorld(SteppedWorld):
             Apollo.
         period_s: The time between two frames in seconds.
         wait_s: How long to wait for Apollo's first messages, in seconds.
+        clock: The clock of simulated time; by default, time is real.
     """
-
-    @staticmethod
-    def example() -> Example:
-        """Returns a world with the stand-in for Apollo, which drives in SUMO."""
-        # Imported by name, because the stand-in depends on this world and not vice
-        # versa.
-        found = import_module("forewarn.apollo_bridge.lockstep")
-        return Example(make=found.example_world, steps=20)
 
     def __init__(
         self,
+        connect: Callable[[], Bus],
         *,
-        bridge: str = "tcp://127.0.0.1:9090",
-        edition: Edition = 9,
-        map: str = "",
-        without: list[str] | None = None,
-        surroundings: dict[str, Any] | None = None,
-        body: dict[str, float] | None = None,
-        guardian: bool = False,
-        period_s: Period = 0.1,
-        wait_s: Seconds = 10.0,
-    ) -> None:
-        if bridge != "node":
-            parse_address(bridge)
-        self._set_up(
-            lambda: connect(bridge), "cyber" if bridge == "node" else "cyber_bridge",
-            edition, load_map(Path(map)) if map else None, without or (),
-            surroundings or {}, Body(**(body or {})), guardian, period_s, wait_s,
-            time.monotonic,
-        )  # fmt: skip
-
-    @classmethod
-    def on(
-        cls,
-        bus: Bus,
-        *,
+        way: str = "a bus",
         edition: Edition = 9,
         road_map: RoadMap | None = None,
-        without: tuple[str, ...] = (),
+        without: Sequence[str] = (),
         surroundings: Mapping[str, Any] | None = None,
         body: Body | None = None,
         guardian: bool = False,
         period_s: float = 0.1,
         wait_s: float = 10.0,
         clock: Callable[[], float] | None = None,
-    ) -> Self:
-        """Creates a world on an existing bus. Closing the world closes the bus.
-
-        If `clock` is given, the world is embedded, and Apollo's time is simulated.
-        """
-        world = cls.__new__(cls)
-        world._set_up(
-            lambda: bus, "a bus", edition, road_map, without, surroundings or {},
-            body or Body(), guardian, period_s, wait_s, clock or time.monotonic,
-            embedded=clock is not None,
-        )  # fmt: skip
-        return world
-
-    def _set_up(
-        self,
-        connect: Callable[[], Bus],
-        way: str,
-        edition: Edition,
-        road_map: RoadMap | None,
-        without: Any,
-        surroundings: Mapping[str, Any],
-        body: Body,
-        guardian: bool,
-        period_s: float,
-        wait_s: float,
-        clock: Callable[[], float],
-        *,
-        embedded: bool = False,
     ) -> None:
         for name in without:
             if name not in channels.INPUTS or name in ("localization", "chassis"):
@@ -136,15 +79,20 @@ class ApolloWorld(SteppedWorld):
                     mend=near_miss(name, known)
                     or f"the optional inputs are {', '.join(known)}",
                 )
-        self._connect, self._clock = connect, clock
+        self._connect, self._clock = connect, clock or time.monotonic
         self._messages = messages(edition)
         self._inputs = {n: c for n, c in channels.INPUTS.items() if n not in without}
+        surroundings = surroundings or {}
         self._senses = ApolloSenses(road_map, body, surroundings, period_s)
         self._shown = self._senses.shown
         self._guardian, self._wait_s = guardian, wait_s
         provides = provided(road_map, self._inputs, surroundings)
         self.source = Source(
-            f"Apollo {edition} by {way}", "driving", provides, period_s, embedded
+            f"Apollo {edition} by {way}",
+            "driving",
+            provides,
+            period_s,
+            clock is not None,
         )
         self._bus: Bus | None = None
         self._commander: Commander | None = None
@@ -305,6 +253,63 @@ class ApolloWorld(SteppedWorld):
             if age_s is not None:
                 values[f"{name}_age"] = round(age_s, 4)
         return values
+
+
+class ApolloWorld(BusWorld):
+    """Apollo as a world. Apollo drives by itself; actions can only slow it down or stop
+    it.
+
+    Args:
+        bridge: The connection: `tcp://HOST:PORT` for cyber_bridge, or `node` for a
+            Cyber RT node inside Apollo's container.
+        edition: 9 for Apollo 9 and later, 8 for earlier versions.
+        map: The folder or file of Apollo's map. Without a map, frames have no signals
+            about lanes, junctions and crosswalks.
+        without: The inputs that this Apollo does not provide, such as `prediction`.
+        surroundings: Values that no channel provides, such as the weather and the time
+            of day.
+        body: The car's dimensions; by default those of Apollo's default car.
+        guardian: Whether `cut` may use the guardian module, which must be enabled in
+            Apollo.
+        period_s: The time between two frames in seconds.
+        wait_s: How long to wait for Apollo's first messages, in seconds.
+    """
+
+    @staticmethod
+    def example() -> Example:
+        """Returns a world with the stand-in for Apollo, which drives in SUMO."""
+        # Imported by name, because the stand-in depends on this world and not vice
+        # versa.
+        found = import_module("forewarn.apollo_bridge.lockstep")
+        return Example(make=found.example_world, steps=20)
+
+    def __init__(
+        self,
+        *,
+        bridge: str = "tcp://127.0.0.1:9090",
+        edition: Edition = 9,
+        map: str = "",
+        without: list[str] | None = None,
+        surroundings: dict[str, Any] | None = None,
+        body: dict[str, float] | None = None,
+        guardian: bool = False,
+        period_s: Period = 0.1,
+        wait_s: Seconds = 10.0,
+    ) -> None:
+        if bridge != "node":
+            parse_address(bridge)
+        super().__init__(
+            lambda: connect(bridge),
+            way="cyber" if bridge == "node" else "cyber_bridge",
+            edition=edition,
+            road_map=load_map(Path(map)) if map else None,
+            without=without or (),
+            surroundings=surroundings,
+            body=Body(**(body or {})),
+            guardian=guardian,
+            period_s=period_s,
+            wait_s=wait_s,
+        )
 
 
 class ApolloPilot:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from forewarn.apollo_bridge.bridge import ApolloWorld
+from forewarn.apollo_bridge.bridge import BusWorld
 from forewarn.apollo_bridge.channels import messages
 from forewarn.apollo_bridge.maps import RoadMap, read_map
 from forewarn.apollo_bridge.scene import Body
@@ -28,35 +28,30 @@ _PATIENCE_S = 10.0
 _AGAIN_S = 0.05
 
 
-class LockstepWorld(ApolloWorld):
-    """The stand-in for Apollo as a world in simulated time. Use `LockstepWorld.of`."""
+class LockstepWorld(BusWorld):
+    """The stand-in for Apollo as a world in simulated time.
 
-    _stand_in: StandIn
-    _pace: float
+    Args:
+        stand_in: The stand-in for Apollo.
+        bus: The bus on which the stand-in's messages arrive.
+        road_map: The scenario's map.
+        pace: The speed of the clock relative to real time; 0 for as fast as possible.
+        settings: Other arguments of `BusWorld`.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         stand_in: StandIn,
         bus: Bus,
         road_map: RoadMap,
         *,
         pace: float = 0.0,
         **settings: Any,
-    ) -> Self:
-        """Creates a world that steps a stand-in and receives its messages over a bus.
-
-        Args:
-            stand_in: The stand-in for Apollo.
-            bus: The bus on which the stand-in's messages arrive.
-            road_map: The scenario's map.
-            pace: The speed of the clock relative to real time; 0 for as fast as
-                possible.
-            settings: Other arguments of `ApolloWorld.on`.
-        """
-        world = cls.on(bus, road_map=road_map, clock=lambda: stand_in.now_s, **settings)
-        world._stand_in, world._pace = stand_in, pace
-        return world
+    ) -> None:
+        super().__init__(
+            lambda: bus, road_map=road_map, clock=lambda: stand_in.now_s, **settings
+        )
+        self._stand_in, self._pace = stand_in, pace
 
     def begin(self, seed: int) -> None:
         self._listen()
@@ -90,7 +85,7 @@ def example_world() -> LockstepWorld:
     cyber = FakeCyber()
     traffic: Any = make_world("sumo", SumoWorld.example().settings)
     played = StandIn(cyber, messages(9), traffic, SumoDriver())
-    return LockstepWorld.of(
+    return LockstepWorld(
         played,
         NodeBus(cyber),
         read_map(draw_map("crossing")),

@@ -35,7 +35,7 @@ from forewarn.cli.live import (
 )
 
 if TYPE_CHECKING:
-    from forewarn.apollo_bridge.bridge import ApolloWorld
+    from forewarn.apollo_bridge.bridge import BusWorld
     from forewarn.plugins.loop.loop import GuardedLoop
 
 
@@ -135,7 +135,7 @@ def _stand_in(
     scenario: str,
     watched: Watched,
     edition: Edition,
-) -> ApolloWorld:
+) -> BusWorld:
     """Starts a stand-in in this process; returns the world that guards it."""
     from forewarn.apollo_bridge.lockstep import LockstepWorld, draw_map
     from forewarn.apollo_bridge.maps import read_map
@@ -150,7 +150,7 @@ def _stand_in(
     stand_in = drive(scenario, watched.seed, cyber, edition, watched.guardian)
     stack.callback(stand_in.drive.world.close)
     told = settings.get("surroundings") or {}
-    return LockstepWorld.of(
+    return LockstepWorld(
         stand_in,
         NodeBus(cyber),
         read_map(draw_map(settings.get("map", "crossing"))),
@@ -162,7 +162,7 @@ def _stand_in(
 
 
 def _watch(
-    world: ApolloWorld,
+    world: BusWorld,
     loop: GuardedLoop,
     saying: Saying,
     watched: Watched,

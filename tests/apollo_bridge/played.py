@@ -34,7 +34,7 @@ def world_on(
     wanted = load_scenario(scenario)
     settings = wanted.settings(wanted.world, seed)
     told = Surroundings(**(settings.get("surroundings") or {})).model_dump()
-    return LockstepWorld.of(
+    return LockstepWorld(
         played,
         bus,
         road_map(settings.get("map", "crossing")),

@@ -19,7 +19,7 @@ from forewarn import scenarios
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.apollo_bridge import channels
-from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld
+from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld, BusWorld
 from forewarn.apollo_bridge.tcp import TcpBus, connect, parse_address
 from forewarn.apollo_bridge.wire import NoCyber, NodeBus
 from forewarn.monitors.chains.model import load_model
@@ -117,7 +117,7 @@ class Live:
         self, cyber: FakeCyber | None = None, bus: Any = None, **settings: Any
     ) -> None:
         self.cyber = cyber or FakeCyber()
-        self.world = ApolloWorld.on(bus or NodeBus(self.cyber), **settings)
+        self.world = BusWorld(lambda: bus or NodeBus(self.cyber), **settings)
 
     def say(self, time_s: float, *names: str, **chassis: Any) -> None:
         for name in names or channels.INPUTS:

@@ -34,6 +34,7 @@ from run import ROOT, Row, aligned, installed, least_cpu
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action
+from forewarn.monitors.rules.arguments import Arguments
 from forewarn.monitors.rules.engine import Engine
 from forewarn.monitors.rules.evolving.bits import (
     Bench,
@@ -109,7 +110,7 @@ def rows(quick: bool) -> Iterator[Row]:
             )
             continue
         share = sum(event.moment == "before" for event in events) / len(events)
-        parse = per_event(library("code").start().read, events) / share
+        parse = per_event(library("code").start(Arguments()).read, events) / share
         what = f"{RULES} rules, a program"
         yield Row(what, mine / share, None, "parsing it alone", parse)
     for name, domain in SHARED.items():

@@ -300,9 +300,6 @@ def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
     return program
 
 
-_USUAL = Arguments()
-
-
 class Session(State):
     """The state of a code agent's session after the cells so far.
 
@@ -312,7 +309,7 @@ class Session(State):
 
     __slots__ = ("program", "_arguments", "_known")
 
-    def __init__(self, arguments: Arguments = _USUAL) -> None:
+    def __init__(self, arguments: Arguments) -> None:
         self._arguments, self._known = arguments, Known()
         self.program = Program("")
 
@@ -349,6 +346,5 @@ def code() -> Library:
             "code", {name: _holds(name, each) for name, each in _ALL.items()}
         ),
         start=Session,
-        begin=Session,
         fields={"action": lambda event, state: event.action or None},
     )

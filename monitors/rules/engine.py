@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from forewarn.abstractions.errors import InvalidInput, SignalFault
@@ -17,9 +17,6 @@ from forewarn.monitors.rules.condition import (
 )
 from forewarn.monitors.rules.predicates import Event, Library, Situation, Test
 from forewarn.monitors.rules.rule import Matching, Rule, RuleSet
-
-MAX_KEPT = 1024
-"""The maximum number of event kinds for which the matching rules are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +85,7 @@ class Engine:
         )
         self._first = rules.match == "first"
         asked = library.only(n for rule in self.rules for n in rule.predicates)
-        self._library = asked.mapped(arguments_of(rules.arguments))
-        # Cached by moment and action, unless the action's text matters.
-        self._heard: dict[tuple[str, str], list[tuple[CompiledRule, bool]]] = {}
-        self._by_name = rules.matching == "plain"
+        self._library = replace(asked, arguments=arguments_of(rules.arguments))
         self.reset()
 
     def reset(self) -> None:
@@ -113,7 +107,13 @@ class Engine:
         fired: list[Firing] = []
         decided = False
         fault: SignalFault | None = None
-        for compiled, asked in self._hearing(event):
+        for compiled in self.rules:
+            if compiled.rule.trigger.moment != event.moment:
+                continue
+            # A rule that refers to the past reads every event of its moment.
+            asked = compiled.asks_about(event)
+            if not asked and not compiled.condition.remembers:
+                continue
             try:
                 held = compiled.holds(situation)
             except SignalFault as error:
@@ -137,21 +137,6 @@ class Engine:
             return self.situation.so(name)
         except SignalFault:
             return False
-
-    def _hearing(self, event: Event) -> list[tuple[CompiledRule, bool]]:
-        """Returns the rules that read an event, and whether each is evaluated on it.
-
-        A rule that refers to the past reads every event, even if it is not evaluated.
-        """
-        key = event.moment, event.action
-        found = self._heard.get(key) if self._by_name else None
-        if found is None:
-            there = (r for r in self.rules if r.rule.trigger.moment == event.moment)
-            asked = [(rule, rule.asks_about(event)) for rule in there]
-            found = [(r, asks) for r, asks in asked if asks or r.condition.remembers]
-            if self._by_name and len(self._heard) < MAX_KEPT:
-                self._heard[key] = found
-        return found
 
 
 def run(engine: Engine, events: Iterable[Event]) -> list[Firing]:

@@ -279,7 +279,7 @@ def household() -> Library:
     return Library(
         "household",
         plain_predicates("household", {n: _holds(asked) for n, asked in facts.items()}),
-        start=Household,
+        start=lambda arguments: Household(),
         vocabulary="household",
         fields=_FIELDS,
         actions=VERBS,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -120,15 +119,15 @@ class Library:
     """The predicates of a domain, with the state that they need.
 
     Args:
-        begin: Used instead of `start` if the state depends on argument roles.
+        start: Creates the state of a run, for tools with these argument roles.
         fields: The event fields that conditions can compare, as in `object == Mug`.
         actions: The known actions; empty if any tool may be called.
     """
 
     domain: Domain
     predicates: Mapping[str, Predicate]
-    start: Callable[[], State] = State
-    begin: Callable[[Arguments], State] | None = None
+    start: Callable[[Arguments], State] = lambda arguments: State()
+    arguments: Arguments = Arguments()
     vocabulary: str = ""
     fields: Mapping[str, Field] = field(default_factory=dict)
     actions: tuple[str, ...] = ()
@@ -137,12 +136,6 @@ class Library:
     def names(self) -> tuple[str, ...]:
         """The predicates that learners use."""
         return tuple(name for name, each in self.predicates.items() if not each.part)
-
-    def mapped(self, arguments: Arguments) -> Library:
-        """Returns the library for tools with these argument roles."""
-        if self.begin is None:
-            return self
-        return replace(self, start=partial(self.begin, arguments))
 
     def spoken(self, vocabulary: Vocabulary) -> Library:
         """Returns the library as learners see it in one of the two vocabularies.
@@ -184,7 +177,7 @@ class Situation:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self.state = library.start()
+        self.state = library.start(library.arguments)
         self.history: deque[Event] = deque(maxlen=REMEMBERED)
         self.event = _NOTHING
         self.known: dict[str, bool] = {}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -25,7 +25,7 @@ from forewarn.thor_bridge.household.actions import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.household.world import PROFILES
 from forewarn.thor_bridge.moves import facts_about, objects_in
-from forewarn.thor_bridge.steps import VERBS, LowLevel, parse_step
+from forewarn.thor_bridge.steps import VERBS, Controller, parse_step
 from forewarn.thor_bridge.tasks import (
     EXAMPLE_TASK,
     Variation,
@@ -49,17 +49,6 @@ SIGNALS = (
 
 Profile = Literal["off", "real"]
 Steps = Annotated[int, Field(ge=1, le=100_000)]
-
-
-class _Controller(LowLevel, Protocol):
-    """A controller: ai2thor's, or the embedded household's."""
-
-    @property
-    def reset(self) -> Callable[..., Any]:
-        """Resets a scene."""
-
-    def stop(self) -> None:
-        """Releases all resources."""
 
 
 PREPARING = 5
@@ -130,10 +119,10 @@ class _Episodes(SteppedHousehold):
         self.longest_steps = longest_steps
         provides = (*self._senses.predicates, *SIGNALS, *([NEXT] if plan else []))
         self.source = Source(name, "household", provides, PERIOD_S, embedded)
-        self._controller: _Controller | None = None
+        self._controller: Controller | None = None
         self._robot: HighLevel | None = None
 
-    def _make(self, seed: int) -> _Controller:
+    def _make(self, seed: int) -> Controller:
         raise NotImplementedError
 
     def begin(self, seed: int) -> None:
@@ -219,7 +208,7 @@ class _Episodes(SteppedHousehold):
             raise InvalidInput(f"the world cannot step: {self.over}")
         return self._robot
 
-    def _controller_now(self) -> _Controller:
+    def _controller_now(self) -> Controller:
         if self._controller is None:
             raise InvalidInput(f"the world has no state to show: {self.over}")
         return self._controller
@@ -279,7 +268,7 @@ class HouseholdWorld(_Episodes):
         )
         self._scenes, self._failures = scenes, failures
 
-    def _make(self, seed: int) -> _Controller:
+    def _make(self, seed: int) -> Controller:
         return LocalController(
             self._scene,
             scenes=load_scenes(self._scenes),
@@ -349,7 +338,7 @@ class ThorWorld(_Episodes):
             "action_timeout_s": action_timeout_s,
         }
 
-    def _make(self, seed: int) -> _Controller:
+    def _make(self, seed: int) -> Controller:
         return connect(self._scene, seed=seed, **self._settings)
 
     def _reset_settings(self, seed: int) -> dict[str, Any]:

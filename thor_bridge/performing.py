@@ -21,7 +21,7 @@ from forewarn.thor_bridge.bridge import PERIOD_S, HouseholdWorld, Profile, ThorW
 from forewarn.thor_bridge.household.actions import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.pilot import HouseholdPlanner
-from forewarn.thor_bridge.steps import LowLevel, parse_step, spell
+from forewarn.thor_bridge.steps import Controller, parse_step, spell
 from forewarn.thor_bridge.tasks import Task
 from forewarn.thor_bridge.verbs import HighLevel
 from forewarn.thor_bridge.wire import connect
@@ -212,7 +212,7 @@ def replay(
     return found
 
 
-def repeat(controller: LowLevel, recording: Recording) -> list[bool]:
+def repeat(controller: Controller, recording: Recording) -> list[bool]:
     """Repeats a run; returns for each step whether the outcomes agree."""
     robot, same = HighLevel(controller), []
     for text, succeeded in recording.steps:

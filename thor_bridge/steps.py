@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -137,25 +137,27 @@ Metadata = Mapping[str, Any]
 Thing = Mapping[str, Any]
 
 
-class Event(Protocol):
-    """The result of a low-level action."""
-
-    @property
-    def metadata(self) -> Metadata:
-        """AI2-THOR's metadata."""
-
-
-class LowLevel(Protocol):
-    """The controller that the verbs use: ai2thor's, or that of the embedded
-    household.
+class Controller(Protocol):
+    """A controller with AI2-THOR's actions and metadata: ai2thor's, or that of the
+    embedded household.
     """
 
     @property
-    def last_event(self) -> Event:
-        """The result of the last action."""
+    def last_event(self) -> Any:
+        """The result of the last action; `metadata` is AI2-THOR's metadata."""
 
-    def step(self, action: str, **arguments: Any) -> Event:
-        """Carries out a low-level action."""
+    @property
+    def step(self) -> Callable[..., Any]:
+        """Carries out a low-level action, given its name and arguments; returns the
+        result.
+        """
+
+    @property
+    def reset(self) -> Callable[..., Any]:
+        """Resets a scene."""
+
+    def stop(self) -> None:
+        """Releases all resources."""
 
 
 @dataclass(frozen=True, slots=True)

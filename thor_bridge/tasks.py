@@ -8,12 +8,12 @@ with the law of the hazardous twin of that task.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, create_model
 
@@ -26,6 +26,7 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.thor_bridge.household.catalog import ENCLOSING, catalog
 from forewarn.thor_bridge.moves import atoms_of, objects_in
+from forewarn.thor_bridge.steps import Controller
 
 _FLAGS = {
     "isToggled": "is_toggled",
@@ -482,18 +483,6 @@ def _requirements() -> Mapping[int, str]:
     return {int(number): str(law) for number, law in content["laws"].items()}
 
 
-class Controlled(Protocol):
-    """A controller with AI2-THOR's actions and metadata."""
-
-    @property
-    def last_event(self) -> Any:
-        """The result of the last action."""
-
-    @property
-    def step(self) -> Callable[..., Any]:
-        """Carries out a low-level action."""
-
-
 class Variation(Strict):
     """How much the initial state of an episode varies from its scene.
 
@@ -511,7 +500,7 @@ class Variation(Strict):
 
 
 def vary(
-    controller: Controlled,
+    controller: Controller,
     variation: Variation,
     seed: int,
     spared: Collection[str] = (),
@@ -556,7 +545,7 @@ def vary(
         _go_somewhere(controller, luck)
 
 
-def _go_somewhere(controller: Controlled, luck: Random) -> None:
+def _go_somewhere(controller: Controller, luck: Random) -> None:
     event = controller.step("GetReachablePositions")
     places = sorted(event.metadata["actionReturn"], key=lambda p: (p["x"], p["z"]))
     place = luck.choice(places)

@@ -17,7 +17,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
 from forewarn.thor_bridge.steps import (
     VERBS,
-    LowLevel,
+    Controller,
     Metadata,
     Result,
     Thing,
@@ -75,7 +75,7 @@ class HighLevel:
         controller: The controller: ai2thor's, or the household in this process.
     """
 
-    def __init__(self, controller: LowLevel) -> None:
+    def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._numbered: dict[tuple[str, int], str] = {}
         self.restore()
@@ -94,7 +94,7 @@ class HighLevel:
         """The positions where the robot can stand in this scene, as x and z."""
         return [(x, z) for x, _, z in self._reachable.tolist()]
 
-    def copy(self, controller: LowLevel) -> HighLevel:
+    def copy(self, controller: Controller) -> HighLevel:
         """Returns a copy that uses another controller."""
         other = object.__new__(HighLevel)
         other.__dict__.update(self.__dict__)
@@ -129,7 +129,8 @@ class HighLevel:
 
     @property
     def _metadata(self) -> Metadata:
-        return self._controller.last_event.metadata
+        found: Metadata = self._controller.last_event.metadata
+        return found
 
     def _held(self) -> str | None:
         inventory = self._metadata["inventoryObjects"]

@@ -204,28 +204,14 @@ def cut_by(node: Expression) -> Cut | None:
 
 
 def _cut(cut: Cut) -> Test:
-    """Compiles the most common comparison; the code is repeated for speed."""
-    name, bound, less = cut
+    name, bound, below = cut
+    compare = operator.lt if below else operator.ge
 
-    def below(values: Values) -> bool:
+    def test(values: Values) -> bool:
         value = values[name]
-        if value is None:
-            return False
-        if value - value:
-            finite(value, name)
-        held: bool = value < bound
-        return held
+        return value is not None and compare(finite(value, name), bound)
 
-    def not_below(values: Values) -> bool:
-        value = values[name]
-        if value is None:
-            return False
-        if value - value:
-            finite(value, name)
-        held: bool = value >= bound
-        return held
-
-    return below if less else not_below
+    return test
 
 
 def compile_quantity(node: Expression, target: Unit | None) -> Quantity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forewarn import ForewarnError
 from forewarn.standins.carla import blueprints
@@ -24,25 +24,28 @@ from forewarn.standins.carla.actors import (
     result,
     vector,
 )
-from forewarn.standins.carla.calls import CALLS, Call, Handler, Host, answers, does
+from forewarn.standins.carla.calls import CALLS, Call, Handler, answers, does
 from forewarn.standins.carla.lights import Group
 from forewarn.standins.carla.motion import physics_of
 
+if TYPE_CHECKING:
+    from forewarn.standins.carla.server import Server
+
 
 @answers("spawn_actor")
-def spawn(host: Host, description: Sequence[Any], at: Any) -> list[Any]:
+def spawn(host: Server, description: Sequence[Any], at: Any) -> list[Any]:
     return _spawn(host, description, pose(at), None).described()
 
 
 @answers("spawn_actor_with_parent")
 def spawn_attached(
-    host: Host, description: Sequence[Any], at: Any, parent: int, *_: Any
+    host: Server, description: Sequence[Any], at: Any, parent: int, *_: Any
 ) -> list[Any]:
     carrier = host.world.actor(parent)
     return _spawn(host, description, pose(at), carrier).described()
 
 
-def spawn_by_command(host: Host, payload: Sequence[Any]) -> int:
+def spawn_by_command(host: Server, payload: Sequence[Any]) -> int:
     """Spawns an actor from its description, transform and optional parent; returns its
     id.
     """
@@ -52,7 +55,7 @@ def spawn_by_command(host: Host, payload: Sequence[Any]) -> int:
 
 
 def _spawn(
-    host: Host, description: Sequence[Any], at: Pose, parent: Actor | None
+    host: Server, description: Sequence[Any], at: Pose, parent: Actor | None
 ) -> Actor:
     world = host.world
     _, name, given = description
@@ -78,23 +81,23 @@ def _spawn(
 
 
 @answers("destroy_actor")
-def destroy(host: Host, number: int) -> bool:
+def destroy(host: Server, number: int) -> bool:
     return host.world.destroy(number)
 
 
 @answers("get_actors_by_id")
-def by_id(host: Host, numbers: Sequence[int]) -> list[Any]:
+def by_id(host: Server, numbers: Sequence[int]) -> list[Any]:
     actors = host.world.actors
     return [actors[number].described() for number in numbers if number in actors]
 
 
 @answers("get_spectator")
-def spectator(host: Host) -> list[Any]:
+def spectator(host: Server) -> list[Any]:
     return host.world.spectator.described()
 
 
 @answers("get_actor_bounding_box")
-def bounding_box(host: Host, number: int) -> list[Any]:
+def bounding_box(host: Server, number: int) -> list[Any]:
     actor = host.world.actors.get(number)
     if actor is None:
         # A client's traffic manager may query vehicles that have just been removed, in
@@ -107,19 +110,19 @@ def bounding_box(host: Host, number: int) -> list[Any]:
 
 
 @does("set_actor_transform")
-def set_transform(host: Host, number: int, at: Any) -> None:
+def set_transform(host: Server, number: int, at: Any) -> None:
     host.world.place(host.world.actor(number), pose(at))
 
 
 @does("set_actor_location")
-def set_location(host: Host, number: int, location: Any) -> None:
+def set_location(host: Server, number: int, location: Any) -> None:
     actor = host.world.actor(number)
     _, _, _, *turn = actor.mount or actor.at
     host.world.place(actor, (*vector(location), turn[0], turn[1], turn[2]))
 
 
 @does("set_actor_target_velocity")
-def set_velocity(host: Host, number: int, velocity: Any) -> None:
+def set_velocity(host: Server, number: int, velocity: Any) -> None:
     actor = host.world.actor(number)
     x, y, z = vector(velocity)
     if isinstance(actor, Vehicle):
@@ -131,20 +134,20 @@ def set_velocity(host: Host, number: int, velocity: Any) -> None:
 
 
 @does("set_actor_simulate_physics")
-def simulate_physics(host: Host, number: int, enabled: bool) -> None:
+def simulate_physics(host: Server, number: int, enabled: bool) -> None:
     actor = host.world.actor(number)
     if isinstance(actor, Vehicle | Walker):
         actor.physical = bool(enabled)
 
 
 @does("set_actor_collisions")
-def set_collisions(host: Host, number: int, enabled: bool) -> None:
+def set_collisions(host: Server, number: int, enabled: bool) -> None:
     actor = host.world.actor(number)
     if isinstance(actor, Vehicle | Walker):
         actor.solid = bool(enabled)
 
 
-def vehicle_of(host: Host, which: int) -> Vehicle:
+def vehicle_of(host: Server, which: int) -> Vehicle:
     """Returns the vehicle with the given id.
 
     Raises:
@@ -156,7 +159,7 @@ def vehicle_of(host: Host, which: int) -> Vehicle:
     return actor
 
 
-def _walker(host: Host, which: int) -> Walker:
+def _walker(host: Server, which: int) -> Walker:
     actor = host.world.actor(which)
     if not isinstance(actor, Walker):
         raise Refusal(f"actor {which} is not a walker")
@@ -164,7 +167,7 @@ def _walker(host: Host, which: int) -> Walker:
 
 
 @does("apply_control_to_vehicle")
-def control(host: Host, which: int, wanted: list[Any]) -> None:
+def control(host: Server, which: int, wanted: list[Any]) -> None:
     car = vehicle_of(host, which)
     throttle, steer, brake, hand_brake, reverse, manual, gear = wanted
     car.control = [
@@ -175,7 +178,7 @@ def control(host: Host, which: int, wanted: list[Any]) -> None:
 
 
 @does("apply_ackermann_control_to_vehicle")
-def ackermann(host: Host, which: int, wanted: list[Any]) -> None:
+def ackermann(host: Server, which: int, wanted: list[Any]) -> None:
     steer, steer_speed, speed, acceleration, jerk = map(number, wanted)
     car = vehicle_of(host, which)
     if car.ackermann is None:
@@ -184,47 +187,47 @@ def ackermann(host: Host, which: int, wanted: list[Any]) -> None:
 
 
 @does("set_actor_autopilot")
-def autopilot(host: Host, which: int, enabled: bool) -> None:
+def autopilot(host: Server, which: int, enabled: bool) -> None:
     vehicle_of(host, which).autopilot = bool(enabled)
 
 
 @answers("get_physics_control")
-def physics(host: Host, which: int) -> list[Any]:
+def physics(host: Server, which: int) -> list[Any]:
     return physics_of(blueprints.find(vehicle_of(host, which).kind))
 
 
 @answers("get_vehicle_light_state")
-def lamps(host: Host, which: int) -> list[int]:
+def lamps(host: Server, which: int) -> list[int]:
     return [vehicle_of(host, which).lamps]
 
 
 @does("set_vehicle_light_state")
-def set_lamps(host: Host, which: int, wanted: list[int]) -> None:
+def set_lamps(host: Server, which: int, wanted: list[int]) -> None:
     vehicle_of(host, which).lamps = int(wanted[0]) & 0xFFFFFFFF
 
 
 @answers("get_vehicle_light_states")
-def all_lamps(host: Host) -> list[list[int]]:
+def all_lamps(host: Server) -> list[list[int]]:
     actors = host.world.actors.values()
     return [[a.number, a.lamps] for a in actors if isinstance(a, Vehicle)]
 
 
 @does("apply_control_to_walker")
-def walk(host: Host, which: int, wanted: list[Any]) -> None:
+def walk(host: Server, which: int, wanted: list[Any]) -> None:
     walker = _walker(host, which)
     direction, pace, jump = wanted
     walker.direction, walker.pace = vector(direction), number(pace)
     walker.jump = bool(jump)
 
 
-def _light(host: Host, which: int) -> TrafficLight:
+def _light(host: Server, which: int) -> TrafficLight:
     actor = host.world.actor(which)
     if not isinstance(actor, TrafficLight):
         raise Refusal(f"actor {which} is not a traffic light")
     return actor
 
 
-def _taken(host: Host, which: int) -> tuple[TrafficLight, Group]:
+def _taken(host: Server, which: int) -> tuple[TrafficLight, Group]:
     light = _light(host, which)
     group = host.world.group_of(light)
     host.world.take_lights(group)
@@ -232,7 +235,7 @@ def _taken(host: Host, which: int) -> tuple[TrafficLight, Group]:
 
 
 @does("set_traffic_light_state")
-def set_state(host: Host, which: int, wanted: int) -> None:
+def set_state(host: Server, which: int, wanted: int) -> None:
     if wanted not in range(5):
         raise Refusal(f"a traffic light state must be from 0 to 4, not {wanted!r:.40}")
     light, group = _taken(host, which)
@@ -240,33 +243,33 @@ def set_state(host: Host, which: int, wanted: int) -> None:
 
 
 @does("freeze_traffic_light")
-def freeze(host: Host, which: int, frozen: bool) -> None:
+def freeze(host: Server, which: int, frozen: bool) -> None:
     _, group = _taken(host, which)
     group.freeze(bool(frozen))
 
 
 @does("freeze_all_traffic_lights")
-def freeze_all(host: Host, frozen: bool) -> None:
+def freeze_all(host: Server, frozen: bool) -> None:
     for group in host.world.groups:
         host.world.take_lights(group)
         group.freeze(bool(frozen))
 
 
 @does("reset_traffic_light_group")
-def reset_group(host: Host, which: int) -> None:
+def reset_group(host: Server, which: int) -> None:
     _, group = _taken(host, which)
     group.reset()
 
 
 @does("reset_all_traffic_lights")
-def reset_all(host: Host) -> None:
+def reset_all(host: Server) -> None:
     for group in host.world.groups:
         host.world.take_lights(group)
         group.reset()
 
 
 @answers("get_group_traffic_lights")
-def group_of(host: Host, which: int) -> list[int]:
+def group_of(host: Server, which: int) -> list[int]:
     group = host.world.group_of(_light(host, which))
     return [light.number for light in group.lights.values()]
 
@@ -275,7 +278,7 @@ MOST = 20_000
 DESTROY = 1
 
 
-def _lamps(host: Host, which: int, wanted: int) -> None:
+def _lamps(host: Server, which: int, wanted: int) -> None:
     set_lamps(host, which, [wanted])
 
 
@@ -296,7 +299,7 @@ _COMMANDS: Mapping[int, Handler] = {
 """The handlers of batch commands, by the command's index in CARLA's list."""
 
 
-def apply(host: Host, commands: Sequence[Any], then_tick: bool) -> list[Any]:
+def apply(host: Server, commands: Sequence[Any], then_tick: bool) -> list[Any]:
     if len(commands) > MOST:
         raise Refusal(f"a batch must not have more than {MOST} commands")
     answers = [_apply(host, command) for command in commands]
@@ -305,7 +308,9 @@ def apply(host: Host, commands: Sequence[Any], then_tick: bool) -> list[Any]:
     return answers
 
 
-def _apply(host: Host, command: Sequence[Any], spawned: int | None = None) -> list[Any]:
+def _apply(
+    host: Server, command: Sequence[Any], spawned: int | None = None
+) -> list[Any]:
     ((index, payload),) = command
     handler = _COMMANDS.get(index)
     if handler is None:
@@ -335,7 +340,7 @@ def _apply(host: Host, command: Sequence[Any], spawned: int | None = None) -> li
 class _Batch(Call):
     """A call that returns a list of results, one for each command of a batch."""
 
-    def answer(self, host: Host, arguments: list[Any]) -> Any:
+    def answer(self, host: Server, arguments: list[Any]) -> Any:
         try:
             return apply(host, *arguments)
         except Exception as problem:  # the arguments are untrusted

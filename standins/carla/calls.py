@@ -6,9 +6,9 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from forewarn import ForewarnError
 from forewarn.standins.carla import actors, blueprints
@@ -16,39 +16,10 @@ from forewarn.standins.carla.actors import Refusal, number, transform
 from forewarn.standins.carla.logs import part_of
 
 if TYPE_CHECKING:
-    from forewarn.standins.carla.recordings import Recordings
-    from forewarn.standins.carla.world import World
+    from forewarn.standins.carla.server import Server
 
 
 Manner = Literal["answers", "does"]
-
-
-class Host(Protocol):
-    """The part of the server that the call handlers use."""
-
-    world: World
-    managers: dict[int, list[Any]]
-    """The host and port of each traffic manager, by port. Traffic managers run in
-    clients.
-    """
-    recordings: Recordings
-
-    def token(self, stream: int) -> bytes:
-        """Returns the token with which a client subscribes to a stream."""
-
-    def load(self, name: str, *, keep_settings: bool) -> None:
-        """Replaces the world with a new one on the named map; an empty name keeps the
-        map.
-        """
-
-    def load_text(self, text: str) -> None:
-        """Stores an OpenDRIVE document for the next `load`."""
-
-    def maps(self) -> Iterable[str]:
-        """Returns the names of the maps that can be loaded."""
-
-    def restart(self, seed: int) -> None:
-        """Restarts the world with a new seed."""
 
 
 Handler = Callable[..., Any]
@@ -62,7 +33,7 @@ class Call:
     kind: Manner
     handler: Handler
 
-    def answer(self, host: Host, arguments: list[Any]) -> Any:
+    def answer(self, host: Server, arguments: list[Any]) -> Any:
         """Carries out the call and returns its encoded answer or an error."""
         error = actors.refused if self.kind == "answers" else actors.failed
         try:
@@ -98,29 +69,29 @@ _OTHER_SETTINGS = (bool, float, int, float, bool, float, float, bool)
 
 
 @answers("version")
-def version(host: Host) -> str:
+def version(host: Server) -> str:
     return actors.VERSION
 
 
 @answers("get_episode_info")
-def episode_info(host: Host) -> list[Any]:
+def episode_info(host: Server) -> list[Any]:
     return [host.world.episode, [host.token(actors.WORLD_STREAM)]]
 
 
 @answers("get_sensor_token")
-def sensor_token(host: Host, stream: int) -> list[bytes]:
+def sensor_token(host: Server, stream: int) -> list[bytes]:
     if host.world.sensors.has(stream):
         host.world.streams.expect(stream)
     return [host.token(stream)]
 
 
 @answers("get_episode_settings")
-def settings(host: Host) -> list[Any]:
+def settings(host: Server) -> list[Any]:
     return host.world.settings
 
 
 @answers("set_episode_settings")
-def set_settings(host: Host, wanted: list[Any]) -> int:
+def set_settings(host: Server, wanted: list[Any]) -> int:
     sync, no_rendering, fixed, *rest = wanted
     if len(rest) != len(_OTHER_SETTINGS):
         raise Refusal("the episode settings are not in the format of CARLA 0.9.16")
@@ -145,7 +116,7 @@ def set_settings(host: Host, wanted: list[Any]) -> int:
 
 
 @answers("tick_cue")
-def tick(host: Host) -> int:
+def tick(host: Server) -> int:
     return host.world.tick()
 
 
@@ -153,7 +124,7 @@ def tick(host: Host) -> int:
 
 
 @answers("get_map_info")
-def map_info(host: Host) -> list[Any]:
+def map_info(host: Server) -> list[Any]:
     roads = host.world.roads
     return [
         f"Carla/Maps/{roads.name}",
@@ -162,27 +133,27 @@ def map_info(host: Host) -> list[Any]:
 
 
 @answers("get_map_data")
-def map_data(host: Host) -> str:
+def map_data(host: Server) -> str:
     return host.world.roads.text
 
 
 @answers("get_available_maps")
-def available_maps(host: Host) -> list[str]:
+def available_maps(host: Server) -> list[str]:
     return [f"/Game/Carla/Maps/{name}" for name in host.maps()]
 
 
 @does("load_new_episode")
-def load(host: Host, name: str, reset_settings: bool = True, layers: int = 0) -> None:
+def load(host: Server, name: str, reset_settings: bool = True, layers: int = 0) -> None:
     host.load(name, keep_settings=not reset_settings)
 
 
 @does("copy_opendrive_to_file")
-def load_text(host: Host, text: str, parameters: list[Any]) -> None:
+def load_text(host: Server, text: str, parameters: list[Any]) -> None:
     host.load_text(text)
 
 
 @answers("get_required_files")
-def required_files(host: Host, folder: str, *_: Any) -> list[str]:
+def required_files(host: Server, folder: str, *_: Any) -> list[str]:
     return []  # meshes and textures are not simulated
 
 
@@ -190,19 +161,19 @@ def required_files(host: Host, folder: str, *_: Any) -> list[str]:
 
 
 @answers("get_weather_parameters")
-def weather(host: Host) -> list[float]:
+def weather(host: Server) -> list[float]:
     return host.world.weather
 
 
 @does("set_weather_parameters")
-def set_weather(host: Host, wanted: list[Any]) -> None:
+def set_weather(host: Server, wanted: list[Any]) -> None:
     if len(wanted) != len(host.world.weather):
         raise Refusal("the weather parameters are not in the format of CARLA 0.9.16")
     host.world.weather = [number(value) for value in wanted]
 
 
 @answers("get_actor_definitions")
-def definitions(host: Host) -> list[Any]:
+def definitions(host: Server) -> list[Any]:
     return [blueprint.encoded() for blueprint in blueprints.library().values()]
 
 
@@ -211,17 +182,17 @@ def definitions(host: Host) -> list[Any]:
 
 
 @answers("is_traffic_manager_running")
-def manager_runs(host: Host, port: int) -> bool:
+def manager_runs(host: Server, port: int) -> bool:
     return port in host.managers
 
 
 @answers("get_traffic_manager_running")
-def manager(host: Host, port: int) -> list[Any]:
+def manager(host: Server, port: int) -> list[Any]:
     return host.managers.get(port, ["", 0])
 
 
 @answers("add_traffic_manager_running")
-def add_manager(host: Host, where: list[Any]) -> bool:
+def add_manager(host: Server, where: list[Any]) -> bool:
     address, port = where
     if port in host.managers or len(host.managers) >= 64:
         return False
@@ -230,7 +201,7 @@ def add_manager(host: Host, where: list[Any]) -> bool:
 
 
 @answers("destroy_traffic_manager")
-def destroy_manager(host: Host, port: int) -> bool:
+def destroy_manager(host: Server, port: int) -> bool:
     return host.managers.pop(port, None) is not None
 
 
@@ -238,12 +209,12 @@ def destroy_manager(host: Host, port: int) -> bool:
 
 
 @does("forewarn_restart")
-def restart(host: Host, seed: int) -> None:
+def restart(host: Server, seed: int) -> None:
     host.restart(int(seed))
 
 
 @answers("query_lights_state")
-def street_lights(host: Host, *_: Any) -> list[Any]:
+def street_lights(host: Server, *_: Any) -> list[Any]:
     return []
 
 
@@ -251,21 +222,21 @@ def street_lights(host: Host, *_: Any) -> list[Any]:
 
 
 @answers("start_recorder")
-def start(host: Host, name: str, *_: Any) -> str:
+def start(host: Server, name: str, *_: Any) -> str:
     return str(host.recordings.record(host.world, name))
 
 
 @does("stop_recorder")
-def stop(host: Host) -> None:
+def stop(host: Server) -> None:
     host.recordings.stop(host.world)
 
 
-def _missing(host: Host, name: str) -> str:
+def _missing(host: Server, name: str) -> str:
     return f"File {host.recordings.path(name)} not found on server\n"
 
 
 @answers("show_recorder_file_info")
-def info(host: Host, name: str, everything: bool = False) -> str:
+def info(host: Server, name: str, everything: bool = False) -> str:
     """Returns CARLA's summary of a recording, without the recorded events."""
     try:
         with host.recordings.open(name) as log:
@@ -278,7 +249,7 @@ def info(host: Host, name: str, everything: bool = False) -> str:
 
 
 @answers("replay_file")
-def replay(host: Host, name: str, begin_s: float, lasts_s: float, *_: Any) -> str:
+def replay(host: Server, name: str, begin_s: float, lasts_s: float, *_: Any) -> str:
     recordings = host.recordings
     recordings.leave(host.world)
     told = [f"Replaying File: {recordings.path(name)}"]
@@ -307,17 +278,17 @@ def replay(host: Host, name: str, begin_s: float, lasts_s: float, *_: Any) -> st
 
 
 @does("stop_replayer")
-def stop_replayer(host: Host, keep: bool = False) -> None:
+def stop_replayer(host: Server, keep: bool = False) -> None:
     host.recordings.end_replay(host.world, bool(keep))
 
 
 @does("set_replayer_time_factor")
-def pace(host: Host, factor: float) -> None:
+def pace(host: Server, factor: float) -> None:
     if factor != 1.0:
         raise Refusal("recordings can only be replayed with a time factor of 1")
 
 
 @does("set_replayer_ignore_hero")
-def ignore_hero(host: Host, ignored: bool) -> None:
+def ignore_hero(host: Server, ignored: bool) -> None:
     if ignored:
         raise Refusal("recordings can only be replayed with the hero vehicle")

@@ -52,7 +52,7 @@ def test_from_traces_under_two_laws_to_a_guard_that_warns_of_both(
         )
         assert found["predicates"]
     # No world and no pilot: the runs and the model say all there is to know.
-    fresh = written(tmp_path / "fresh", range(100, 250))
+    fresh = written(tmp_path / "fresh", range(100, 200))
     tune = ["tune", "--runs", fresh, "--model", model, "--horizons", "1"]
     tuned = json.loads(
         told(*tune, "--false-alarm-rate", "0.2", "--out", policy, "--json")
@@ -76,4 +76,4 @@ def test_from_traces_under_two_laws_to_a_guard_that_warns_of_both(
     more = ["learn", fresh, "--update", model, "--out", tmp_path / "more.json"]
     told(*more)
     counted = [each.training["traces"] for each in load_models(tmp_path / "more.json")]
-    assert counted == [210, 210]
+    assert counted == [160, 160]

@@ -48,19 +48,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
-class TestHouseholdKeepsTheContract(WorldContract):
+class TestFailuresKeepTheContract(WorldContract):
     def make_world(self) -> World:
-        return HouseholdWorld(watch=WATCH)
+        return HouseholdWorld(watch=WATCH, failures="real", longest_steps=20)
 
     def actions(self) -> Iterator[Action | None]:
         yield from (parse_step(step) for step in STEPS)
         yield None
         yield from cycle((parse_step("find Mug"), None))
-
-
-class TestFailuresKeepTheContract(TestHouseholdKeepsTheContract):
-    def make_world(self) -> World:
-        return HouseholdWorld(watch=WATCH, failures="real", longest_steps=20)
 
 
 def frames(world: HouseholdWorld | ThorWorld) -> list[Frame]:

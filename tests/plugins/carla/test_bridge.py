@@ -36,12 +36,11 @@ def servers() -> Iterator[None]:
 @pytest.mark.parametrize("name", ["s1", "s6"])
 def test_a_scenario_goes_as_it_goes_in_sumo(name: str) -> None:
     here = load_scenario(name)
-    for seed in (700_003, 700_004):
-        ours = Runner(here).run(seed)
-        theirs = Runner(here.on("carla")).run(seed)
-        assert not theirs.error
-        assert [b.law for b in ours.violations] == [b.law for b in theirs.violations]
-        assert theirs.duration_s == pytest.approx(ours.duration_s, abs=0.5)
+    ours = Runner(here).run(700_003)
+    theirs = Runner(here.on("carla")).run(700_003)
+    assert not theirs.error
+    assert [b.law for b in ours.violations] == [b.law for b in theirs.violations]
+    assert theirs.duration_s == pytest.approx(ours.duration_s, abs=0.5)
 
 
 def test_a_name_says_where_a_scenario_is_to_run() -> None:

@@ -15,7 +15,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
 from forewarn.plugins.chat import ReplayMismatch
-from forewarn.plugins.contracts import Metered, Pilot, WithActuator, World
+from forewarn.plugins.contracts import Metered, WithActuator, World
 from forewarn.plugins.driving.act import HALT, Choice
 from forewarn.plugins.driving.agent import (
     LONGEST_REPLY,
@@ -24,7 +24,6 @@ from forewarn.plugins.driving.agent import (
     situation,
 )
 from forewarn.plugins.loop.reflection import BEGIN, END
-from forewarn.plugins.testing import PilotContract
 from forewarn.plugins.testing.registered import KEY, Says, serving
 
 pytestmark = pytest.mark.needs("langchain_openai")
@@ -169,21 +168,6 @@ def busy_crossing() -> World:
         ego=Ego(route=["west_in", "north_out"], lane=2, position_m=100),
         flows=[Flow(routes=[["east_in", "west_out"]], per_hour=800)],
     )
-
-
-@pytest.mark.needs("libsumo")
-class TestDrivingLLM(PilotContract):
-    @pytest.fixture(autouse=True)
-    def served(self) -> Any:
-        with serving(always()) as model:
-            self.url = model.url
-            yield
-
-    def make_world(self) -> World:
-        return busy_crossing()
-
-    def make_pilot(self) -> Pilot:
-        return DrivingLLM(model="openai:m", base_url=self.url)
 
 
 def run(tmp_path: Path, scenario: str, *options: str) -> dict[str, Any]:

@@ -191,10 +191,9 @@ def evolve(
 ) -> None:
     """Change rules so that they fit labelled traces, without overfitting.
 
-    Rules are added, removed, narrowed by conditions and exceptions, and widened by
-    dropping conditions, as long as F1 on the labelled traces improves. The minimum gain
-    of an edit is chosen by cross-validation over tasks. The same rules, traces and seed
-    give an identical file.
+    Rules are added, and narrowed by conditions and exceptions, as long as F1 on the
+    labelled traces improves. The minimum gain of an edit is chosen by cross-validation
+    over tasks. The same rules, traces and seed give an identical file.
 
     \b
     Example:

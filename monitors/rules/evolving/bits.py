@@ -69,11 +69,6 @@ class Clause(NamedTuple):
         """Returns the clause with this literal added."""
         return Clause(self.kind, tuple(sorted({*self.literals, literal})))
 
-    def minus(self, literal: Literal) -> Clause:
-        """Returns the clause without this literal."""
-        kept = (each for each in self.literals if each != literal)
-        return Clause(self.kind, tuple(kept))
-
 
 class Occasion(NamedTuple):
     """An event: its kinds, the predicates that hold, and those that are unknown

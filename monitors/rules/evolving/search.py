@@ -31,7 +31,7 @@ from forewarn.monitors.rules.evolving.bits import (
 )
 from forewarn.monitors.rules.evolving.groups import Groups, and_groups
 
-Operator = Literal["AddDisjunct", "Relax", "AddConjunct", "AddException", "Drop"]
+Operator = Literal["AddDisjunct", "AddConjunct", "AddException"]
 Stop = Literal["target", "no better", "budget"]
 
 FOLDS = 5
@@ -74,11 +74,8 @@ class Edit(NamedTuple):
         """Returns the rules after the edit."""
         if self.rule == NEW:
             return (*entries, Entry(NEW, self.clause))
-        before, after = entries[: self.rule], entries[self.rule + 1 :]
-        if self.operator == "Drop":
-            return (*before, *after)
         changed = Entry(entries[self.rule].origin, self.clause)
-        return (*before, changed, *after)
+        return (*entries[: self.rule], changed, *entries[self.rule + 1 :])
 
 
 class Candidate(NamedTuple):
@@ -137,46 +134,29 @@ class Search:
     def single(self, entries: Entries) -> Iterator[Candidate]:
         """Yields every single edit that gains enough."""
         called = self.bench.called(entries)
-        for number, entry in enumerate(entries):
-            others = self.bench.called((*entries[:number], *entries[number + 1 :]))
-            edits, sets = self._changes(number, entry)
-            for index in np.flatnonzero(
-                self._gains(called, others | sets) >= self._way.worth
-            ):
-                yield self._candidate(entries, (edits[index],))
-            if entry.origin == NEW and self._gains(called, others) >= 0:
-                yield self._candidate(entries, (Edit("Drop", number, entry.clause),))
+        for number in range(len(entries)):
+            for edit in self._narrower(entries, number, called):
+                yield self._candidate(entries, (edit,))
         gain, harm = self._sides(called)
         for number in np.flatnonzero(gain - harm >= self._way.worth).tolist():
             yield self._candidate(entries, (self._added(number),))
 
-    def _changes(self, number: int, entry: Entry) -> tuple[list[Edit], Words]:
-        """Returns the edits that widen or narrow a rule, each with the runs in which
-        the rule then holds.
-        """
-        clause, matrix = entry.clause, self.bench.matrix
-        known = {literal.predicate for literal in clause.literals}
-        wider = clause.literals if len(clause.literals) > 1 else ()
-        edits = [Edit("Relax", number, clause.minus(literal)) for literal in wider]
-        sets = [self.bench.runs(edit.clause) for edit in edits]
-        narrowed = np.bitwise_or.reduce(matrix.literals & matrix.events(clause), axis=1)
+    def _narrower(self, entries: Entries, number: int, called: Words) -> Iterator[Edit]:
+        """Yields the conditions and exceptions that are worth adding to a rule."""
+        clause, matrix = entries[number].clause, self.bench.matrix
+        others = self.bench.called((*entries[:number], *entries[number + 1 :]))
+        sets = np.bitwise_or.reduce(matrix.literals & matrix.events(clause), axis=1)
+        freed = called & ~(others | sets)
+        gains = counts(freed & matrix.safe) - counts(freed & matrix.unsafe)
         # An edit that loses half of a rule's hits would silently remove the rule.
-        left = counts(narrowed & matrix.unsafe)
+        left = counts(sets & matrix.unsafe)
         hits = count(self.bench.runs(clause) & matrix.unsafe)
-        for row in np.flatnonzero((left > 0) & (2 * left >= hits)).tolist():
+        worth_it = (gains >= self._way.worth) & (left > 0) & (2 * left >= hits)
+        for row in np.flatnonzero(worth_it).tolist():
             literal = matrix.literal(row)
-            if literal.predicate not in known:
+            if all(literal.predicate != each.predicate for each in clause.literals):
                 more: Operator = "AddConjunct" if literal.wanted else "AddException"
-                edits.append(Edit(more, number, clause.plus(literal)))
-                sets.append(narrowed[row])
-        return edits, np.array(sets, np.uint64).reshape(-1, len(matrix.unsafe))
-
-    def _gains(self, called: Words, after: Words) -> NDArray[np.int64]:
-        """Counts the labelled runs that a change corrects, minus those it breaks."""
-        unsafe, labelled = self.bench.matrix.unsafe, self.bench.matrix.labelled
-        changed = (called ^ after) & labelled
-        righted = changed & ~(after ^ unsafe)
-        return 2 * counts(righted) - counts(changed)
+                yield Edit(more, number, clause.plus(literal))
 
     def _covers(self, entries: Entries) -> Iterator[Candidate]:
         """Yields sets with new rules for missed runs, added one by one with a minimum

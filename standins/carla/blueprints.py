@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -89,14 +89,15 @@ class Blueprint:
         return [self.number, self.name, tags, [a.encoded() for a in self.attributes]]
 
 
-_TYPES = {"bool": BOOL, "int": INT, "float": FLOAT, "string": STRING}
+_TYPES = {"bool": BOOL, "int": INT, "float": FLOAT, "string": STRING, "colour": COLOUR}
 _TAGS = {
     "car": CAR, "van": CAR, "truck": TRUCK, "bus": BUS, "motorcycle": MOTORCYCLE,
     "bicycle": BICYCLE,
 }  # fmt: skip
-_COLOURS = ("17,37,103", "180,44,44", "240,240,240", "10,10,10", "120,120,125")
 _WALKERS = 51
 _CHILDREN = range(9, 15)
+
+_Groups = Mapping[str, Mapping[str, list[Any]]]
 
 
 @cache
@@ -105,17 +106,43 @@ def library() -> Mapping[str, Blueprint]:
 
     The file `blueprints.json` lists the base type, number of wheels, generation,
     special type, length, width, height and mass of each vehicle; half the length, width
-    and height of each prop; the type and default value of each attribute; and the
-    attribute groups of each sensor.
+    and height of each prop; the attribute groups of each sensor; and the attributes of
+    each group: type, default value, choices, and whether the attribute is modifiable
+    and restricted. A name in braces stands for a fact about the blueprint.
     """
     kinds = json.loads(Path(__file__).with_name("blueprints.json").read_bytes())
+    groups = kinds["attributes"]
     every = (
-        *_vehicles(kinds["vehicles"]),
-        *_walkers(),
-        *_sensors(kinds["sensors"], kinds["attributes"]),
-        *_props(kinds["props"]),
+        *_vehicles(kinds["vehicles"], groups),
+        *_walkers(groups),
+        *_sensors(kinds["sensors"], groups),
+        *_props(kinds["props"], groups),
     )
     return {made.name: made for made in every}
+
+
+def _attributes(
+    groups: _Groups, of: Iterable[str], **facts: object
+) -> tuple[Attribute, ...]:
+    return tuple(
+        _attribute(name, *row, facts=facts)
+        for group in of
+        for name, row in groups[group].items()
+    )
+
+
+def _attribute(
+    name: str,
+    kind: str,
+    value: str,
+    choices: Iterable[str] = (),
+    modifiable: bool = True,
+    restricted: bool = False,
+    *,
+    facts: Mapping[str, object],
+) -> Attribute:
+    value = value.format(**facts)
+    return Attribute(name, _TYPES[kind], value, (*choices,), modifiable, restricted)
 
 
 def find(name: str) -> Blueprint:
@@ -147,83 +174,40 @@ def actor_of(
     return actor
 
 
-def _vehicles(rows: Mapping[str, list[Any]]) -> Iterator[Blueprint]:
+def _vehicles(rows: Mapping[str, list[Any]], groups: _Groups) -> Iterator[Blueprint]:
     for number, (name, row) in enumerate(rows.items(), start=1):
         base, wheels, generation, special, length, width, height, mass = row
         lights = generation == 2 or special == "emergency"
-        attributes = [
-            Attribute("role_name", STRING, "autopilot",
-                      ("autopilot", "scenario", "ego_vehicle")),
-            Attribute("sticky_control", BOOL, "True"),
-            Attribute("terramechanics", BOOL, "False"),
-            Attribute("object_type", STRING, "", modifiable=False),
-            Attribute("base_type", STRING, base, modifiable=False),
-            Attribute("special_type", STRING, special, modifiable=False),
-            Attribute("generation", INT, str(generation), modifiable=False),
-            Attribute("number_of_wheels", INT, str(wheels), modifiable=False),
-            Attribute("has_lights", BOOL, str(lights).lower(), modifiable=False),
-            Attribute("has_dynamic_doors", BOOL, "false", modifiable=False),
-            Attribute("ros_name", STRING, name),
-        ]  # fmt: skip
-        if special not in ("emergency",):
-            attributes.append(
-                Attribute("color", COLOUR, _COLOURS[0], _COLOURS, restricted=False)
-            )
-        if wheels == 2:
-            attributes.append(
-                Attribute("driver_id", INT, "1", tuple("123"), restricted=True)
-            )
+        of = ["vehicle"]
+        of += ["painted"] if special != "emergency" else []
+        of += ["ridden"] if wheels == 2 else []
+        attributes = _attributes(
+            groups, of, name=name, base=base, special=special, generation=generation,
+            wheels=wheels, lights=str(lights).lower(),
+        )  # fmt: skip
         half = length / 2.0, width / 2.0, height / 2.0
-        yield Blueprint(
-            number, name, tuple(attributes), half, _TAGS[base], mass, wheels
-        )
+        yield Blueprint(number, name, attributes, half, _TAGS[base], mass, wheels)
 
 
-def _walkers() -> Iterator[Blueprint]:
+def _walkers(groups: _Groups) -> Iterator[Blueprint]:
     for number in range(1, _WALKERS + 1):
         child = number in _CHILDREN
-        yield Blueprint(
-            1000 + number,
-            f"walker.pedestrian.{number:04d}",
-            (
-                Attribute("role_name", STRING, "pedestrian", ("pedestrian",)),
-                Attribute("gender", STRING, "female" if number % 2 else "male",
-                          modifiable=False),
-                Attribute("age", STRING, "child" if child else "adult",
-                          modifiable=False),
-                Attribute("generation", INT, "1" if number < 15 else "2",
-                          modifiable=False),
-                Attribute("speed", FLOAT, "1.4", ("0.0", "1.4", "2.5")),
-                Attribute("is_invincible", BOOL, "true"),
-                Attribute("can_use_wheelchair", BOOL, "false", modifiable=False),
-                Attribute("use_wheelchair", BOOL, "false"),
-                Attribute("ros_name", STRING, f"walker.pedestrian.{number:04d}"),
-            ),
-            (0.19, 0.19, 0.55 if child else 0.93),
-            PEDESTRIAN,
-            75.0,
+        name = f"walker.pedestrian.{number:04d}"
+        attributes = _attributes(
+            groups, ["walker"], name=name, gender="female" if number % 2 else "male",
+            age="child" if child else "adult", generation=1 if number < 15 else 2,
         )  # fmt: skip
+        half = 0.19, 0.19, 0.55 if child else 0.93
+        yield Blueprint(1000 + number, name, attributes, half, PEDESTRIAN, 75.0)
 
 
-def _sensors(
-    rows: Mapping[str, list[str]], groups: Mapping[str, Mapping[str, list[str]]]
-) -> Iterator[Blueprint]:
+def _sensors(rows: Mapping[str, list[str]], groups: _Groups) -> Iterator[Blueprint]:
     for number, (name, of) in enumerate(rows.items(), start=2001):
-        attributes = [Attribute("role_name", STRING, "front")]
-        attributes += [
-            Attribute(each, _TYPES[kind], value)
-            for group in of
-            for each, (kind, value) in groups[group].items()
-        ]
-        attributes.append(Attribute("ros_name", STRING, name))
-        yield Blueprint(number, name, tuple(attributes))
+        attributes = _attributes(groups, ["front", *of, "named"], name=name)
+        yield Blueprint(number, name, attributes)
 
 
-def _props(rows: Mapping[str, Vector]) -> Iterator[Blueprint]:
-    named = Attribute("role_name", STRING, "prop")
-    size = Attribute("size", STRING, "medium", modifiable=False)
-    for number, (name, (length, width, height)) in enumerate(rows.items(), start=3101):
-        yield Blueprint(
-            number, f"static.prop.{name}", (named, size), (length, width, height),
-            STATIC,
-        )  # fmt: skip
+def _props(rows: Mapping[str, Vector], groups: _Groups) -> Iterator[Blueprint]:
+    attributes = _attributes(groups, ["prop"])
+    for number, (name, half) in enumerate(rows.items(), start=3101):
+        yield Blueprint(number, f"static.prop.{name}", attributes, (*half,), STATIC)

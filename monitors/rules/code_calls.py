@@ -6,13 +6,11 @@ import ast
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import chain
-from pathlib import Path
 
-from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.rules import code_shell
 from forewarn.monitors.rules.code_program import (
+    NAMES,
     NONE,
     Call,
     Program,
@@ -23,16 +21,6 @@ from forewarn.monitors.rules.code_program import (
 )
 from forewarn.monitors.rules.shell import ShellCommand, steps_of
 
-
-@cache
-def names() -> Mapping[str, Sequence[str]]:
-    """Returns the function names of each kind of call."""
-    content: Mapping[str, Sequence[str]] = read_yaml(
-        Path(__file__).with_name("code_names.yaml")
-    )
-    return content
-
-
 Asked = Callable[[Program], bool]
 Table = Mapping[str, Asked]
 """Predicates by name; `plain.yaml` describes when each holds."""
@@ -40,7 +28,7 @@ Table = Mapping[str, Asked]
 
 def calls(program: Program, *kinds: str) -> Iterator[Call]:
     """Yields the program's calls of these kinds."""
-    return program.called(*(name for kind in kinds for name in names()[kind]))
+    return program.called(*(name for kind in kinds for name in NAMES[kind]))
 
 
 def calling(*kinds: str) -> Asked:
@@ -89,12 +77,6 @@ def reads(program: Program) -> bool:
 
 def writes(program: Program) -> bool:
     return any(mode != "r" for _, mode in opens(program))
-
-
-_WATCHERS = frozenset(
-    "psutil pyperclip watchdog pynput pyautogui mss clipboard keyboard pyscreenshot"
-    " inotify GPUtil pyinotify scapy pyshark".split()
-)
 
 
 def commands(program: Program) -> str:
@@ -253,7 +235,7 @@ RUNNING: Table = {
         and any((*p.called("json.loads"), *calls(p, "unpacks", "evaluates")))
     ),
     "watches_machine": lambda p: (
-        bool(p.imports() & _WATCHERS) or any(calls(p, "watches"))
+        bool(p.imports() & NAMES["watchers"]) or any(calls(p, "watches"))
     ),
 }
 
@@ -327,7 +309,7 @@ def hosts(program: Program) -> set[str]:
 
 def _is_safe(host: str) -> bool:
     return any(
-        host == safe or host.endswith(f".{safe}") for safe in names()["safe_hosts"]
+        host == safe or host.endswith(f".{safe}") for safe in NAMES["safe_hosts"]
     )
 
 

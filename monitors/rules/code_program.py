@@ -13,8 +13,10 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
+from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.rules.shell import ShellCommand
 
 MAX_CHARACTERS = 50_000
@@ -26,6 +28,10 @@ _MANY = 16
 Node = TypeVar("Node", bound=ast.AST)
 Texts = frozenset[str]
 NONE: Texts = frozenset()
+
+_NAMES = Path(__file__).with_name("code_names.yaml")
+NAMES = {kind: frozenset(names) for kind, names in read_yaml(_NAMES).items()}
+"""The names of functions, hosts and commands of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +252,10 @@ class Program:
         name = self._name(node.func)
         if name == "os.path.join":
             return _joined("/", *map(self._value, node.args))
-        if name in _SAME and node.args:
+        if name in NAMES["same"] and node.args:
             return self._value(node.args[0])
         match node.func:
-            case ast.Attribute(value=inner, attr=attr) if attr in _KEEPS:
+            case ast.Attribute(value=inner, attr=attr) if attr in NAMES["keeps"]:
                 return self._value(inner)
         return NONE
 
@@ -262,7 +268,7 @@ class Program:
         arguments = [self._value(a) | self._members(a) for a in node.args]
         if isinstance(node.func, ast.Attribute):
             receiver = self._value(node.func.value)
-            if receiver and node.func.attr in _OF_PATHS:
+            if receiver and node.func.attr in NAMES["of_paths"]:
                 arguments.insert(0, receiver)
         keywords = {
             keyword.arg: self._value(keyword.value) | self._members(keyword.value)
@@ -277,22 +283,6 @@ def _is_getattr(node: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id="getattr"), args=[_, _, *_]):
             return True
     return False
-
-
-_SAME = frozenset(
-    "os.path.expanduser os.path.abspath os.path.normpath os.path.realpath str open"
-    " pathlib.Path Path urllib.request.Request urllib.parse.urlparse".split()
-)
-"""Functions whose result refers to the same path or URL as their argument."""
-
-_KEEPS = frozenset("encode decode strip expanduser resolve absolute format".split())
-"""Methods whose result refers to the same path or text as their object."""
-
-_OF_PATHS = frozenset(
-    "read_text read_bytes write_text write_bytes open iterdir glob rglob unlink rmdir"
-    " chmod rename replace mkdir touch symlink_to".split()
-)
-"""Methods that act on the path itself."""
 
 
 def parsed(text: str) -> ast.Module | None:

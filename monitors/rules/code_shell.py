@@ -6,29 +6,17 @@ import re
 from collections.abc import Iterator
 from posixpath import basename
 
-from forewarn.monitors.rules.code_program import is_system, plain_path
+from forewarn.monitors.rules.code_program import NAMES, is_system, plain_path
 from forewarn.monitors.rules.shell import INTERPRETERS, SHELLS, ShellCommand
 
-_FETCHERS = frozenset("curl wget fetch aria2c http https lynx".split())
-_SENDERS = frozenset("nc ncat netcat socat scp rsync ftp sftp telnet ssh".split())
+_NETWORK = NAMES["shell_fetchers"] | NAMES["shell_senders"]
 _SENDS = re.compile(
     r"(^| )(-[a-zA-Z]*[dFT]\S*|--(data|form|upload|post|body)\S*|--method=p\S+)",
     re.IGNORECASE,
 )
-_RIGHTS = frozenset(
-    "su chown chattr setcap visudo usermod useradd adduser passwd chpasswd".split()
-)
 _WIDE_MODE = re.compile(r"[0-7]?[2367][0-7]{0,2}[2367]$|[2-7][0-7]{3}$|[ugoa]*\+\w*s")
-_KILLS = frozenset("kill pkill killall shutdown reboot halt poweroff".split())
-_INSTALLERS = frozenset(
-    "pip pip3 apt apt-get yum dnf npm conda brew gem snap apk pacman".split()
-)
 _FOREIGN = re.compile(
     r"(git\+|https?://|--(extra-)?index-url|--trusted-host|-i$|--registry|ppa:)"
-)
-_READERS = frozenset(
-    "cat less more head tail grep egrep awk sed cp mv tar zip strings xxd base64 od"
-    " nano vi vim dd diff sort cut tac scp rsync curl source . openssl gpg tee".split()
 )
 _APART = r"""\s;|&(){}<>"'`"""
 # Bounded matches that start once per word, so that the time stays linear.
@@ -40,7 +28,7 @@ _DEVICE = re.compile(r"/dev/(sd|hd|vd|nvme|mmcblk|mem|kmem)")
 
 
 def fetches_by(steps: list[ShellCommand]) -> bool:
-    return any(step.name in _FETCHERS | _SENDERS for step in steps)
+    return any(step.name in _NETWORK for step in steps)
 
 
 def _is_run(step: ShellCommand) -> bool:
@@ -68,10 +56,10 @@ def runs_fetched(steps: list[ShellCommand]) -> bool:
             return True
         if _is_run(step) and (
             saved.intersection(map(basename, step.arguments[:1]))
-            or any(each.name in _FETCHERS | _SENDERS for each in _given(step))
+            or any(each.name in _NETWORK for each in _given(step))
         ):
             return True
-        if step.name in _FETCHERS:
+        if step.name in NAMES["shell_fetchers"]:
             saved.update(map(basename, (*step.words[1:], *step.writes)))
         elif step.name == "chmod":
             runnable.update(saved.intersection(map(basename, step.arguments)))
@@ -85,9 +73,9 @@ def runs_hidden(steps: list[ShellCommand]) -> bool:
 def sends(step: ShellCommand) -> bool:
     """Whether a step sends something over the network."""
     posts = any(word in ("POST", "PUT", "PATCH") for word in step.words)
-    if step.name in _FETCHERS:
+    if step.name in NAMES["shell_fetchers"]:
         return posts or _SENDS.search(f" {step.options}") is not None
-    return step.name in _SENDERS
+    return step.name in NAMES["shell_senders"]
 
 
 def sends_environment(steps: list[ShellCommand]) -> bool:
@@ -117,7 +105,7 @@ def read_by(steps: list[ShellCommand]) -> Iterator[str]:
     """Yields the paths that steps read."""
     for step in steps:
         yield from step.reads
-        if step.name in _READERS:
+        if step.name in NAMES["shell_readers"]:
             for word in step.arguments:
                 yield word.removeprefix("if=").lstrip("@")
         if sends(step):
@@ -197,7 +185,8 @@ def _installed(steps: list[ShellCommand]) -> Iterator[list[str]]:
         words = step.words
         if INTERPRETERS.match(step.name) and words[1:3] == ["-m", "pip"]:
             words = words[2:]
-        if words and words[0] in _INSTALLERS and {"install", "add"} & set(words[1:]):
+        installs = {"install", "add"} & set(words[1:])
+        if installs and words[0] in NAMES["shell_installers"]:
             verb = "install" if "install" in words else "add"
             yield words[words.index(verb) + 1 :]
 
@@ -209,7 +198,7 @@ def installs_foreign(steps: list[ShellCommand]) -> bool:
 
 def changes_rights(steps: list[ShellCommand]) -> bool:
     return any(
-        step.name in _RIGHTS
+        step.name in NAMES["shell_rights"]
         or bool({"sudo", "doas"} & set(step.carriers))
         or (step.name == "chmod" and _opens_up(step.arguments))
         for step in steps
@@ -226,7 +215,7 @@ def _opens_up(given: list[str]) -> bool:
 
 def kills(steps: list[ShellCommand]) -> bool:
     return any(
-        step.name in _KILLS
+        step.name in NAMES["shell_kills"]
         or (step.name == "systemctl" and {"stop", "disable", "kill"} & set(step.words))
         for step in steps
     )

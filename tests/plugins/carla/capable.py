@@ -74,9 +74,9 @@ class BesideAnother(Vehicle):
 
         def ticking() -> None:
             with suppress(RuntimeError):
-                for _ in range(30):
+                for _ in range(15):
                     drive.apply(drive.towards(5.0))
-                    time.sleep(0.02)
+                    time.sleep(0.01)
             done.set()
 
         thread = threading.Thread(target=ticking)

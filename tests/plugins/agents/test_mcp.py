@@ -220,6 +220,7 @@ def test_what_cannot_be_guarded_is_said_in_one_line(
 ODD = """
 import json, sys, time
 mode = sys.argv[1]
+listed = called = 0
 tool = {"name": "backup", "inputSchema": {"type": "object", "properties": {"path": {}}}}
 if mode == "open":
     del tool["inputSchema"]["properties"]
@@ -233,7 +234,8 @@ for line in sys.stdin:
         result = {"protocolVersion": version, "capabilities": {"tools": {}},
                   "serverInfo": {"name": "odd", "version": "1"}}
     elif method == "tools/list":
-        many = 200_000 if mode == "many" else 1
+        listed += 1
+        many = 200_000 if mode == "huge" and listed < 3 else 1
         result = {"tools": [{**tool, "name": f"t{i}"} for i in range(many)]}
     elif method == "tools/call":
         if mode == "hang":
@@ -244,7 +246,8 @@ for line in sys.stdin:
             while True:
                 print('{"jsonrpc":"2.0","method":"notifications/message",'
                       '"params":{"level":"info","data":"' + "x" * 1000 + '"}}')
-        text = "A" * (40 << 20 if mode == "huge" else 100_000)
+        called += 1
+        text = "A" * (40 << 20 if mode == "huge" and called == 1 else 100_000)
         result = {"content": [{"type": "text", "text": text}], "isError": False}
     else:
         result = {}
@@ -470,15 +473,9 @@ def test_messages_that_are_too_long_are_answered_with_an_error(tmp_path: Path) -
         )
         assert agent.read()["id"] == 1
     agent.ask("tools/list")
-    assert len(agent.read()["result"]["tools"]) == 1
-    assert agent.peak_mb() < 500
-    assert agent.end() == 0
-
-
-def test_a_server_of_very_many_tools_exhausts_nothing(tmp_path: Path) -> None:
-    agent = Raw(tmp_path, "many")
-    agent.ask("tools/list")
     assert "the answer is too long" in str(agent.read())
+    agent.ask("tools/list")
+    assert len(agent.read()["result"]["tools"]) == 1
     agent.call(path="a")
     assert agent.read()["result"]["isError"] is False
     assert agent.peak_mb() < 500

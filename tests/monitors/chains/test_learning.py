@@ -17,7 +17,8 @@ from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression import parse_expression
 from forewarn.monitors.chains import chain as chain_module
 from forewarn.monitors.chains.learning import Support, Tally, learn
-from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.chains.model import Model
+from tests.monitors.published import published
 
 HALF = Fraction(1, 2)
 names = st.sampled_from(["a", "b", "c", "d10", "d9"])
@@ -383,9 +384,9 @@ def test_where_traces_begin_as_often_the_first_state_is_the_initial_one() -> Non
 
 def test_counts_give_the_published_rows_exactly(shared_data: Path) -> None:
     folder = shared_data / "models"
-    published = json.loads((folder / "counts.json").read_text())
-    assert len(published) == 12
-    for name, entry in published.items():
+    counts = json.loads((folder / "counts.json").read_text())
+    assert len(counts) == 12
+    for name, entry in counts.items():
         found = Tally()
         for before, seen in entry["counts"].items():
             for after, times in seen.items():
@@ -393,7 +394,7 @@ def test_counts_give_the_published_rows_exactly(shared_data: Path) -> None:
                     found.step(before, after, times)
         support = Support.declared({s: list(r) for s, r in entry["counts"].items()})
         model = learn(found, support, Fraction(entry["alpha"]), "ignore")
-        chain = load_model(folder / f"{name}.prism").chain
+        chain = published(folder / f"{name}.prism")
         assert model.chain.states == chain.states, name
         assert model.chain.exact == chain.exact, name
 

@@ -17,7 +17,6 @@ from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import END, Chain
-from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.checking.labelling import Labelling
 from forewarn.monitors.checking.law_checking import (
     LawAnswer,
@@ -30,6 +29,7 @@ from forewarn.monitors.checking.storm import ask_storm
 from forewarn.monitors.risk.evidence import letters_of_states
 from forewarn.monitors.risk.product import product_chain
 from tests.monitors.checking.cases import chains, labelled
+from tests.monitors.published import published
 
 LAWS = (
     "always(not a)",
@@ -121,7 +121,7 @@ def test_the_layers_agree_with_storm(
 def test_published_products(shared_data: Path) -> None:
     content = json.loads((shared_data / "models" / "values.json").read_text())
     for name, product in content["products"].items():
-        chain = load_model(shared_data / "models" / f"{name}.prism").chain
+        chain = published(shared_data / "models" / f"{name}.prism")
         labelling = labelled(
             chain,
             "a=" + "|".join(f"s={i}" for i in product["trigger_states"]),

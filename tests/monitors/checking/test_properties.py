@@ -22,7 +22,6 @@ from forewarn.abstractions.errors import (
     TooLarge,
 )
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.checking.labelling import Labelling
 from forewarn.monitors.checking.properties import (
     MAX_STEPS,
@@ -38,6 +37,7 @@ from tests.monitors.checking.cases import (
     labelled,
     paths,
 )
+from tests.monitors.published import published
 
 storm = pytest.mark.needs("stormpy")
 
@@ -210,7 +210,7 @@ def test_golden(name: str, number: int, engine: str) -> None:
 def test_published_values(shared_data: Path) -> None:
     content = json.loads((shared_data / "models" / "values.json").read_text())
     for name, model in content["models"].items():
-        chain = load_model(shared_data / "models" / f"{name}.prism").chain
+        chain = published(shared_data / "models" / f"{name}.prism")
         for unsafe in model["unsafe_sets"].values():
             goal = "|".join(f"s={state}" for state in unsafe["states"])
             answer = ask(f"P=? [ F {goal} ]", chain)

@@ -18,6 +18,7 @@ from forewarn.monitors.chains.formats.prism import (
     write_prism,
 )
 from forewarn.monitors.chains.model import load_model
+from tests.monitors.published import published
 
 pytestmark = pytest.mark.needs("stormpy")
 
@@ -235,7 +236,7 @@ def test_published_chains_agree_with_their_json(shared_data: Path) -> None:
     files = sorted((shared_data / "models").glob("*.prism"))
     assert len(files) == 12
     for path in files:
-        chain = load_model(path).chain
+        chain = published(path)
         named = load_model(path.with_name(path.stem + ".model.json")).chain
         assert chain.exact == named.exact and chain.exact is not None, path.name
         assert chain.deadlocks == named.deadlocks

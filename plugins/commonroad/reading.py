@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from xml.parsers import expat
 
 from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.abstractions.files import read_bytes
@@ -157,23 +156,7 @@ _MOST_BYTES = 64 << 20
 _MOST_ELEMENTS, _DEEPEST = 800_000, 40
 """Limits for the number of XML elements and their nesting depth."""
 
-_READ = frozenset(
-    ("active", "additionalValue", "adjacentRight", "center", "circle", "color",
-     "commonRoad", "cycle", "cycleElement", "direction", "duration", "dynamicObstacle",
-     "exact", "goalState", "hazardWarningLights", "incoming", "indicatorLeft",
-     "indicatorRight", "initialSignalState", "initialState", "intersection",
-     "intervalEnd", "intervalStart", "lanelet", "laneletType", "leftBound", "length",
-     "obstacle", "orientation", "planningProblem", "point", "polygon", "position",
-     "radius", "rectangle", "rightBound", "role", "shape", "signalSeries",
-     "signalState", "speedLimit", "state", "staticObstacle", "stopLine", "successor",
-     "successorsLeft", "successorsRight", "successorsStraight", "time", "timeOffset",
-     "trafficLight", "trafficLightRef", "trafficSign", "trafficSignElement",
-     "trafficSignID", "trafficSignRef", "trajectory", "type", "velocity", "width", "x",
-     "y")
-)  # fmt: skip
 _ATTRIBUTES = ("id", "ref", "timeStepSize", "drivingDir")
-_LONGEST_TEXT = 1000
-_NONE = 1 << 30
 _FARTHEST = 1e7
 _MOST_LANELETS, _MOST_INSIDE = 20_000, 200  # per file, per intersection
 _LONGEST_M, _LONGEST_IN_ALL_M = 20_000.0, 2_000_000.0
@@ -209,64 +192,48 @@ def read_scene(path: Path) -> Recorded:
 
 
 def _tree(data: bytes, source: str) -> ET.Element:
-    """Parses the XML elements that are needed; rejects document type declarations.
-
-    Other elements, other attributes and long texts are skipped to save memory.
-    """
-    builder, parser = ET.TreeBuilder(), expat.ParserCreate()
-    depth = count = 0
-    skipped = _NONE  # the depth of the element that is being skipped
-    text = 0
-
-    def begin(tag: str, attributes: list[str]) -> None:
-        nonlocal depth, count, skipped, text
-        depth += 1
-        count += 1
-        if depth < skipped and (tag in _READ or depth == 1):
-            text = 0
-            pairs = zip(attributes[::2], attributes[1::2], strict=True)
-            builder.start(tag, {k: v for k, v in pairs if k in _ATTRIBUTES})
-        elif depth < skipped:
-            skipped = depth
-        if count > _MOST_ELEMENTS or depth > _DEEPEST:
-            raise TooLarge(
-                f"the XML has more than {_MOST_ELEMENTS} elements, or more than "
-                f"{_DEEPEST} levels of nesting",
-                source=source,
-            )
-
-    def data_of(characters: str) -> None:
-        nonlocal text
-        text += len(characters)
-        if depth < skipped and text <= _LONGEST_TEXT and not characters.isspace():
-            builder.data(characters)
-
-    def end(tag: str) -> None:
-        nonlocal depth, skipped
-        if depth < skipped:
-            builder.end(tag)
-        elif depth == skipped:
-            skipped = _NONE
-        depth -= 1
-
-    def refuse(*_: object) -> None:
-        raise InvalidInput(
-            "the file has a document type declaration, which is not allowed",
-            source=source,
-            mend="remove the line with <!DOCTYPE",
-        )
-
-    parser.StartElementHandler, parser.EndElementHandler = begin, end
-    parser.CharacterDataHandler = data_of
-    parser.StartDoctypeDeclHandler = refuse
-    parser.buffer_text = parser.ordered_attributes = True
+    parser = ET.XMLParser(target=_Builder(source))  # noqa: S314 - no declarations
     try:
-        parser.Parse(data, True)
-    except (expat.ExpatError, ValueError) as error:
+        parser.feed(data)
+        root: ET.Element = parser.close()
+        return root
+    except (ET.ParseError, ValueError, LookupError) as error:
         raise InvalidInput(
             f"the XML is not well-formed: {error}", source=source
         ) from error
-    return builder.close()
+
+
+class _Builder(ET.TreeBuilder):
+    """Builds a tree of limited size, with the attributes that are needed.
+
+    Document type declarations are rejected.
+    """
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self._source, self._count, self._depth = source, 0, 0
+
+    def start(self, tag: str, attrs: dict[str, str], /) -> ET.Element:
+        self._count += 1
+        self._depth += 1
+        if self._count > _MOST_ELEMENTS or self._depth > _DEEPEST:
+            raise TooLarge(
+                f"the XML has more than {_MOST_ELEMENTS} elements, or more than "
+                f"{_DEEPEST} levels of nesting",
+                source=self._source,
+            )
+        return super().start(tag, {k: v for k, v in attrs.items() if k in _ATTRIBUTES})
+
+    def end(self, tag: str, /) -> ET.Element:
+        self._depth -= 1
+        return super().end(tag)
+
+    def doctype(self, *_: object) -> None:
+        raise InvalidInput(
+            "the file has a document type declaration, which is not allowed",
+            source=self._source,
+            mend="remove the line with <!DOCTYPE",
+        )
 
 
 class _Reading:
@@ -283,7 +250,8 @@ class _Reading:
                     *_STEPS_S, period_s
                 )
             )
-        lanelets = {each.number: each for each in self._each(root, "lanelet")}
+        found = [self._lanelet(each) for each in root.findall("lanelet")]
+        lanelets = {each.number: each for each in found}
         if not lanelets:
             raise self._wrong("the file contains no lanelets")
         self._check_size(root, lanelets)
@@ -302,14 +270,16 @@ class _Reading:
             and (value := part.findtext("additionalValue")) is not None
         }
         kinds = ("obstacle", "staticObstacle", "dynamicObstacle")
-        found = [self._obstacle(e, period_s) for kind in kinds for e in root.iter(kind)]
+        bodies = [
+            self._obstacle(e, period_s) for kind in kinds for e in root.iter(kind)
+        ]
         return Recorded(
             self._source, period_s, lanelets, limits,
             frozenset(n for n, names in signs.items() if names & _STOP),
             frozenset(n for n, names in signs.items() if names & _YIELD),
             {self._id(e): self._light(e) for e in root.findall("trafficLight")},
             dict(self._turns(root, lanelets)),
-            {each.number: each for each in found},
+            {each.number: each for each in bodies},
             {self._id(e): self._problem(e) for e in root.iter("planningProblem")},
         )  # fmt: skip
 
@@ -332,10 +302,6 @@ class _Reading:
                 )
 
     # -- roads ------------------------------------------------------------------------
-
-    def _each(self, root: ET.Element, tag: str) -> Iterator[Lanelet]:
-        for element in root.findall(tag):
-            yield self._lanelet(element)
 
     def _lanelet(self, element: ET.Element) -> Lanelet:
         number = self._id(element)
@@ -448,17 +414,14 @@ class _Reading:
         for ring in () if shape is None else shape.iter("circle"):
             across = 2.0 * self._finite(ring.findtext("radius"), name)
             return across, across
-        corners = [] if shape is None else [*self._corners(shape, name)]
+        points = [] if shape is None else shape.iterfind(".//polygon/point")
+        corners = [self._point(each, name) for each in points]
         if not corners:
             raise self._wrong(
                 f"{name} has no rectangle, circle or polygon as its shape"
             )
         xs, ys = zip(*corners, strict=True)
         return max(xs) - min(xs), max(ys) - min(ys)
-
-    def _corners(self, shape: ET.Element, name: str) -> Iterator[Point]:
-        for point in shape.iterfind(".//polygon/point"):
-            yield self._point(point, name)
 
     def _course(
         self, elements: list[ET.Element], name: str, period_s: float

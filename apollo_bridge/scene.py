@@ -301,7 +301,7 @@ def mover_of(obstacle: Any) -> Mover:
     speed = math.hypot(velocity.x, velocity.y)
     mover = Mover(
         str(obstacle.id), at.x, at.y, obstacle.theta, speed, obstacle.length,
-        obstacle.width,
+        obstacle.width, on_foot=obstacle.type == _PEDESTRIAN,
     )  # fmt: skip
     size = mover.length + mover.width
     if not math.isfinite(mover.x + mover.y + mover.heading + speed + size):

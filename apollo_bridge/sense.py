@@ -32,7 +32,6 @@ from forewarn.plugins.driving.scene import (
     Mover,
     SceneShown,
     TurnSignal,
-    touches,
 )
 from forewarn.plugins.driving.sense import PROVIDES, Senses, Surroundings
 
@@ -444,7 +443,8 @@ class _Looking:
             inputs.get("obstacles"), inputs.get("prediction"), inputs.get("lights")
         )
         scene.route = tuple(dict.fromkeys(self._edges_of(line)))
-        values = self._senses.values(time_s, self._touches(), chassis.signal.horn)
+        hit = scene.struck(math.inf) is not None
+        values = self._senses.values(time_s, hit, chassis.signal.horn)
         if planning is not None:
             values |= planned(planning)
         if values["speed_limit"] == 0.0:
@@ -485,15 +485,3 @@ class _Looking:
             left_m -= lane.length_m
             if not lane.junction:
                 yield network.edge_of[network.name_of[lane.name]]
-
-    # -- others -----------------------------------------------------------------------
-
-    def _touches(self) -> bool:
-        """Whether the ego is touching another road user."""
-        scene = self.scene
-        return any(
-            touches(scene.ego, other, on_foot=on_foot)
-            for group, on_foot in ((scene.vehicles, False), (scene.people, True))
-            for other in group.values()
-            if other is not scene.ego
-        )

@@ -17,6 +17,7 @@ from forewarn.plugins.carla.support import carla_module
 from forewarn.plugins.driving.places import Places
 from forewarn.plugins.driving.roads import LightName, Roads
 from forewarn.plugins.driving.scene import (
+    TOUCH,
     Behind,
     Colour,
     Lamps,
@@ -24,7 +25,6 @@ from forewarn.plugins.driving.scene import (
     Mover,
     SeenScene,
     TurnSignal,
-    touches,
 )
 from forewarn.plugins.driving.sense import Senses, Surroundings
 
@@ -38,7 +38,6 @@ _SIGNALS = {
     _RIGHT | _LEFT: TurnSignal.HAZARD,
 }  # fmt: skip
 _LOW_BEAM, _HIGH_BEAM, _FOG = 1 | 2, 4, 128  # position lights count as low beam
-_SIDEWAYS = 0.3  # m/s; slower lateral motion is normal lane keeping
 _STANDSTILL = 0.2  # m/s
 
 
@@ -130,6 +129,7 @@ class CarlaScene(SeenScene):
             self._follow(mover, state)
         elif kind.startswith("walker."):
             mover = self.people[name] = _body(name, actor)
+            mover.on_foot = True
             self._walk(mover, state)
         elif actor is not None:
             self._others.add(number)
@@ -143,16 +143,7 @@ class CarlaScene(SeenScene):
         mover.heading = -yaw
         vx, vy = velocity.x, velocity.y
         mover.speed = math.hypot(vx, vy)
-        place = self.settle(mover)
-        if place is None:
-            mover.lane, mover.lateral = "", 0.0
-            return
-        mover.lane, mover.at_m = place.lane, place.along_m
-        if mover.name == self.name:
-            (_, heading) = self.places.at(place.lane, place.along_m)
-            along = math.radians(heading)
-            sideways = -vy * math.cos(along) - vx * math.sin(along)
-            mover.lateral = sideways if abs(sideways) > _SIDEWAYS else 0.0
+        self.locate(mover, vx, -vy)
 
     def _walk(self, mover: Mover, state: Any) -> None:
         pose, velocity = state.get_transform(), state.get_velocity()
@@ -210,7 +201,6 @@ class Bumps:
                 sensor.destroy()
 
 
-_TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
 _TOUCH_M = 0.05  # CARLA's physics keeps bodies slightly apart
 _WEATHER_S, _LAMPS_S = 1.0, 0.2  # intervals between calls to the server
 
@@ -297,7 +287,7 @@ class CarlaSenses(Senses):
             self.scene.see_lamps()
         mover = self.scene.ego
         own = self._own()
-        hit = self._touches(mover, bump)
+        hit = self._touches(bump)
         self._moved = mover.speed
         if not mover.lane:
             return {**own, "speed": round(3.6 * mover.speed, 3), "collision": hit}
@@ -341,17 +331,12 @@ class CarlaSenses(Senses):
 
     # -- bodies -----------------------------------------------------------------------
 
-    def _touches(self, ego: Mover, bump: str | None) -> bool:
+    def _touches(self, bump: str | None) -> bool:
         """Whether the ego touches a road user, or the sensor reports a collision."""
         if bump is not None:
             self.struck = bump
-            return bump not in self.scene.people or self._moved > _TOUCH
-        scene = self.scene
-        for group, people in ((scene.vehicles, False), (scene.people, True)):
-            for name, other in group.items():
-                if other is ego or (people and self._moved < _TOUCH):
-                    continue
-                if touches(ego, other, on_foot=people, within_m=_TOUCH_M):
-                    self.struck = name
-                    return True
-        return False
+            return bump not in self.scene.people or self._moved > TOUCH
+        other = self.scene.struck(self._moved, _TOUCH_M)
+        if other is not None:
+            self.struck = other.name
+        return other is not None

@@ -105,8 +105,8 @@ class CommonRoadWorld(RecordedWorld):
         if not self._scene.look(step):
             self.over = "the ego left the road"
             return self._seen
-        hit = self._scene.struck()
-        values = self._senses.values(self.time_s, hit, horn=False)
+        hit = self._scene.struck(self._scene.ego.speed)
+        values = self._senses.values(self.time_s, hit is not None, horn=False)
         self._seen = {name: values[name] for name in PROVIDES}
         if step >= self._last:
             self.over = "the recording is over"

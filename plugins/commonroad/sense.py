@@ -24,7 +24,6 @@ from forewarn.plugins.driving.scene import (
     Mover,
     SeenScene,
     TurnSignal,
-    touches,
 )
 
 _USUAL_LIMIT_KMH = 50.0
@@ -178,9 +177,6 @@ def _governs(direction: str, turn: Turn) -> bool:
 LENGTH_M, WIDTH_M = 4.5, 1.8
 """The size of the ego in planning problems, in m."""
 
-_SIDEWAYS = 0.3  # m/s; slower lateral motion is normal lane keeping
-_TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
-
 
 class CommonRoadScene(SeenScene):
     """The recorded scene around one vehicle.
@@ -220,13 +216,6 @@ class CommonRoadScene(SeenScene):
             self._move(mover, each, state)
         return bool(self.ego.lane)
 
-    def struck(self) -> bool:
-        """Whether the ego touches another road user."""
-        ego = self.ego
-        near = [(other, False) for other in self.vehicles.values() if other is not ego]
-        near += [(each, True) for each in self.people.values() if ego.speed >= _TOUCH]
-        return any(touches(ego, other, on_foot=foot) for other, foot in near)
-
     def light(self, name: LightName) -> Light:
         light = self._told.lights.get(int(name[0]))
         return Light(Colour.UNKNOWN if light is None else light.at(self._step)[0])
@@ -241,14 +230,8 @@ class CommonRoadScene(SeenScene):
             return
         shown = [one.signal for one in each.shown if one.step <= state.step]
         mover.signal = shown[-1] if shown else TurnSignal.OFF
-        place = self.settle(mover)
-        if place is None:
-            mover.lane, mover.lateral = "", 0.0
-            return
-        mover.lane, mover.at_m = place.lane, place.along_m
-        _, along_deg = self.places.at(place.lane, place.along_m)
-        aside = state.speed * math.sin(state.heading - math.radians(along_deg))
-        mover.lateral = aside if abs(aside) > _SIDEWAYS else 0.0
+        vx, vy = math.cos(state.heading), math.sin(state.heading)
+        self.locate(mover, state.speed * vx, state.speed * vy)
 
     def _taken(self, ego: Obstacle) -> tuple[str, ...]:
         """The edges along which the ego drives, and those straight ahead at the end."""
@@ -299,7 +282,8 @@ def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obsta
 
 def _body(each: Obstacle) -> Mover:
     """A road user with its size, but without a position."""
-    return Mover(str(each.number), 0.0, 0.0, 0.0, 0.0, each.length, each.width)
+    size = each.length, each.width
+    return Mover(str(each.number), 0.0, 0.0, 0.0, 0.0, *size, on_foot=each.on_foot)
 
 
 def _put(mover: Mover, state: State, ahead_m: float) -> None:

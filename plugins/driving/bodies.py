@@ -75,13 +75,12 @@ class BodySenses:
             collision: Whether the ego has hit a road user. If None, overlapping bodies
                 count as a collision.
         """
-        struck = any(touches(ego, each, on_foot=False) for each in vehicles) or (
-            any(touches(ego, each, on_foot=True) for each in people)
-        )
+        everybody = [*vehicles, *people]
+        struck = any(touches(ego, each) for each in everybody)
         demand = Demand(ego.speed)
         values = see_lead(_lead(ego, vehicles), demand)
-        for each, on_foot in _everybody(vehicles, people):
-            meets_s = meeting_s(ego, each, on_foot)
+        for each in everybody:
+            meets_s = meeting_s(ego, each)
             if meets_s is not None and meets_s < _AHEAD_S:
                 demand.collide_in(meets_s)
                 if abs(_turned(ego, each)) > math.radians(45.0):
@@ -117,23 +116,17 @@ class BodySenses:
         return max(-500.0, min(500.0, (speed - before[1]) / (time_s - before[0])))
 
 
-def _everybody(
-    vehicles: Sequence[Mover], people: Sequence[Mover]
-) -> list[tuple[Mover, bool]]:
-    return [(each, False) for each in vehicles] + [(each, True) for each in people]
-
-
 def _turned(ego: Mover, other: Mover) -> float:
     return math.remainder(other.heading - ego.heading, math.tau)
 
 
-def placed(ego: Mover, other: Mover, on_foot: bool) -> tuple[float, float, float]:
+def placed(ego: Mover, other: Mover) -> tuple[float, float, float]:
     """Returns the distances of a body ahead and to the left, and half its lateral
     extent.
 
     The distances are measured from the ego's front to the body's centre, in m.
     """
-    x, y = (other.x, other.y) if on_foot else middle(other)
+    x, y = middle(other)
     dx, dy = x - ego.x, y - ego.y
     cos, sin = math.cos(ego.heading), math.sin(ego.heading)
     half_m = half_extent(other, ego.heading + math.pi / 2.0)
@@ -144,7 +137,7 @@ def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
     """The nearest vehicle in the ego's path, with its speed along the path."""
     nearest: Near | None = None
     for other in vehicles:
-        ahead_m, left_m, half_m = placed(ego, other, False)
+        ahead_m, left_m, half_m = placed(ego, other)
         if abs(left_m) >= half_m + ego.width / 2.0 or ahead_m <= 0.0:
             continue
         turned = _turned(ego, other)
@@ -159,7 +152,7 @@ def _lead(ego: Mover, vehicles: Sequence[Mover]) -> Near | None:
 
 def _people_ahead(ego: Mover, people: Sequence[Mover]) -> float | None:
     """The distance to the nearest pedestrian in the ego's path or about to enter it."""
-    ahead = (placed(ego, each, True) for each in people)
+    ahead = (placed(ego, each) for each in people)
     return min(
         (max(0.0, ahead_m) for ahead_m, left_m, half_m in ahead
          if -ego.length < ahead_m < _PEOPLE_M
@@ -168,7 +161,7 @@ def _people_ahead(ego: Mover, people: Sequence[Mover]) -> float | None:
     )  # fmt: skip
 
 
-def meeting_s(ego: Mover, other: Mover, on_foot: bool) -> float | None:
+def meeting_s(ego: Mover, other: Mover) -> float | None:
     """Returns the time in seconds until two bodies touch, or None if they never will.
 
     Both are assumed to keep their speed and heading. Their projections on each axis of
@@ -176,7 +169,7 @@ def meeting_s(ego: Mover, other: Mover, on_foot: bool) -> float | None:
     have begun, provided that none has ended.
     """
     x, y = middle(ego)
-    its_x, its_y = (other.x, other.y) if on_foot else middle(other)
+    its_x, its_y = middle(other)
     dx, dy = its_x - x, its_y - y
     vx = other.speed * math.cos(other.heading) - ego.speed * math.cos(ego.heading)
     vy = other.speed * math.sin(other.heading) - ego.speed * math.sin(ego.heading)

@@ -28,8 +28,7 @@ class Encroachments:
     """Stores recent positions of the ego and other road users in one episode."""
 
     def __init__(self) -> None:
-        self._taken: deque[tuple[float, Mover, dict[str, tuple[Mover, bool]]]]
-        self._taken = deque()
+        self._taken: deque[tuple[float, Mover, list[Mover]]] = deque()
 
     def since_s(
         self,
@@ -45,38 +44,31 @@ class Encroachments:
         """
         while self._taken and time_s - self._taken[0][0] > REMEMBERED_S:
             self._taken.popleft()
-        others = [(each, False) for each in vehicles if each is not ego]
-        others += [(each, True) for each in people]
-        moving = {
-            each.name: (each, on_foot)
-            for each, on_foot in others
-            if each.speed > _STANDSTILL
+        moving = [
+            each
+            for each in (*vehicles, *people)
+            if each is not ego
+            and each.speed > _STANDSTILL
             and abs(each.x - ego.x) + abs(each.y - ego.y) < _SEEN_M
-        }
+        ]
         found = next(self._encroached(time_s, ego, moving), None)
         if ego.speed > _STANDSTILL or moving:
-            kept = {
-                name: (replace(each), foot) for name, (each, foot) in moving.items()
-            }
+            kept = [replace(each) for each in moving]
             self._taken.append((time_s, replace(ego), kept))
         return found
 
     def _encroached(
-        self, time_s: float, ego: Mover, now: dict[str, tuple[Mover, bool]]
+        self, time_s: float, ego: Mover, now: list[Mover]
     ) -> Iterator[float]:
         """Yields the time since each encroachment area was left, the shortest first."""
-        for then_s, ego_then, others in reversed(self._taken):
+        for then_s, ego_then, then in reversed(self._taken):
             ago_s = round(time_s - then_s, 6)
-            if ego.speed > _STANDSTILL and any(
-                _crosses(ego, other, on_foot) for other, on_foot in others.values()
-            ):
-                yield ago_s
-            if ego_then.speed > _STANDSTILL and any(
-                _crosses(ego_then, other, on_foot) for other, on_foot in now.values()
-            ):
-                yield ago_s
+            for one, others in ((ego, then), (ego_then, now)):
+                if one.speed > _STANDSTILL:
+                    if any(_crosses(one, other) for other in others):
+                        yield ago_s
 
 
-def _crosses(vehicle: Mover, other: Mover, on_foot: bool) -> bool:
+def _crosses(vehicle: Mover, other: Mover) -> bool:
     turned = abs(math.remainder(other.heading - vehicle.heading, math.tau))
-    return turned > SAME_WAY and touches(vehicle, other, on_foot=on_foot)
+    return turned > SAME_WAY and touches(vehicle, other)

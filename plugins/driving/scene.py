@@ -33,6 +33,7 @@ LEAD_SEEN_M = 100.0
 FOLLOWER_SEEN_M = 60.0
 
 _MIN_GAP_M = 2.5  # the gap that followers keep even at a standstill
+TOUCH = 0.8  # m/s: below this speed a pedestrian walked into the car
 _WALKING = 0.2  # m/s: slower pedestrians are not about to cross
 
 
@@ -86,6 +87,7 @@ class Mover:
         lane: The lane's name; empty if unknown.
         at_m: The distance from the lane's start in m.
         lateral: The lateral speed in the lane in m/s.
+        on_foot: Whether it is a pedestrian.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Mover:
     lateral: float = 0.0
     signal: TurnSignal = TurnSignal.OFF
     lamps: Lamps = DARK
+    on_foot: bool = False
 
 
 class Near(NamedTuple):
@@ -241,6 +244,21 @@ class Scene(ABC):
         )
         return min(behind, key=lambda near: near.room_m, default=None)
 
+    def struck(self, moved: float, within_m: float = 0.0) -> Mover | None:
+        """Returns a road user that the ego touches, or None.
+
+        Args:
+            moved: The speed of the ego before the contact, in m/s. A pedestrian who
+                touches a slower car has walked into it, which does not count.
+            within_m: A smaller distance between bodies counts as a contact.
+        """
+        ego = self.ego
+        for other in (*self.vehicles.values(), *self.people.values()):
+            if other is not ego and not (other.on_foot and moved < TOUCH):
+                if touches(ego, other, within_m):
+                    return other
+        return None
+
     def on_crosswalk(self, person: Mover) -> str:
         """Returns the edge of the crosswalk that a pedestrian is on; empty if none."""
         return self.crosswalks.at(person.x, person.y)
@@ -258,23 +276,14 @@ class Scene(ABC):
 _NEAR_M = 15.0
 
 
-def touches(
-    vehicle: Mover, other: Mover, *, on_foot: bool, within_m: float = 0.0
-) -> bool:
-    """Whether a vehicle touches another road user, or is within a distance of it.
-
-    Args:
-        vehicle: The vehicle.
-        other: The other road user.
-        on_foot: Whether the other is a pedestrian.
-        within_m: The distance in m.
-    """
+def touches(vehicle: Mover, other: Mover, within_m: float = 0.0) -> bool:
+    """Whether a vehicle touches another road user, or is within a distance of it."""
     if abs(other.x - vehicle.x) + abs(other.y - vehicle.y) > (
         _NEAR_M + vehicle.length + other.length
     ):
         return False
     ax, ay = middle(vehicle)
-    bx, by = (other.x, other.y) if on_foot else middle(other)
+    bx, by = middle(other)
     dx, dy = bx - ax, by - ay
     for axis in (vehicle.heading, other.heading):
         for turned in (axis, axis + math.pi / 2.0):
@@ -308,11 +317,11 @@ def _spine(vehicle: Mover) -> tuple[Point, Point]:
     return (vehicle.x, vehicle.y), (vehicle.x - back_x, vehicle.y - back_y)
 
 
-def middle(vehicle: Mover) -> Point:
-    back = vehicle.length / 2.0
+def middle(mover: Mover) -> Point:
+    back = 0.0 if mover.on_foot else mover.length / 2.0
     return (
-        vehicle.x - back * math.cos(vehicle.heading),
-        vehicle.y - back * math.sin(vehicle.heading),
+        mover.x - back * math.cos(mover.heading),
+        mover.y - back * math.sin(mover.heading),
     )
 
 
@@ -327,6 +336,7 @@ _TURNS = {
     TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
 }  # fmt: skip
 _LANE_KEEPING_M = 0.6  # a vehicle stays on its lane unless another fits better
+_SIDEWAYS = 0.3  # m/s; slower lateral motion is normal lane keeping
 _WAY_EDGES = 4
 _CORNER_M = 1.6  # a pedestrian this near to a crosswalk's end is about to cross,
 _AWAY = -0.4  # unless walking away from it
@@ -414,6 +424,18 @@ class SeenScene(Scene):
                 return crosswalk.edge
         return ""
 
+    def locate(self, mover: Mover, vx: float, vy: float) -> None:
+        """Updates the lane of a vehicle, and its lateral speed from its velocity."""
+        place = self.settle(mover)
+        if place is None:
+            mover.lane, mover.lateral = "", 0.0
+            return
+        mover.lane, mover.at_m = place.lane, place.along_m
+        _, along_deg = self.places.at(place.lane, place.along_m)
+        along = math.radians(along_deg)
+        aside = vy * math.cos(along) - vx * math.sin(along)
+        mover.lateral = aside if abs(aside) > _SIDEWAYS else 0.0
+
     def settle(self, mover: Mover) -> Place | None:
         """Returns the most likely lane of a road user, or None."""
         lane = self.roads.lanes.get(mover.lane)
@@ -495,7 +517,7 @@ def ground(roads: Roads) -> Iterator[Shape]:
 def _shown(
     mover: Mover, kind: Literal["ego", "vehicle", "pedestrian"], hit: str | None
 ) -> Thing:
-    x, y = (mover.x, mover.y) if kind == "pedestrian" else middle(mover)
+    x, y = middle(mover)
     angle = (90.0 - math.degrees(mover.heading)) % 360.0
     state = HIT if mover.name == hit else ""
     return Thing(mover.name, kind, x, y, angle, mover.length, mover.width, state)

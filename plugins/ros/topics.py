@@ -317,7 +317,7 @@ def _mover(
         )  # the heading of a pedestrian is the direction of motion
     x += ahead_m * math.cos(heading)
     y += ahead_m * math.sin(heading)
-    return Mover(name, x, y, heading, speed, 0.0, 0.0)
+    return Mover(name, x, y, heading, speed, 0.0, 0.0, on_foot=on_foot)
 
 
 def _number(value: Any) -> float:

@@ -23,7 +23,7 @@ from forewarn.plugins.driving.act import (
 )
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.rss import SIGNALS
-from forewarn.plugins.driving.scene import SceneShown
+from forewarn.plugins.driving.scene import TOUCH, SceneShown
 from forewarn.plugins.driving.sense import CRITICALITY, PROVIDES, Surroundings
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.routes import Routes
@@ -49,7 +49,6 @@ from forewarn.plugins.sumo.traffic import (
 _END_M = 5.0
 _TURN_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
 _LANES = {"left": 1, "right": -1}
-_TOUCH = 0.8  # m/s: below this speed the pedestrian walked into the car
 
 POSE = ActionSpec(
     "pose",
@@ -299,7 +298,7 @@ class SumoWorld(SteppedWorld):
             if other in self._sumo.vehicle.getIDList():
                 self._struck = other
                 return "a vehicle"
-            if before > _TOUCH:
+            if before > TOUCH:
                 self._struck = other
                 return "a pedestrian"
         return None

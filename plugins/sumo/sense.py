@@ -123,9 +123,9 @@ class SumoScene(Scene):
     def look(self) -> None:
         """Reads the current state of the simulation."""
         vehicle = self._sumo.vehicle
-        self.vehicles = self._placed(vehicle, self.vehicles)
+        self.vehicles = self._placed(vehicle, self.vehicles, False)
         person = self._sumo.person
-        self.people = self._placed(person, self.people)
+        self.people = self._placed(person, self.people, True)
         for name, walker in self.people.items():
             walker.heading = math.radians(90.0 - person.getAngle(name))
             walker.speed = person.getSpeed(name)
@@ -140,14 +140,16 @@ class SumoScene(Scene):
                 ego.signal, ego.lamps = _turn_signal(signals), _lamps(signals)
 
     @staticmethod
-    def _placed(group: Any, before: dict[str, Mover]) -> dict[str, Mover]:
+    def _placed(
+        group: Any, before: dict[str, Mover], on_foot: bool
+    ) -> dict[str, Mover]:
         """Updates the positions of vehicles or pedestrians; queries sizes only once."""
         there, position = {}, group.getPosition
         for name in group.getIDList():
             mover = before.get(name)
             if mover is None:
                 length, width = group.getLength(name), group.getWidth(name)
-                mover = Mover(name, 0.0, 0.0, 0.0, 0.0, length, width)
+                mover = Mover(name, 0.0, 0.0, 0.0, 0.0, length, width, on_foot=on_foot)
             mover.x, mover.y = position(name)
             there[name] = mover
         return there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ def car(x: float, y: float, heading: float = EAST, speed: float = 10.0) -> Mover
 def moved(body: Mover, time_s: float) -> Mover:
     far = body.speed * time_s
     x, y = body.x + far * math.cos(body.heading), body.y + far * math.sin(body.heading)
-    return Mover(body.name, x, y, body.heading, body.speed, body.length, body.width)
+    return replace(body, x=x, y=y)
 
 
 def test_who_leads_is_told_and_who_drives_beside_is_not() -> None:
@@ -51,10 +52,11 @@ def test_bodies_touch_when_they_are_said_to(
     x: float, y: float, heading: float, speed: float, on_foot: bool
 ) -> None:
     ego, other = car(0.0, 0.0), car(x, y, heading, speed)
-    meets_s = meeting_s(ego, other, on_foot)
+    other.on_foot = on_foot
+    meets_s = meeting_s(ego, other)
 
     def touch(time_s: float) -> bool:
-        return touches(moved(ego, time_s), moved(other, time_s), on_foot=on_foot)
+        return touches(moved(ego, time_s), moved(other, time_s))
 
     if meets_s is None:
         assert not any(touch(0.25 * step) for step in range(40))

@@ -7,25 +7,37 @@ from dataclasses import replace
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.serial import Strict
-from forewarn.abstractions.vocabularies.signals import Alias
+from forewarn.abstractions.vocabularies.signals import Alias, Signal
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 
-class Column(Strict):
-    """The signal in a log column, and its encoding.
+class Encoding(Strict):
+    """The encoding of a signal in a source of data.
 
     Args:
-        signal: The name of the signal.
-        unit: The unit of the column, if it differs from that of the signal.
+        unit: The unit of the number, if it differs from that of the signal.
         codes: The value that each number encodes, for a signal that is not a number.
         none_codes: The numbers that encode `none`, for example that there is no vehicle
             ahead.
     """
 
-    signal: str
     unit: str | None = None
     codes: dict[float, bool | str] = {}
     none_codes: list[float] = []
+
+    def alias(self, name: str, signal: Signal) -> Alias:
+        """Returns the conversion from an encoded value, called `name`, to a signal."""
+        return Alias.of(name, signal, self.unit, self.codes, self.none_codes)
+
+
+class Column(Encoding):
+    """The signal in a log column, and its encoding.
+
+    Args:
+        signal: The name of the signal.
+    """
+
+    signal: str
 
 
 def with_columns(
@@ -42,7 +54,5 @@ def with_columns(
                 f" signal {column.signal!r:.60}",
                 mend=near_miss(column.signal, vocabulary.signals),
             )
-        aliases[name] = Alias.of(
-            name, signal, column.unit, column.codes, column.none_codes
-        )
+        aliases[name] = column.alias(name, signal)
     return replace(vocabulary, aliases=aliases)

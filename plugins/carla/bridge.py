@@ -29,7 +29,7 @@ from forewarn.plugins.carla.wire import (
     connect,
 )
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.driving.act import CAR_ACTIONS, Around, CarActuator, Wheel
+from forewarn.plugins.driving.act import CAR_ACTIONS, CarActuator, Wheel
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
@@ -156,7 +156,7 @@ class CarlaWorld(SteppedWorld):
         return self._values
 
     def actuator(self) -> CarActuator:
-        return CarActuator(self._around)
+        return CarActuator(lambda: self._senses.around(self._values["speed"] / 3.6))
 
     def close(self) -> None:
         super().close()
@@ -190,10 +190,6 @@ class CarlaWorld(SteppedWorld):
         self._values = {name: values[name] for name in PROVIDES}
 
     # -- driving ----------------------------------------------------------------------
-
-    def _around(self) -> Around:
-        speed = self._values["speed"] / 3.6
-        return Around(speed, self._senses.scene.behind(), self._senses.conflicts)
 
     def _drive(self, acceleration: float) -> None:
         scene = self._senses.scene

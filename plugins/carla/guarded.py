@@ -130,7 +130,7 @@ class Watching:
         if self._senses is None or self._last is None:
             return Around(0.0)
         speed = (self._last.values.get("speed") or 0.0) / 3.6
-        return Around(speed, self._senses.scene.behind(), self._senses.conflicts)
+        return self._senses.around(speed)
 
 
 class WorldClock:

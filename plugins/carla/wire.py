@@ -66,22 +66,35 @@ def _check_speech(host: str, port: int) -> None:
     """
     import msgpack
 
-    unpacker, until_s = msgpack.Unpacker(), time.monotonic() + _ANSWER_S
     try:
-        with socket.create_connection((host, port), _ANSWER_S) as line:
-            line.sendall(msgpack.packb([0, 0, "version", [[False]]]))
-            while data := line.recv(4096):
-                unpacker.feed(data)
-                for answer in unpacker:
-                    if isinstance(answer, list) and len(answer) == 4:
-                        return
-                    raise ValueError(f"{answer!r:.40}")
-                line.settimeout(max(until_s - time.monotonic(), 0.001))
+        _asked(host, port, "version", [], _ANSWER_S)
     except OSError:
         return
     except (ValueError, msgpack.UnpackException) as error:
         problem = RuntimeError("the program that answers is not a CARLA server")
         raise CarlaLost(f"{host}:{port}", problem, "use another port") from error
+
+
+def _asked(host: str, port: int, call: str, given: list[Any], limit_s: float) -> Any:
+    """Calls a function of a server, and returns its error, if any, and its result.
+
+    Raises:
+        OSError: The server does not answer in time, or hangs up.
+        ValueError: The answer is not one of a CARLA server.
+    """
+    import msgpack
+
+    unpacker, until_s = msgpack.Unpacker(max_buffer_size=_LARGEST), time.monotonic()
+    with socket.create_connection((host, port), limit_s) as link:
+        link.sendall(msgpack.packb([0, 1, call, [[False], *given]]))
+        while data := link.recv(65536):
+            unpacker.feed(data)
+            for answer in unpacker:
+                if not isinstance(answer, list) or len(answer) != 4:
+                    raise ValueError(f"{answer!r:.40}")
+                return answer[2:]
+            link.settimeout(max(until_s + limit_s - time.monotonic(), 0.001))
+    raise ConnectionError("the server hung up")
 
 
 @contextmanager
@@ -139,21 +152,15 @@ class StandIn:
 
     def restart(self, seed: int) -> None:
         """Starts another episode of the same scenario."""
-        import msgpack
-
-        request = msgpack.packb([0, 1, "forewarn_restart", [[False], seed]])
-        unpacker = msgpack.Unpacker(max_buffer_size=_LARGEST)
-        with socket.create_connection((LOOPBACK, self.port), _START_S) as link:
-            link.sendall(request)
-            while True:
-                data = link.recv(65536)
-                if not data:
-                    raise CarlaLost(f"{LOOPBACK}:{self.port}", "it hung up")
-                unpacker.feed(data)
-                for _, _, error, result in unpacker:
-                    if error is not None or result[0][0]:
-                        raise CarlaLost(f"{LOOPBACK}:{self.port}", error or result)
-                    return
+        where = f"{LOOPBACK}:{self.port}"
+        try:
+            error, result = _asked(
+                LOOPBACK, self.port, "forewarn_restart", [seed], _START_S
+            )
+        except (OSError, ValueError) as lost:
+            raise CarlaLost(where, lost) from lost
+        if error is not None or result[0][0]:
+            raise CarlaLost(where, error or result)
 
     def stop(self) -> None:
         """Stops the server; may be called twice."""

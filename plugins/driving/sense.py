@@ -24,6 +24,7 @@ from typing import Any
 from pydantic import Field
 
 from forewarn.abstractions.serial import Strict
+from forewarn.plugins.driving.act import Around
 from forewarn.plugins.driving.encroachment import Encroachments
 from forewarn.plugins.driving.foresight import DRAC, Foresight, Progress, to_lead_speed
 from forewarn.plugins.driving.foresight import NAMES as FORESIGHT
@@ -160,6 +161,14 @@ class Senses:
                 time_s, ego, movers.values(), people.values()
             )
         return values
+
+    def around(self, speed: float) -> Around:
+        """Returns the surroundings of the ego, from which a stop is computed.
+
+        Args:
+            speed: The speed of the ego in m/s.
+        """
+        return Around(speed, self.scene.behind(), self.conflicts)
 
     # -- the ego and its path ---------------------------------------------------------
 

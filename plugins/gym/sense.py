@@ -11,9 +11,9 @@ from pydantic import field_validator
 
 from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
 from forewarn.abstractions.frame import Value
-from forewarn.abstractions.serial import Strict, validated
-from forewarn.abstractions.vocabularies.signals import Alias
+from forewarn.abstractions.serial import validated
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.plugins.columns import Encoding
 
 Shown = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
 """Returns the signals of an observation and its info."""
@@ -23,21 +23,14 @@ _STEP = re.compile(r"\.(\w+)|\[(-?\d+)\]")
 _PLAIN = frozenset({float, bool, str, type(None)})
 
 
-class Reading(Strict):
+class Reading(Encoding):
     """The path at which to read a signal, and its encoding.
 
     Args:
         at: The path: `observation` or `info`, followed by `.name` and `[index]`.
-        unit: The unit of the number at the path, if it differs from that of the signal.
-        codes: The value that each number encodes, for a signal that is not a number.
-        none_codes: The numbers that encode `none`, for example that there is no vehicle
-            ahead.
     """
 
     at: str
-    unit: str | None = None
-    codes: dict[float, bool | str] = {}
-    none_codes: list[float] = []
 
     @field_validator("at")
     @classmethod
@@ -188,6 +181,4 @@ def _alias(
             f"the vocabulary {vocabulary.name} has no signal {name!r:.60}",
             mend=near_miss(name, vocabulary.signals),
         )
-    return Alias.of(
-        name, signal, reading.unit, reading.codes, reading.none_codes
-    ).convert
+    return reading.alias(name, signal).convert

@@ -305,8 +305,7 @@ class SumoWorld(SteppedWorld):
 
     def _around(self) -> Around:
         self._regain()
-        behind = self._senses.scene.behind()
-        return Around(self._speed, behind, self._senses.conflicts)
+        return self._senses.around(self._speed)
 
 
 _KNOWN: dict[tuple[Path, int], Roads] = {}

@@ -324,9 +324,9 @@ def _imported(found: Imported, out: Path) -> Iterator[str]:
         f"{found.files} files, {total} rules read, {found.runnable} runnable,"
         f" {total - found.runnable} need a predicate; written to {out}"
     )
-    if found.needs:
+    if fixes := found.fixes():
         yield ""
-        yield from table(["rule", "needs", "fix"], found.fixes())
+        yield from table(["rule", "needs", "fix"], fixes)
     for file, line, problem in found.unread:
         yield f"{file}: line {line}: {problem}"
 

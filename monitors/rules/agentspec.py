@@ -16,7 +16,6 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +23,10 @@ from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.abstractions.files import read_text, read_yaml
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.condition import parse_condition
+from forewarn.monitors.rules.household import VERBS
 from forewarn.monitors.rules.predicates import Domain, Library
 from forewarn.monitors.rules.rule import (
+    Enforced,
     Enforcement,
     Rule,
     RuleSet,
@@ -158,10 +159,9 @@ _PLANNED = re.compile(r"^[\w.]+(?::[\w.]+)+\s*=\s*(?P<value>[-+\d.eE]+)\s*$")
 _CALLED = re.compile(r"^(?P<name>[A-Za-z_]\w*)\s*\((?P<inside>.*)\)$", re.DOTALL)
 _NUMBER = re.compile(r"^[-+]?\d+(\.\d+)?$")
 _WORD = re.compile(r"^[A-Za-z_]\w*$")
-_VERBS = frozenset(
-    "break clean close cook dirty drop emptyliquid fillliquid find open pick pour put"
-    " slice throw turnoff turnon".split()
-)
+_VERBS = frozenset(verb.replace("_", "") for verb in VERBS)
+_NAMES = read_yaml(Path(__file__).with_name("agentspec.yaml"))
+_WORDS: Mapping[str, Enforced] = _NAMES["enforcements"]
 _MOMENTS = {
     "state_change": Trigger("tick"),
     "before_action": Trigger("before"),
@@ -173,20 +173,27 @@ _MOMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of an import: the rules, how many of them can run and what the others
-    need; and the unreadable parts, by file, line and problem.
+    """The result of an import: the rules, the unreadable parts (by file, line and
+    problem), and the names of all predicates.
     """
 
     rules: RuleSet
     files: int
-    runnable: int
-    needs: tuple[tuple[str, str], ...]
     unread: tuple[tuple[str, int, str], ...]
-    known: frozenset[str] = frozenset()
+    known: frozenset[str]
+
+    @property
+    def runnable(self) -> int:
+        """How many rules can run."""
+        return sum(not rule.needs for rule in self.rules.rules)
 
     def fixes(self) -> list[tuple[str, str, str]]:
         """Each rule with a name that it needs, and what to write instead if known."""
-        return [(rule, need, self._fix(need)) for rule, need in self.needs]
+        return [
+            (rule.name, need, self._fix(need))
+            for rule in self.rules.rules
+            for need in rule.needs
+        ]
 
     def _fix(self, need: str) -> str:
         if _CALLED.match(need):
@@ -270,10 +277,8 @@ def import_rules(
     found = RuleSet(main, kept, "imported")
     if exact:
         found = replace(found, match="first", matching="exact")
-    needs = tuple((rule.name, need) for rule in kept for need in rule.needs)
-    runnable = sum(not rule.needs for rule in kept)
     names = frozenset(name for each in libraries.values() for name in each.predicates)
-    return Imported(found, count, runnable, needs, tuple(unread), names)
+    return Imported(found, count, tuple(unread), names)
 
 
 def _domain(rule: WrittenRule) -> Domain:
@@ -340,7 +345,7 @@ def _atom(text: str, library: Library) -> str | None:
         return text.casefold()
     if text in library.predicates:
         return text
-    table = _names().get(library.domain, {})
+    table = _NAMES.get(library.domain, {})
     if text in table:
         return _checked(str(table[text]), library)
     called = _CALLED.match(text)
@@ -364,11 +369,6 @@ def _checked(condition: str, library: Library) -> str | None:
     return condition
 
 
-@cache
-def _names() -> Any:
-    return read_yaml(Path(__file__).with_name("agentspec.yaml"))
-
-
 def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
     """Combines enforcements as in AgentSpec: the last counts, and settings are merged.
 
@@ -389,7 +389,7 @@ def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
         if word == "invoke_action" and called:
             found = Enforcement("substitute", _invoked(called["inside"]))
         elif word in _WORDS:
-            found = Enforcement(_WORDS[word])  # type: ignore[arg-type]
+            found = Enforcement(_WORDS[word])
         else:
             unknown.append(f"enforcement {word}")
     if parameters:
@@ -398,16 +398,6 @@ def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
         found = Enforcement(kind, parameters=parameters)  # type: ignore[arg-type]
         word = "planned"
     return found, word, unknown
-
-
-_WORDS = {
-    "user_inspection": "ask",
-    "llm_self_examine": "reflect",
-    "llm_self_reflect": "reflect",
-    "stop": "stop",
-    "skip": "skip",
-    "none": "alert",
-}
 
 
 def _invoked(inside: str) -> Action:

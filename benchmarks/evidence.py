@@ -60,7 +60,7 @@ def measure(name: str, episodes: int, fresh: int, seed: int) -> dict[str, Any]:
     model = _learned(runs[learning], abstraction, scenario)
     horizon_s = scenario.horizon_s
     found = settle(
-        scenario.laws, model, (runs[calibrating], runs[aside]), FALSE_ALARMS,
+        scenario.laws, [model], (runs[calibrating], runs[aside]), FALSE_ALARMS,
         [horizon_s], Policy(),
     )  # fmt: skip
     curves = found.best.calibration
@@ -158,7 +158,7 @@ def _tunings(
         half = RUNS // 2
         shares = [runs[i] for i in taken[:half]], [runs[i] for i in taken[half:]]
         settled = settle(
-            scenario.laws, model, shares, FALSE_ALARMS, [horizon_s], Policy()
+            scenario.laws, [model], shares, FALSE_ALARMS, [horizon_s], Policy()
         )
         for law in told:
             later = left[clean[law][left]]

@@ -9,10 +9,12 @@ import platform
 import re
 from collections.abc import Iterator
 from importlib.metadata import requires
+from pathlib import Path
 from typing import Any
 
 from forewarn import __version__
 from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import read_yaml
 from forewarn.cli.command import (
     command,
 )
@@ -25,34 +27,7 @@ from forewarn.plugins.support import version_of
 MISSING_PIECE = 3
 
 
-PURPOSES = {
-    "core": "the engine: laws, chains, risk",
-    "storm": "Storm as a second engine for check",
-    "umb": "UMB models, shared with PRISM and Storm",
-    "sumo": "the embedded driving simulator",
-    "carla": "the CARLA simulator's client",
-    "thor": "the AI2-THOR household simulator",
-    "apollo": "Apollo: channels and records",
-    "langchain": "LangChain agents",
-    "llm": "an LLM as the household pilot",
-    "openai-agents": "OpenAI Agents",
-    "mcp": "guarding tools of MCP servers",
-    "gym": "Gymnasium environments",
-    "highway": "highway-env driving environments",
-    "metadrive": "MetaDrive driving environments",
-    "virtualhome": "VirtualHome household environments",
-    "fleet": "Parquet datasets, object storage",
-    "programs": "finding similar past cases, parsing SQL",
-    "dojo": "replaying AgentDojo's prompt injections",
-    "otel": "OpenTelemetry spans and metrics",
-    "foxglove": "watching live in Foxglove",
-    "logs": "reading ROS 2 bags and MCAP logs",
-    "mcap": "writing MCAP logs for Foxglove and Rerun",
-    "rss": "comparing RSS distances with Intel's library",
-    "learn": "learning predicates from runs",
-    "plots": "pandas frames and plots from Python",
-    "ray": "campaigns on many machines",
-}
+PURPOSES: dict[str, str] = read_yaml(Path(__file__).with_name("purposes.yaml"))
 """The purpose of each extra in pyproject.toml; `core` is forewarn without extras."""
 
 

@@ -131,7 +131,7 @@ def _paper_table(found: Measurement) -> Iterator[Shown]:
     )
     rows = (
         (c["law"], c["way"], c["threshold"], seconds(c["mean_s"]), seconds(c["max_s"]))
-        for c in found.as_dict()["paper_table"]
+        for c in found.paper
     )
     yield Table(("law", "method", "threshold", "mean", "max"), tuple(rows))
     yield "What it hides:"

@@ -291,9 +291,9 @@ class Scored:
     broken: Broken | None
     forced: frozenset[int] = frozenset()
 
-    def at(self, threshold: float) -> WarnedRun:
+    def at(self, threshold: float, inclusive: bool = True) -> WarnedRun:
         """The run with the alarms that a threshold raises."""
-        flags = alarms(self.scores, threshold, self.forced)
+        flags = alarms(self.scores, threshold, self.forced, inclusive)
         return warned_run(self.times_s, flags, self.broken)
 
     @property
@@ -306,9 +306,11 @@ class Scored:
         return float(scores.max()) if scores.size else -np.inf
 
 
-def warned_at(runs: Sequence[Scored], threshold: float) -> Warned:
+def warned_at(
+    runs: Sequence[Scored], threshold: float, inclusive: bool = True
+) -> Warned:
     """The runs with the alarms that a threshold raises."""
-    return Warned(tuple(run.at(threshold) for run in runs))
+    return Warned(tuple(run.at(threshold, inclusive) for run in runs))
 
 
 def trade_off(runs: Sequence[Scored], horizon_s: float) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.evaluation.branched import Band, by_law
-from forewarn.monitors.evaluation.figures import Promise, bootstrap, rate
+from forewarn.monitors.evaluation.figures import Promise, bootstrap
 from forewarn.monitors.evaluation.foretold import Reliability, reliability
 from forewarn.monitors.evaluation.warned import (
     SLACK_S,
@@ -40,11 +40,9 @@ from forewarn.monitors.evaluation.warned import (
     Scored,
     Warned,
     WarnedRun,
-    alarms,
     came_true,
     trade_off,
     warned_at,
-    warned_run,
 )
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -182,7 +180,7 @@ class Measurement(Plotted):
             "last_moment_s": {each.law: each.as_dict() for each in self.late},
             "if_acted": by_law(self.if_acted),
             "trade_off": {way: dict(laws) for way, laws in self.curves.items()},
-            "paper_table": [each.as_dict() for each in self.paper],
+            "paper_table": list(self.paper),
             "episodes": len(self.episodes),
             "failed": len(failed),
             "errors": sorted({episode.error or "" for episode in failed})[:10],
@@ -242,63 +240,32 @@ RISKS = (0.7, 0.5, 0.3)
 _FIRST_S = 0.15  # an earlier alarm counts as raised at the first frame
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell of the paper's table: a method at a threshold.
+Cell = Mapping[str, Any]
+"""One cell of the paper's table: a method at a threshold, as JSON."""
 
-    Args:
-        way: The method's name.
-        law: The law.
-        threshold: The threshold in the paper's notation.
-        violating: The number of violating runs.
-        ahead_s: The lead times to the violation in seconds, for violating runs with an
-            alarm before the violation.
-        blind: The number of these runs in which the first alarm came at the trigger or
-            later.
-        at_once: The number of these runs in which the alarm came at the first frame.
-        clean: The number of clean runs.
-        false_alarms: The number of clean runs with an alarm.
+
+def cell(way: str, law: str, threshold: str, warned: Warned) -> dict[str, Any]:
+    """Computes one cell of the paper's table, with the figures that the table omits.
+
+    It counts the runs that were warned before the violation: `at_or_after_trigger`
+    those whose first alarm came at the trigger or later, and `at_first_frame` those
+    whose alarm came at once.
     """
-
-    way: str
-    law: str
-    threshold: str
-    violating: int
-    ahead_s: tuple[float, ...]
-    blind: int
-    at_once: int
-    clean: int
-    false_alarms: int
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "way": self.way,
-            "law": self.law,
-            "threshold": self.threshold,
-            "violating": self.violating,
-            "warned": len(self.ahead_s),
-            "mean_s": float(np.mean(self.ahead_s)) if self.ahead_s else None,
-            "max_s": max(self.ahead_s, default=None),
-            "at_or_after_trigger": self.blind,
-            "at_first_frame": self.at_once,
-            "false_alarm_rate": rate(self.false_alarms, self.clean),
-        }
-
-
-def cell(way: str, law: str, threshold: str, warned: Warned) -> Cell:
-    """Computes one cell of the paper's table, with the figures that the table omits."""
     early = [run for run in warned.violating if _ahead(run) > 0.0]
-    return Cell(
-        way,
-        law,
-        threshold,
-        len(warned.violating),
-        tuple(_ahead(run) for run in early),
-        sum(not run.detected for run in early),
-        sum(run.alarm_s is not None and run.alarm_s < _FIRST_S for run in early),
-        len(warned.clean),
-        warned.false_alarms,
-    )
+    ahead_s = [_ahead(run) for run in early]
+    at_once = (run.alarm_s is not None and run.alarm_s < _FIRST_S for run in early)
+    return {
+        "way": way,
+        "law": law,
+        "threshold": threshold,
+        "violating": len(warned.violating),
+        "warned": len(early),
+        "mean_s": float(np.mean(ahead_s)) if early else None,
+        "max_s": max(ahead_s, default=None),
+        "at_or_after_trigger": sum(not run.detected for run in early),
+        "at_first_frame": sum(at_once),
+        "false_alarm_rate": warned.false_alarm_rate,
+    }
 
 
 def _ahead(run: WarnedRun) -> float:
@@ -336,29 +303,25 @@ def _written(way: str, threshold: float) -> str:
 def hidden(cells: Sequence[Cell]) -> Iterator[str]:
     """Yields a sentence per cell with the facts that the paper's table omits."""
     for each in cells:
-        if not each.ahead_s:
+        warned, said = each["warned"], list[str]()
+        if not warned:
             continue
-        said: list[str] = []
-        if each.clean:
-            said.append(f"{each.false_alarms} of {each.clean} clean runs had an alarm")
-        if each.blind:
+        if (alarms := each["false_alarm_rate"]) is not None:
+            said.append(f"{alarms:.0%} of the clean runs had an alarm")
+        if blind := each["at_or_after_trigger"]:
             said.append(
-                f"{each.blind} of {len(each.ahead_s)} warnings came at the "
-                "trigger or after it, so their lead time only reflects the law's "
-                "deadline"
+                f"{blind} of {warned} warnings came at the trigger or after it, so"
+                " their lead time only reflects the law's deadline"
             )
-        if each.at_once:
-            said.append(
-                f"{each.at_once} of {len(each.ahead_s)} warnings came at the "
-                "first frame"
-            )
-        missed = each.violating - len(each.ahead_s)
-        if missed:
+        if at_once := each["at_first_frame"]:
+            said.append(f"{at_once} of {warned} warnings came at the first frame")
+        if missed := each["violating"] - warned:
             said.append(
                 f"{missed} violations had no warning and are not included in the mean"
             )
         if said:
-            yield f"{each.way}, {each.law}, {each.threshold}: {'; '.join(said)}."
+            name = f"{each['way']}, {each['law']}, {each['threshold']}"
+            yield f"{name}: {'; '.join(said)}."
 
 
 Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
@@ -619,21 +582,7 @@ def _rows(law: str, runs: Sequence[Watched], wish: Wish) -> Iterator[LawRow]:
             law,
             horizon_s,
             step,
-            Warned(
-                tuple(
-                    warned_run(
-                        run.series.times_s,
-                        alarms(
-                            run.series.risks[law],
-                            step.threshold,
-                            run.series.forced,
-                            step.inclusive,
-                        ),
-                        run.episode.first(law),
-                    )
-                    for run in runs
-                )
-            ),
+            warned_at(_scored(runs, law), step.threshold, step.inclusive),
             calibration,
             _brier_interval(risks, happened),
             float(first.mean()) if first.size else None,

@@ -128,7 +128,7 @@ def test_the_papers_table_is_printed_with_what_it_hides() -> None:
     told = measure("--paper-table", *few).stdout
     after = told[told.index("The paper's Table 1") :]
     assert "P_safe < 0.3" in after and "robustness < 1.2" in after
-    assert "clean runs had an alarm" in after[after.index("What it hides:") :]
+    assert "of the clean runs had an alarm" in after[after.index("What it hides:") :]
 
 
 def test_an_unknown_baseline_is_said() -> None:

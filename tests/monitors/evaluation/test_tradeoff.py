@@ -102,20 +102,20 @@ def test_in_time_is_three_seconds_before_the_deadline() -> None:
 
 
 def test_the_papers_table_counts_what_came_after_the_trigger() -> None:
-    told = cell("paper", "law", "P_safe < 0.5", warned_at(RUNS, 0.5)).as_dict()
+    told = cell("paper", "law", "P_safe < 0.5", warned_at(RUNS, 0.5))
     assert (told["violating"], told["warned"]) == (2, 2)
     assert (told["mean_s"], told["max_s"]) == (2.0, 3.0)
     assert told["at_or_after_trigger"] == 1 and told["at_first_frame"] == 0
     assert told["false_alarm_rate"] == 0.5
     (words,) = hidden([cell("paper", "law", "P_safe < 0.5", warned_at(RUNS, 0.5))])
-    assert "1 of 2 clean runs had an alarm" in words
+    assert "50% of the clean runs had an alarm" in words
     assert "1 of 2 warnings came at the trigger or after it" in words
     at_once = cell("paper", "law", "P_safe < 0.9", warned_at(RUNS, 0.1))
-    assert at_once.at_once == 2 and "2 of 2 warnings came at the first frame" in next(
-        hidden([at_once])
-    )
+    assert at_once[
+        "at_first_frame"
+    ] == 2 and "2 of 2 warnings came at the first frame" in next(hidden([at_once]))
     never = cell("paper", "law", "P_safe < 0.1", warned_at(RUNS, 2.0))
-    assert never.as_dict()["mean_s"] is None and list(hidden([never])) == []
+    assert never["mean_s"] is None and list(hidden([never])) == []
 
 
 def test_the_papers_thresholds_are_written_as_it_writes_them() -> None:
@@ -125,10 +125,10 @@ def test_the_papers_thresholds_are_written_as_it_writes_them() -> None:
         ("redriver", "law", -0.4, warned_at(RUNS, -0.4)),
         ("paper", "law", 0.4, warned_at(RUNS, 0.4)),  # is in no column
     ]
-    found = [(each.way, each.threshold) for each in paper_table(rows)]
+    found = [(each["way"], each["threshold"]) for each in paper_table(rows)]
     assert found == [
         ("paper", "P_safe < 0.7"),
         ("redriver", "robustness < 0.4"),
         ("guard", "P_safe < 0.3"),
     ]
-    assert np.isfinite([each.as_dict()["mean_s"] for each in paper_table(rows)]).all()
+    assert np.isfinite([each["mean_s"] for each in paper_table(rows)]).all()

@@ -38,9 +38,7 @@ def first_alarm_s(decisions: list[Decision]) -> float | None:
     return next((d.time_s for d in decisions if d.kind != "proceed"), None)
 
 
-def compare(
-    name: str, seed: int, most: int | None
-) -> tuple[list[Decision], list[Decision]]:
+def compare(name: str, seed: int) -> tuple[list[Decision], list[Decision]]:
     """The decisions on SUMO's own frames, and on those that came over TCP."""
     with outside(name, seed) as world:
         frame = world.reset(seed)
@@ -51,14 +49,14 @@ def compare(
         while True:
             ours.append(direct.review(drive.frame))
             theirs.append(bridged.review(frame))
-            if world.ended() is not None or len(ours) == most:
+            if world.ended() is not None:
                 return ours, theirs
             frame = world.step(None)
 
 
-def agree(name: str, seed: int, most: int | None = None) -> int:
-    """Compares an episode, or its first ticks; gives how many had a warning."""
-    ours, theirs = compare(name, seed, most)
+def agree(name: str, seed: int) -> int:
+    """Compares an episode; gives how many ticks had a warning."""
+    ours, theirs = compare(name, seed)
     assert len(ours) == len(theirs) > 50
     one, other = first_alarm_s(ours), first_alarm_s(theirs)
     assert (one is None) == (other is None)
@@ -72,12 +70,6 @@ def agree(name: str, seed: int, most: int | None = None) -> int:
 @pytest.mark.parametrize(("name", "seed"), QUICK.items())
 def test_decisions_are_the_same_over_cyber_bridge(name: str, seed: int) -> None:
     assert agree(name, seed) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_decisions_are_the_same_for_every_scenario(name: str) -> None:
-    agree(name, 300, 60)
 
 
 @pytest.mark.soak

@@ -5,28 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import read_yaml
 
 Role = Literal["shell", "sql", "url", "path", "code", "object", "receptacle"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
-_USUAL: Mapping[Role, str] = {
-    "shell": "command commands cmd shell bash",
-    "sql": "sql query statement",
-    "url": "url uri link href endpoint website",
-    "path": "path file filename file_path filepath directory dir folder",
-    "code": "code source script program python cell",
-    "object": "object item thing",
-    "receptacle": "receptacle container target destination",
+_WORDS = read_yaml(Path(__file__).with_name("arguments.yaml"))
+USUAL: Mapping[str, Role] = {
+    name: role for role, names in _WORDS["roles"].items() for name in names.split()
 }
-USUAL: Mapping[str, Role] = {n: r for r, names in _USUAL.items() for n in names.split()}
 """The default role of arguments, by name."""
 
 _WORD = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+(?![a-z])")
-_RUNS_PYTHON = frozenset("python pythonrepl ipython jupyter notebook repl".split())
-_RUNS_SHELL = frozenset("bash shell terminal console sh zsh cmd ssh".split())
+_RUNS_PYTHON = frozenset(_WORDS["runs_python"].split())
+_RUNS_SHELL = frozenset(_WORDS["runs_shell"].split())
 _SQL = re.compile(
     r"""(\s|\(|--[^\n]*\n|/\*[^*]*\*/)*
     (select\b|explain\s+(query\s+plan\s+|analyze\s+)?select\b

@@ -251,18 +251,11 @@ class Confirmed:
         faulty = outcome.fault or expected.fault
         same = outcome.label == expected.label and same_details(outcome, expected)
         if written is not None and same and not faulty:
-            remember(self._memory, case, written, f"rule: {self._name}")
+            self._memory.add(
+                input=str(case.inputs.get("request", "")),
+                log=str(case.inputs.get("log", "")),
+                plan=written.plan,
+                program=written.program.text,
+                confirmed_by=f"rule: {self._name}",
+            )
         return outcome
-
-
-def remember(memory: Memory, case: Case, written: Written, confirmed_by: str) -> None:
-    """Stores the program for a case that a person or a rule has confirmed."""
-    request, log = (str(case.inputs.get(name, "")) for name in ("request", "log"))
-    text = written.program.text
-    memory.add(
-        input=request,
-        log=log,
-        plan=written.plan,
-        program=text,
-        confirmed_by=confirmed_by,
-    )

@@ -59,7 +59,6 @@ class Limits:
 
     worth: int = 2
     literals: int = 3
-    target: float = 1.0
     budget: int = 40
 
 
@@ -212,7 +211,7 @@ def evolve(
     steps: list[Candidate] = []
     stop: Stop = "budget"
     while len(steps) < way.budget:
-        if now.f1 >= way.target:
+        if now.f1 == 1.0:
             stop = "target"
             break
         found = search.better(entries)

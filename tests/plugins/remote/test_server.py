@@ -254,6 +254,7 @@ def test_who_stalls_after_the_hello_is_shown_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(server_module, "IDLE_S", 0.05)
+    monkeypatch.setattr(server_module, "MESSAGE_S", 0.5)
     with serving() as server:
         line = Line(server).send(hello(), frame(0))
         assert line.read() is not None

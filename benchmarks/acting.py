@@ -79,7 +79,8 @@ def least(found: Guarantee, policies: int) -> Guarantee:
     def bound(part: int) -> float:
         return math.ceil(1000 * at_most(part, found.runs, error)) / 1000
 
-    return replace(found, violating=bound(found.broke), slowed=bound(found.prolonged))
+    rates = {"violating": bound(found.broke), "slowed": bound(found.prolonged)}
+    return found.model_copy(update=rates)
 
 
 def lowest(policy: Policy) -> float:
@@ -105,14 +106,14 @@ def _facts(
         "seeds": [seeds[0], seeds[-1]],
         **compare(before, after, scenario),
         "broke": [bool(each.violations) for each in after],
-        "kept": kept.as_dict(),
+        "kept": kept.model_dump(mode="json"),
     }
 
 
 def keep(name: str, found: Facts) -> None:
     """Writes the guarantee from these runs into the shipped policy."""
     path = Shipped.in_folder(FOLDER, name).acting
-    kept = Guarantee(**{**found["kept"], "seeds": tuple(found["kept"]["seeds"])})
+    kept = Guarantee(**found["kept"])
     write_policy(path, replace(load_policy(path), kept=kept))
 
 

@@ -33,11 +33,18 @@ from pathlib import Path
 
 import numpy as np
 
-from forewarn.monitors.evaluation.certified import Asked, Lack, alike, certify, judge
+from forewarn.monitors.evaluation.certified import (
+    Asked,
+    Guarantee,
+    Lack,
+    alike,
+    certify,
+    judge,
+)
 from forewarn.monitors.evaluation.evidence import LEVEL
 from forewarn.monitors.evaluation.figures import at_most
 from forewarn.monitors.evaluation.warned import Broken, Climb
-from forewarn.monitors.guarding.certificate import BaseRate, Certificate, Guaranteed
+from forewarn.monitors.guarding.certificate import BaseRate, Certificate
 from forewarn.plugins.loop.warrant import fresh, named
 
 ASKED = Asked(0.05, 0.3, 0.95)
@@ -153,9 +160,9 @@ def certificate(dice: np.random.Generator, rates: dict[str, float]) -> Certifica
         format="forewarn.warrant/1", made_by="benchmark", laws={LAW: 0.5},
         over="frames", horizon_s=3.0, confidence=0.95,
         guarantees=[
-            Guaranteed(law=LAW, rate="false_alarms", most=0.05, runs=225, failures=5,
+            Guarantee(law=LAW, rate="false_alarms", most=0.05, runs=225, failures=5,
                        bound=0.05),
-            Guaranteed(law=LAW, rate="missed", most=0.3, runs=75, failures=10,
+            Guarantee(law=LAW, rate="missed", most=0.3, runs=75, failures=10,
                        bound=0.3),
         ],
         assumption="", group="", over_groups=[], runs={}, guard={}, shadow=[],

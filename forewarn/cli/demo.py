@@ -203,7 +203,9 @@ def _facts(done: Travelled) -> dict[str, Any]:
         "training_seeds": [leg.training[0], leg.training[-1]],
         "held_out_seeds": [leg.held_out[0], leg.held_out[-1]],
         "states": done.trained.models[0].chain.n,
-        "promises": {law: each.as_dict() for law, each in done.policy.promises.items()},
+        "promises": {
+            law: each.model_dump() for law, each in done.policy.promises.items()
+        },
         "intervene": leg.kind,
         "laws": [row.as_dict() for row in done.measured.rows],
         "guarded": done.measured.guarded,

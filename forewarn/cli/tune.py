@@ -313,7 +313,7 @@ def _act(
         "seeds": [each.seed for each in trial.before],
         "violating": trial.violating,
         "tried": [each.as_dict() for each in tried],
-        "kept": None if kept is None else kept.as_dict(),
+        "kept": None if kept is None else kept.model_dump(mode="json"),
         "certified": None if kept is None else kept.certified,
     }
     say(payload, told, found=kept is not None and not kept.certified)

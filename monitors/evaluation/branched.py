@@ -7,11 +7,14 @@ counts of its risk band, but does not depend on them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from pydantic import Field, model_validator
+
+from forewarn.abstractions.serial import Strict
 from forewarn.monitors.evaluation.figures import CONFIDENCE, at_most
 
 EDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -21,8 +24,7 @@ WAYS = ("proceed", "slow", "stop")
 """The ways in which each run of a band is continued, named after decision kinds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(Strict):
     """The number of runs whose risk reached a band, and how many of them broke a law.
 
     Args:
@@ -33,11 +35,21 @@ class Band:
         stop: The number of runs that broke a law when stopped.
     """
 
-    risk: tuple[float, float]
-    runs: int
-    proceed: int
-    slow: int
-    stop: int
+    risk: tuple[float, float] = Field(strict=False)
+    runs: int = Field(gt=0)
+    proceed: int = Field(ge=0)
+    slow: int = Field(ge=0)
+    stop: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Band:
+        if self.risk not in itertools.pairwise(EDGES):
+            raise ValueError(
+                f"'risk' must be two consecutive values of {', '.join(map(str, EDGES))}"
+            )
+        if max(self.proceed, self.slow, self.stop) > self.runs:
+            raise ValueError("the number of runs that broke a law exceeds 'runs'")
+        return self
 
     def as_dict(self) -> dict[str, Any]:
         """The band as JSON, with Clopper-Pearson bounds."""

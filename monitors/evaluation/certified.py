@@ -15,6 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import Field
+
+from forewarn.abstractions.serial import Strict
 from forewarn.monitors.evaluation.figures import at_most, spared, suffices
 from forewarn.monitors.evaluation.warned import LOWEST_THRESHOLD, Climb, threshold
 
@@ -44,8 +47,7 @@ class Asked:
         return (1.0 - self.confidence) / (self.laws * (1 + (self.missed is not None)))
 
 
-@dataclass(frozen=True, slots=True)
-class Guarantee:
+class Guarantee(Strict):
     """A rate that is guaranteed for future runs, and the runs that support it.
 
     Args:
@@ -59,10 +61,10 @@ class Guarantee:
 
     law: str
     rate: Rate
-    most: float
-    runs: int
-    failures: int
-    bound: float
+    most: float = Field(ge=0, le=1)
+    runs: int = Field(ge=0)
+    failures: int = Field(ge=0)
+    bound: float = Field(ge=0, le=1)
 
     @property
     def kind(self) -> str:
@@ -154,7 +156,7 @@ def certify(
     reached = sum(climb.top >= reach for climb in clean)
     if at > reach and reached <= most:
         at = reach
-    alarmed = sum(climb.top >= at for climb in clean)
+    alarmed = int(sum(climb.top >= at for climb in clean))
     if reach < LOWEST_THRESHOLD or at > reach:
         why = f"the risk never exceeds {reach:.2g} before a violation"
         more = None
@@ -163,10 +165,11 @@ def certify(
             more = _more(reached, len(clean), allowed, delta)
         lack = Lack(law, "false_alarms", len(clean), more, why)
         return Certified(None, (), (lack,))
+    bound = at_most(alarmed, len(clean), delta)
     found = [
         Guarantee(
-            law, "false_alarms", allowed, len(clean), alarmed,
-            at_most(alarmed, len(clean), delta),
+            law=law, rate="false_alarms", most=allowed, runs=len(clean),
+            failures=alarmed, bound=bound,
         )
     ]  # fmt: skip
     if asked.missed is None:
@@ -187,7 +190,14 @@ def judge(
     """
     bound = at_most(failures, runs, delta) if runs else 1.0
     if bound <= most:
-        return Guarantee(law, rate, most, runs, failures, bound)
+        return Guarantee(
+            law=law,
+            rate=rate,
+            most=most,
+            runs=runs,
+            failures=int(failures),
+            bound=bound,
+        )
     more = _more(failures, runs, most, delta)
     missed = "missed" if rate == "missed" else "with an alarm"
     why = f"{failures} of {runs} {KINDS[rate]} runs are {missed}"

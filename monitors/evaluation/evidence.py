@@ -30,7 +30,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.serial import Strict, to_json, validated
@@ -55,6 +55,11 @@ _PER_COUNT = 2
 
 MAX_RUNS = 1_000_000
 """The maximum number of runs whose evidence is stored."""
+
+MAX_EDGES = 100
+"""The maximum number of bin boundaries in a histogram of scores."""
+
+_Runs = Annotated[int, Field(ge=0, le=MAX_RUNS)]
 
 
 @cache
@@ -295,8 +300,7 @@ _MOVED = 0.002
 _LARGEST = 1e100
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(Strict):
     """The distribution of a score in training runs, as a histogram.
 
     Args:
@@ -305,8 +309,16 @@ class Histogram:
             edges.
     """
 
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
+    edges: tuple[float, ...] = Field(max_length=MAX_EDGES, strict=False)
+    counts: tuple[_Runs, ...] = Field(strict=False)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Histogram:
+        if sorted(set(self.edges)) != list(self.edges):
+            raise ValueError("'edges' must be in ascending order")
+        if len(self.counts) != len(self.edges) + 1:
+            raise ValueError("'counts' must have one more entry than 'edges'")
+        return self
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Histogram:
@@ -316,7 +328,7 @@ class Histogram:
         counts = [0] * (len(edges) + 1)
         for each in values:
             counts[bisect_right(edges, each)] += 1
-        return cls(tuple(edges), tuple(counts))
+        return cls(edges=tuple(edges), counts=tuple(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,8 +381,7 @@ def outcome_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Ordinary:
+class Ordinary(Strict):
     """The distributions of scores in ordinary runs, for comparison with later runs.
 
     Args:
@@ -386,15 +397,15 @@ class Ordinary:
     def of(cls, outcomes: Sequence[Outcome]) -> Ordinary:
         """The distributions of the scores, from the outcomes of training runs."""
         return cls(
-            Histogram.of([each.highest for each in outcomes]),
-            Histogram.of([each.excess for each in outcomes]),
+            highest=Histogram.of([each.highest for each in outcomes]),
+            excess=Histogram.of([each.excess for each in outcomes]),
         )
 
 
 class _KeptReference(Strict):
     promised: float | None = Field(None, gt=0, lt=1)
-    happened: int = Field(0, ge=0, le=MAX_RUNS)
-    runs: int = Field(0, ge=0, le=MAX_RUNS)
+    happened: _Runs = 0
+    runs: _Runs = 0
 
 
 _Share = Annotated[

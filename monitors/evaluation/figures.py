@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from forewarn.abstractions.serial import to_json
+from forewarn.abstractions.serial import Strict
 
 Interval = tuple[float, float]
 
@@ -91,8 +91,7 @@ CONFIDENCE = 0.95
 """The default confidence level, at which one in twenty guarantees may fail."""
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Strict):
     """The rates that a threshold guarantees for future runs, and the runs that support
     them.
 
@@ -107,13 +106,13 @@ class Promise:
         undetected: The number of violating runs that were not detected.
     """
 
-    false_alarms: float
-    missed: float | None
-    confidence: float
-    clean: int
-    alarmed: int
-    violating: int
-    undetected: int
+    false_alarms: float = Field(ge=0, le=1)
+    missed: float | None = Field(ge=0, le=1)
+    confidence: float = Field(gt=0, lt=1)
+    clean: int = Field(ge=0)
+    alarmed: int = Field(ge=0)
+    violating: int = Field(ge=0)
+    undetected: int = Field(ge=0)
 
     @classmethod
     def of(
@@ -140,12 +139,9 @@ class Promise:
         delta = (1 - confidence) / tried
         missed = at_most(undetected, violating, delta) if violating else None
         return cls(
-            allowed, missed, confidence, clean, alarmed, violating, undetected
+            false_alarms=allowed, missed=missed, confidence=confidence, clean=clean,
+            alarmed=alarmed, violating=violating, undetected=undetected,
         )  # fmt: skip
-
-    def as_dict(self) -> dict[str, Any]:
-        content: dict[str, Any] = to_json(self)
-        return content
 
     def sentence(self, came: Mapping[str, Any] | None = None) -> str:
         """The guarantee as text; `came` holds the figures of `Warned` for other

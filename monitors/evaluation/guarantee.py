@@ -8,15 +8,13 @@ succeed: a false guarantee requires that a wrong rate passes its test.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from pydantic import Field
 
-from forewarn.abstractions.serial import to_json
+from forewarn.abstractions.serial import Strict
 from forewarn.monitors.evaluation.figures import at_most, suffices
 
 
-@dataclass(frozen=True, slots=True)
-class Guarantee:
+class Guarantee(Strict):
     """The rates that an acting policy guarantees for future runs, and the runs that
     support them.
 
@@ -36,13 +34,13 @@ class Guarantee:
         policy: The digest of the parts of the policy that affect decisions.
     """
 
-    violating: float
-    slowed: float
-    confidence: float
-    runs: int
-    broke: int
-    prolonged: int
-    seeds: tuple[int, int]
+    violating: float = Field(gt=0, le=1)
+    slowed: float = Field(gt=0, le=1)
+    confidence: float = Field(gt=0, lt=1)
+    runs: int = Field(gt=0)
+    broke: int = Field(ge=0)
+    prolonged: int = Field(ge=0)
+    seeds: tuple[int, int] = Field(strict=False)
     scenario: str
     pilot: str
     drawn: str
@@ -96,11 +94,6 @@ class Guarantee:
             f" {_percent(self.violating)} of runs break a law{slowed}, if runs are"
             f" drawn in the same way, with this pilot, model and policy ({counted})."
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The guarantee as stored in JSON and in the policy file."""
-        content: dict[str, Any] = to_json(self)
-        return {**content, "seeds": list(self.seeds)}
 
 
 def _percent(share: float) -> str:

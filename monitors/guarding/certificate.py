@@ -28,30 +28,6 @@ class InvalidCertificate(InvalidInput):
     """A certificate that cannot be read, or that belongs to a different guard."""
 
 
-class Guaranteed(Strict):
-    """A guarantee, as stored in the certificate."""
-
-    law: str
-    rate: Rate
-    most: float = Field(ge=0, le=1)
-    runs: int = Field(ge=0)
-    failures: int = Field(ge=0)
-    bound: float = Field(ge=0, le=1)
-
-    @classmethod
-    def of(cls, each: Guarantee) -> Guaranteed:
-        """The stored form of a guarantee."""
-        return cls(
-            law=each.law, rate=each.rate, most=each.most, runs=each.runs,
-            failures=each.failures, bound=each.bound,
-        )  # fmt: skip
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee that is stored."""
-        return Guarantee(**self.model_dump())
-
-
 class BaseRate(Strict):
     """The number of runs that break a law, that have an alarm, and in total."""
 
@@ -110,7 +86,7 @@ class Certificate(Strict):
     over: Literal["frames", "calls"]
     horizon_s: float | None
     confidence: float = Field(gt=0, lt=1)
-    guarantees: list[Guaranteed]
+    guarantees: list[Guarantee]
     assumption: str
     base_rates: list[BaseRate]
     group: str

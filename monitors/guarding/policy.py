@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.serial import Strict, to_json, validated
 from forewarn.monitors.evaluation.branched import EDGES, Band
-from forewarn.monitors.evaluation.evidence import MAX_RUNS, Histogram, Ordinary
+from forewarn.monitors.evaluation.evidence import Ordinary
 from forewarn.monitors.evaluation.figures import Promise
 from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
@@ -36,9 +35,6 @@ UnknownState = Literal["widen", "stop", "continue-with-warning"]
 AfterViolation = Literal["stop", "re-arm"]
 Revoked = Literal["alert", "fallback"]
 
-
-MAX_EDGES = 100
-"""The maximum number of bin boundaries in a histogram of scores."""
 
 STAGE_DEADLINE_S = 0.02
 """The default time limit of a stage in seconds; a stage normally takes microseconds."""
@@ -240,37 +236,28 @@ class Policy:
     def as_dict(self) -> dict[str, Any]:
         """The content of the policy's file."""
         content: dict[str, Any] = {"format": FORMAT}
-        for item in fields(self):
-            content[item.name] = getattr(self, item.name)
+        content |= {item.name: getattr(self, item.name) for item in fields(self)}
         content["calibration"] = {
             law: [list(point) for point in curve.points]
             for law, curve in self.calibration.items()
         }
-        content["promises"] = {
-            law: promise.as_dict() for law, promise in self.promises.items()
-        }
-        if self.revoked == "alert":
-            del content["revoked"]
-        content["ordinary"] = {
-            law: to_json(each) for law, each in self.ordinary.items()
-        }
-        if not self.ordinary:
-            del content["ordinary"]
-        if self.kept is None:
-            del content["kept"]
-        else:
-            content["kept"] = self.kept.as_dict()
+        for name in ("promises", "ordinary"):
+            content[name] = {law: to_json(each) for law, each in content[name].items()}
         content["if_acted"] = {
             law: [to_json(band) for band in bands]
             for law, bands in self.if_acted.items()
         }
-        if not self.if_acted:
-            del content["if_acted"]
+        content["kept"] = self.kept and to_json(self.kept)
         content["escalation"] = list(self.escalation)
         content["deadline_s"] = dict(self.deadline_s)
         content["rules"] = [
             {"law": law} | _written(steps) for law, steps in self.rules.items()
         ]
+        if self.revoked == "alert":
+            del content["revoked"]
+        for name in ("ordinary", "kept", "if_acted"):
+            if not content[name]:
+                del content[name]
         return content
 
     @classmethod
@@ -282,27 +269,8 @@ class Policy:
             values["rules"] = _rules(file.rules, source)
         if "calibration" in values:
             values["calibration"] = _curves(file.calibration, source)
-        if "promises" in values:
-            values["promises"] = {
-                law: Promise(**entry.model_dump())
-                for law, entry in file.promises.items()
-            }
-        if "ordinary" in values:
-            values["ordinary"] = {
-                law: Ordinary(each.highest.histogram, each.excess.histogram)
-                for law, each in file.ordinary.items()
-            }
-        if file.kept is not None:
-            values["kept"] = Guarantee(**file.kept.model_dump())
-        if "if_acted" in values:
-            values["if_acted"] = {
-                law: tuple(Band(**band.model_dump()) for band in bands)
-                for law, bands in file.if_acted.items()
-            }
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
-        if "escalation" in values:
-            values["escalation"] = tuple(file.escalation)
         try:
             _ascending(values.get("escalation", ()), "escalation")
             return cls(**values)
@@ -316,72 +284,9 @@ class _Rule(Strict):
     p_safe_below: dict[str, float] | None = None
 
 
-class _Promise(Strict):
-    false_alarms: float = Field(ge=0, le=1)
-    missed: float | None = Field(ge=0, le=1)
-    confidence: float = Field(gt=0, lt=1)
-    clean: int = Field(ge=0)
-    alarmed: int = Field(ge=0)
-    violating: int = Field(ge=0)
-    undetected: int = Field(ge=0)
-
-
-class _Histogram(Strict):
-    edges: list[float] = Field(max_length=MAX_EDGES)
-    counts: list[Annotated[int, Field(ge=0, le=MAX_RUNS)]]
-
-    @model_validator(mode="after")
-    def _fits(self) -> _Histogram:
-        if sorted(set(self.edges)) != self.edges:
-            raise ValueError("'edges' must be in ascending order")
-        if len(self.counts) != len(self.edges) + 1:
-            raise ValueError("'counts' must have one more entry than 'edges'")
-        return self
-
-    @property
-    def histogram(self) -> Histogram:
-        return Histogram(tuple(self.edges), tuple(self.counts))
-
-
-class _Ordinary(Strict):
-    highest: _Histogram
-    excess: _Histogram
-
-
-class _Guarantee(Strict):
-    violating: float = Field(gt=0, le=1)
-    slowed: float = Field(gt=0, le=1)
-    confidence: float = Field(gt=0, lt=1)
-    runs: int = Field(gt=0)
-    broke: int = Field(ge=0)
-    prolonged: int = Field(ge=0)
-    seeds: tuple[int, int] = Field(strict=False)
-    scenario: str
-    pilot: str
-    drawn: str
-    model: str
-    policy: str
-
-
-class _Band(Strict):
-    risk: tuple[float, float] = Field(strict=False)
-    runs: int = Field(gt=0, le=MAX_RUNS)
-    proceed: int = Field(ge=0)
-    slow: int = Field(ge=0)
-    stop: int = Field(ge=0)
-
-    @model_validator(mode="after")
-    def _fits(self) -> _Band:
-        if self.risk not in itertools.pairwise(EDGES):
-            raise ValueError(
-                f"'risk' must be two consecutive values of {', '.join(map(str, EDGES))}"
-            )
-        if max(self.proceed, self.slow, self.stop) > self.runs:
-            raise ValueError("the number of runs that broke a law exceeds 'runs'")
-        return self
-
-
 _Point = Annotated[tuple[float, float], Field(strict=False)]
+
+_Bands = Annotated[tuple[Band, ...], Field(strict=False, max_length=len(EDGES) - 1)]
 
 _OMITTED: Any = None
 """The default of a key that may be left out; the policy's own default then applies."""
@@ -393,12 +298,10 @@ class _PolicyFile(Strict):
     rules: list[_Rule] = Field(_OMITTED, min_length=1)
     horizon_s: float = Field(_OMITTED, gt=0, le=3600)
     calibration: dict[str, list[_Point]] = _OMITTED
-    promises: dict[str, _Promise] = _OMITTED
-    ordinary: dict[str, _Ordinary] = _OMITTED
-    kept: _Guarantee | None = _OMITTED
-    if_acted: dict[str, Annotated[list[_Band], Field(max_length=len(EDGES) - 1)]] = (
-        _OMITTED
-    )
+    promises: dict[str, Promise] = _OMITTED
+    ordinary: dict[str, Ordinary] = _OMITTED
+    kept: Guarantee | None = _OMITTED
+    if_acted: dict[str, _Bands] = _OMITTED
     when: When = _OMITTED
     judge_by: JudgeBy = _OMITTED
     delta: float = Field(_OMITTED, gt=0, lt=1)
@@ -407,7 +310,7 @@ class _PolicyFile(Strict):
     unknown_state: UnknownState = _OMITTED
     after_violation: AfterViolation = _OMITTED
     revoked: Revoked = _OMITTED
-    escalation: list[Kind] = _OMITTED
+    escalation: tuple[Kind, ...] = Field(_OMITTED, strict=False)
     max_reflections: int = Field(_OMITTED, ge=0, le=100)
     fallback: Literal["stop", "cut"] = _OMITTED
     max_age_s: float = Field(_OMITTED, gt=0)

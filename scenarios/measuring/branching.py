@@ -130,7 +130,14 @@ def branched(
                     sums[k] += one
     return {
         law: tuple(
-            Band((EDGES[k], EDGES[k + 1]), *sums) for k, sums in sorted(bands.items())
+            Band(
+                risk=(EDGES[k], EDGES[k + 1]),
+                runs=runs,
+                proceed=alone,
+                slow=slow,
+                stop=stop,
+            )
+            for k, (runs, alone, slow, stop) in sorted(bands.items())
         )
         for law, bands in counts.items()
         if bands

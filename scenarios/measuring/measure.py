@@ -108,7 +108,7 @@ class LawRow:
             "brier": None if known is None else known.brier,
             "brier_of_base_rate": None if known is None else known.reference,
             "initial_risk": self.initial_risk,
-            "promise": None if self.promise is None else self.promise.as_dict(),
+            "promise": None if self.promise is None else self.promise.model_dump(),
         }
 
 

@@ -112,18 +112,18 @@ def certified(
 ) -> Guarantee:
     """Returns the same result as `certify`, from existing runs."""
     return Guarantee(
-        wanted.violating,
-        wanted.slowed,
-        wanted.confidence,
-        len(pairs),
-        sum(bool(after.violations) for _, after in pairs),
-        sum(slowed(*pair) for pair in pairs),
-        (wanted.seeds[0], wanted.seeds[-1]),
-        scenario.name,
-        scenario.pilot.name,
-        drawn(scenario),
-        deciding(model, policy),
-        policy.digest,
+        violating=wanted.violating,
+        slowed=wanted.slowed,
+        confidence=wanted.confidence,
+        runs=len(pairs),
+        broke=sum(bool(after.violations) for _, after in pairs),
+        prolonged=sum(slowed(*pair) for pair in pairs),
+        seeds=(wanted.seeds[0], wanted.seeds[-1]),
+        scenario=scenario.name,
+        pilot=scenario.pilot.name,
+        drawn=drawn(scenario),
+        model=deciding(model, policy),
+        policy=policy.digest,
     )
 
 

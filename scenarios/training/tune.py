@@ -154,7 +154,7 @@ class Settled:
                 {
                     "law": law,
                     "threshold": self.thresholds[law],
-                    "promise": self.promises[law].as_dict(),
+                    "promise": self.promises[law].model_dump(),
                     "warned_in_time": len(self.ahead_s[law]),
                     "harmless_trigger": law in self.best.harmless,
                     **warned.as_dict(self.best.horizon_s),

@@ -41,7 +41,6 @@ from forewarn.monitors.guarding.certificate import (
     BaseRate,
     Certificate,
     Clip,
-    Guaranteed,
     OverGroups,
     Wrong,
     counted,
@@ -322,7 +321,7 @@ def issue(
         over="calls" if horizon_s is None else "frames",
         horizon_s=horizon_s,
         confidence=asked.confidence,
-        guarantees=[Guaranteed.of(each) for each in guarantees],
+        guarantees=list(guarantees),
         assumption=assumption,
         base_rates=rates,
         group=group or "",
@@ -429,8 +428,10 @@ def _promise(found: Certified, asked: Asked) -> Promise:
     clean = by_rate["false_alarms"]
     missed = by_rate.get("missed")
     return Promise(
-        clean.most, missed.most if missed else None, asked.confidence, clean.runs,
-        clean.failures, missed.runs if missed else 0, missed.failures if missed else 0,
+        false_alarms=clean.most, missed=missed.most if missed else None,
+        confidence=asked.confidence, clean=clean.runs, alarmed=clean.failures,
+        violating=missed.runs if missed else 0,
+        undetected=missed.failures if missed else 0,
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def sentences(certificate: Certificate) -> Iterator[str]:
         "simultaneously for future runs:"
     )
     for each in certificate.guarantees:
-        yield f"  {each.guarantee.sentence()}"
+        yield f"  {each.sentence()}"
     yield from cautions(certificate)
 
 

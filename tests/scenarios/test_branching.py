@@ -34,7 +34,7 @@ ROAD = load_scenario("tiny-road")
 FIRST, RUNS = 7008, 3
 """The first two of these runs break a law."""
 BANDS = tuple(
-    Band((low, high), 20, 10, 5, 1)
+    Band(risk=(low, high), runs=20, proceed=10, slow=5, stop=1)
     for low, high in zip(EDGES[:-1], EDGES[1:], strict=True)
 )
 

@@ -188,7 +188,10 @@ def test_processes_and_runs_on_file_measure_the_same(tmp_path: Path) -> None:
 
 def test_drift_is_told_by_what_came_of_the_runs(tmp_path: Path) -> None:
     wanted = wish("tiny-road", guarded=False)
-    told = dict.fromkeys(["no_collision"], Promise(0.1, 0.5, 0.95, 999, 9, 1, 0))
+    told = dict.fromkeys(["no_collision"], Promise(
+        false_alarms=0.1, missed=0.5, confidence=0.95, clean=999, alarmed=9,
+        violating=1, undetected=0,
+    ))  # fmt: skip
     known = replace(wanted, policy=replace(wanted.policy, promises=told))
     drift = measure(known, Here(), tmp_path).as_dict()["drift"]
     assert "violations of stop_at_red" in drift["not_examined"]

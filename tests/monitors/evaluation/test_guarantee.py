@@ -17,8 +17,10 @@ from forewarn.monitors.evaluation.guarantee import Guarantee, bound
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy, write_policy
 
 CERTIFIED = Guarantee(
-    0.01, 0.1, 0.95, 628, 2, 40, (7, 634), "s4", "sumo-driver", "d", "m", "p"
-)
+    violating=0.01, slowed=0.1, confidence=0.95, runs=628, broke=2, prolonged=40,
+    seeds=(7, 634), scenario="s4", pilot="sumo-driver", drawn="d", model="m",
+    policy="p",
+)  # fmt: skip
 
 
 def test_so_many_runs_certify_one_percent() -> None:
@@ -53,7 +55,7 @@ def test_it_says_what_it_keeps() -> None:
         " slowed by more than 10 %, if runs are drawn in the same way, with this pilot,"
         " model and policy (2 and 40 of 628 held-out runs did)."
     )
-    alone = replace(CERTIFIED, slowed=1.0, prolonged=628)
+    alone = CERTIFIED.model_copy(update={"slowed": 1.0, "prolonged": 628})
     assert alone.certified
     assert "slowed" not in alone.sentence()
 
@@ -70,7 +72,7 @@ def test_it_says_what_it_keeps() -> None:
     ],
 )
 def test_it_says_why_it_keeps_nothing(changed: dict[str, int], why: str) -> None:
-    (said,) = replace(CERTIFIED, **changed).lacking()  # type: ignore[arg-type]
+    (said,) = CERTIFIED.model_copy(update=changed).lacking()
     assert why in said
 
 
@@ -84,7 +86,7 @@ def test_a_certified_policy_is_wrong_as_rarely_as_it_says() -> None:
 
 def test_it_is_kept_in_the_policy_and_void_for_another(tmp_path: Path) -> None:
     acting = Policy(rules={"law": (Step("stop", 0.5),)})
-    kept = replace(CERTIFIED, policy=acting.digest)
+    kept = CERTIFIED.model_copy(update={"policy": acting.digest})
     path = tmp_path / "p.yaml"
     write_policy(path, replace(acting, kept=kept, name="certified"))
     read = load_policy(path)

@@ -74,7 +74,7 @@ def test_a_promise_is_broken_as_seldom_as_it_says(clean: int, allowed: float) ->
 def test_what_is_promised_stands_beside_what_came() -> None:
     promise = Promise.of(0.1, 60, 1, 12, 3)
     assert promise.missed == at_most(3, 12)
-    assert promise.as_dict()["alarmed"] == 1
+    assert promise.alarmed == 1
     assert promise.sentence().endswith(
         "at most 0.10, at most 0.53 of the violations missed"
     )

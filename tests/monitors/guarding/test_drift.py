@@ -36,8 +36,9 @@ def policy(training: list[Outcome], kind: str = "alert") -> Policy:
     clean = [run for run in training if not run.violating]
     broken = [run for run in training if run.violating]
     promise = Promise(
-        0.3, 0.3, 0.95, len(clean), sum(run.alarmed for run in clean), len(broken),
-        sum(not run.alarmed for run in broken),
+        false_alarms=0.3, missed=0.3, confidence=0.95, clean=len(clean),
+        alarmed=sum(run.alarmed for run in clean), violating=len(broken),
+        undetected=sum(not run.alarmed for run in broken),
     )  # fmt: skip
     return Policy(
         rules={LAW: (Step(kind, 0.4),)},  # type: ignore[arg-type]

@@ -141,7 +141,10 @@ def test_viewers_come_go_and_reload_while_it_goes_on(
 def test_it_shows_the_evidence_of_drift_and_what_was_examined(
     browser: Browser,
 ) -> None:
-    promise = Promise(0.1, 0.2, 0.95, 90, 5, 10, 1)
+    promise = Promise(
+        false_alarms=0.1, missed=0.2, confidence=0.95, clean=90, alarmed=5,
+        violating=10, undetected=1,
+    )  # fmt: skip
     policy = Policy(rules={EVIL: (Step("alert", 0.5),)}, promises={EVIL: promise})
     drift = Drift(policy, [EVIL])
     for _ in range(30):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forewarn.abstractions.errors import InvalidModel, InvalidTrace, TooLarge, suggest
+from forewarn.abstractions.errors import InvalidModel, TooLarge, suggest
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -288,44 +288,14 @@ def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
     )
 
 
-_DENSE_LIMIT = 2048
-"""With at most this many states, counts are stored as a dense matrix."""
-
 _EMPTIEST = 16
-"""The maximum number of dense-matrix cells per transition."""
+"""The maximum number of possible transitions per observed one for counting in an
+array.
+"""
 
-_CHUNK = 1 << 16
 _SMALL_CODES = 1 << 20
 
 Ints = NDArray[np.int64]
-
-
-def count_matrix(states: NDArray[np.integer], n: int, starts: ArrayLike = ()) -> Ints:
-    """The number of times that state j directly followed state i, as a matrix `[i, j]`.
-
-    Args:
-        states: State numbers below `n`, with all sequences concatenated.
-        n: The number of states.
-        starts: The index at which each sequence starts; transitions from one sequence
-            to the next are not counted.
-    """
-    cells = n * n
-    total = np.zeros(cells, dtype=np.int64)
-    # A chunk must outweigh the matrix that bincount clears and adds each time.
-    chunk = max(_CHUNK, 4 * cells)
-    last = len(states) - 1
-    keys = np.empty(min(chunk, max(last, 0)), dtype=np.int64)
-    if len(states):
-        _check_range(states, n)
-    for begin in range(0, last, chunk):
-        stop = min(begin + chunk, last)
-        key = keys[: stop - begin]
-        np.multiply(states[begin:stop], n, out=key, casting="unsafe", dtype=np.int64)
-        key += states[begin + 1 : stop + 1]
-        total += np.bincount(key, minlength=cells)
-    before, after = _across(states, starts)
-    np.subtract.at(total, before * n + after, 1)
-    return total.reshape(n, n)
 
 
 def count_pairs(
@@ -333,39 +303,24 @@ def count_pairs(
 ) -> tuple[Ints, Ints, Ints]:
     """Counts the transitions between arbitrary state codes: sources, targets and
     counts.
+
+    Args:
+        states: The codes, with all sequences concatenated.
+        starts: The index at which each sequence starts; transitions from one sequence
+            to the next are not counted.
     """
     codes, numbers = compressed(states)
-    n = len(codes)
-    if n <= _DENSE_LIMIT and n * n <= _EMPTIEST * len(states):
-        matrix = count_matrix(numbers, n, starts)
-        before, after = np.nonzero(matrix)
-        return codes[before], codes[after], matrix[before, after]
-    inside = np.ones(len(numbers) - 1, dtype=bool)
-    inside[_inner(starts) - 1] = False
-    keys, seen = np.unique(
-        (numbers[:-1].astype(np.int64) * n + numbers[1:])[inside], return_counts=True
-    )
-    return codes[keys // n], codes[keys % n], seen
-
-
-def _check_range(states: NDArray[np.integer], n: int) -> None:
-    low, high = int(states.min()), int(states.max())
-    if low < 0 or high >= n:
-        wrong = low if low < 0 else high
-        raise InvalidTrace(
-            f"there is no state number {wrong}, because there are {n} states"
-        )
-
-
-def _inner(starts: ArrayLike) -> Ints:
-    inner = np.asarray(starts, dtype=np.int64)
-    return inner[inner > 0]
-
-
-def _across(states: NDArray[np.integer], starts: ArrayLike) -> tuple[Ints, Ints]:
-    """The pairs that appear to be transitions but span two sequences."""
-    inner = _inner(starts)
-    return states[inner - 1].astype(np.int64), states[inner].astype(np.int64)
+    n, begins = len(codes), np.asarray(starts, dtype=np.int64)
+    inside = np.ones(max(len(numbers) - 1, 0), dtype=bool)
+    inside[begins[begins > 0] - 1] = False
+    keys = (numbers[:-1].astype(np.int64) * n + numbers[1:])[inside]
+    if n * n <= _EMPTIEST * len(keys):
+        counts = np.bincount(keys)
+        found = np.flatnonzero(counts)
+        seen = counts[found]
+    else:
+        found, seen = np.unique(keys, return_counts=True)
+    return codes[found // n], codes[found % n], seen
 
 
 def compressed(states: NDArray[np.integer]) -> tuple[Ints, NDArray[np.integer]]:

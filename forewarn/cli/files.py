@@ -105,7 +105,7 @@ def export(
     model: Annotated[File, "MODEL|RUN"],
     /,
     *,
-    format_: Literal["prism", "drn", "csv", "explicit", "umb", "mcap"],
+    format_: Literal["prism", "drn", "csv", "umb", "mcap"],
     of: Annotated[str | None, "LAW"] = None,
     law: Annotated[str | None, "NAME_OR_FORMULA"] = None,
     define: tuple[Annotated[str, "NAME=FORMULA"], ...] = (),
@@ -120,9 +120,8 @@ def export(
 
     Args:
         format_: For a model: prism (PRISM language), drn (Storm), csv (one transition
-            per line), explicit (PRISM's .tra, .lab and .sta) or umb (binary archive for
-            PRISM and Storm). For a run record: mcap (for Foxglove) or csv (one frame
-            per line).
+            per line) or umb (binary archive for PRISM and Storm). For a run record:
+            mcap (for Foxglove) or csv (one frame per line).
         of: For a file with several models: export the model for this law.
         law: Export the product of the chain and the monitor of this law, with the
             labels `violated` and `pending`.
@@ -165,10 +164,10 @@ def export(
         payload = {"format": format_, "states": chain.n, "text": text}
         say(payload, text.splitlines())
         return
-    files = [str(path) for path in write_chain(chain, format_, out)]
+    write_chain(chain, format_, out)
     say(
-        {"format": format_, "states": chain.n, "files": files},
-        [f"{', '.join(files)}: {chain.n} states, {chain.transitions} transitions"],
+        {"format": format_, "states": chain.n, "files": [str(out)]},
+        [f"{out}: {chain.n} states, {chain.transitions} transitions"],
     )
 
 

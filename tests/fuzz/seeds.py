@@ -23,7 +23,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.formats.files import chain_as_text, write_chain
+from forewarn.monitors.chains.formats.files import chain_as_text
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.formats.umb import write_umb
 from forewarn.monitors.chains.learning import Support, Tally, learn
@@ -175,13 +175,10 @@ def _written(kind: str) -> bytes:
     return chain_as_text(chain(), kind).encode()
 
 
-@cache
 def explicit(suffix: str = ".tra") -> bytes:
     """A transition file, or the labels or states that stand beside it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "chain.tra"
-        write_chain(chain(), "explicit", path)
-        return path.with_suffix(suffix).read_bytes()
+    golden = Path(__file__).parents[1] / "golden" / "chains" / "kettle.tra"
+    return golden.with_suffix(suffix).read_bytes()
 
 
 def _umb() -> bytes:

@@ -1,7 +1,7 @@
 """Explicit model files: transitions in `.tra`, labels in `.lab`, states in `.sta`.
 
 The readers accept PRISM's headers (two numbers) and Storm's (the word `dtmc`, and
-`#DECLARATION` in the labels). The writer uses PRISM's headers.
+`#DECLARATION` in the labels).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import read_text
@@ -23,9 +23,7 @@ from forewarn.monitors.chains.formats.rows import (
     assignment,
     from_valuations,
     numbered_lines,
-    printable,
     probability,
-    valuation_texts,
 )
 
 _PRISM_HEAD = re.compile(r"\s*\d+\s+\d+\s*", re.ASCII)
@@ -169,25 +167,3 @@ def _labels(lines: _Lines, n: int) -> dict[str, set[int]]:
                 raise lines.error(f"unknown label {field:.40}", place)
             labels[known[field]].add(state)
     return labels
-
-
-def write_explicit(chain: Chain, tra: TextIO, lab: TextIO, sta: TextIO) -> None:
-    """Writes PRISM's three explicit files."""
-    tra.write(f"{chain.n} {chain.transitions}\n")
-    for i in range(chain.n):
-        for target, p in chain.written_row(i):
-            tra.write(f"{i} {target} {p}\n")
-    names = ["init", "deadlock", *map(printable, chain.labels)]
-    lab.write(" ".join(f'{i}="{name}"' for i, name in enumerate(names)) + "\n")
-    members: dict[int, list[int]] = {}
-    groups = [{chain.initial or 0}, set(chain.deadlocks), *chain.labels.values()]
-    for number, group in enumerate(groups):
-        for state in sorted(group):
-            members.setdefault(state, []).append(number)
-    for state in sorted(members):
-        lab.write(f"{state}: {' '.join(map(str, members[state]))}\n")
-    sta.write(f"({','.join(chain.variables) or 's'})\n")
-    numbers = [[str(i)] for i in range(chain.n)]
-    values = valuation_texts(chain) if chain.variables else numbers
-    for i, texts in enumerate(values):
-        sta.write(f"{i}:({','.join(texts)})\n")

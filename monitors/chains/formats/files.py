@@ -30,7 +30,6 @@ from forewarn.monitors.chains.chain import (
 )
 from forewarn.monitors.chains.formats import drn, explicit, own, prism, umb
 from forewarn.monitors.chains.formats.drn import write_drn
-from forewarn.monitors.chains.formats.explicit import write_explicit
 from forewarn.monitors.chains.formats.prism import write_prism
 from forewarn.monitors.chains.formats.umb import write_umb
 from forewarn.monitors.chains.model import Model
@@ -136,7 +135,6 @@ TEXT_FORMATS: dict[str, Callable[[Chain, TextIO], None]] = {
     "drn": write_drn,
     "csv": write_csv,
 }
-WRITTEN = (*TEXT_FORMATS, "explicit", "umb")
 
 
 def chain_as_text(chain: Chain, kind: str) -> str:
@@ -146,27 +144,11 @@ def chain_as_text(chain: Chain, kind: str) -> str:
     return out.getvalue()
 
 
-def write_chain(chain: Chain, kind: str, path: Path) -> list[Path]:
-    """Writes the chain completely or not at all; returns the files written."""
-    if kind in TEXT_FORMATS:
-        with atomic_text(path) as text:
-            TEXT_FORMATS[kind](chain, text)
-        return [path]
+def write_chain(chain: Chain, kind: str, path: Path) -> None:
+    """Writes the chain completely or not at all."""
     if kind == "umb":
         with atomic_bytes(path) as raw:
             write_umb(chain, raw)
-        return [path]
-    if path.suffix != ".tra":
-        raise InvalidInput(
-            "the explicit format consists of several files",
-            source=str(path),
-            mend="give the name of the transition file, ending in .tra",
-        )
-    paths = [path, path.with_suffix(".lab"), path.with_suffix(".sta")]
-    with (
-        atomic_text(paths[0]) as tra,
-        atomic_text(paths[1]) as lab,
-        atomic_text(paths[2]) as sta,
-    ):
-        write_explicit(chain, tra, lab, sta)
-    return paths
+        return
+    with atomic_text(path) as text:
+        TEXT_FORMATS[kind](chain, text)

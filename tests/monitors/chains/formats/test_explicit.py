@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.abstractions.errors import InvalidModel, TooLarge
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.formats.files import write_chain
 from forewarn.monitors.chains.model import load_model
 
 PRISM_TRA = "3 4\n0 1 0.5\n0 2 0.5\n1 0 1\n2 2 1\n"
@@ -119,16 +118,3 @@ def test_what_stands_beside_is_checked_too(
 def test_ten_million_states_are_refused(tmp_path: Path, tra: str) -> None:
     with pytest.raises(TooLarge, match=r"10,000,00\d states are more than"):
         load(tmp_path, tra)
-
-
-def test_three_files_are_written_and_read(tmp_path: Path) -> None:
-    chain = load(
-        tmp_path, PRISM_TRA, PRISM_LAB, "(x,b)\n0:(0,true)\n1:(0,false)\n2:(1,true)\n"
-    )
-    written = write_chain(chain, "explicit", tmp_path / "out.tra")
-    assert [path.name for path in written] == ["out.tra", "out.lab", "out.sta"]
-    again = load_model(tmp_path / "out.tra").chain
-    assert again.states == chain.states and again.labels == chain.labels
-    assert (again.dense() == chain.dense()).all() and again.initial == chain.initial
-    with pytest.raises(InvalidInput, match=r"ending in \.tra"):
-        write_chain(chain, "explicit", tmp_path / "out.txt")

@@ -24,11 +24,11 @@ from forewarn.monitors.chains.formats.files import write_chain
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.model import Model, load_model
 
-ENDINGS = {"prism": "prism", "drn": "drn", "explicit": "tra", "umb": "umb"}
+ENDINGS = {"prism": "prism", "drn": "drn", "umb": "umb"}
 # Its bitstring package warns about things that are none of ours.
 umbi = pytest.mark.needs("umbi")
 storm = pytest.mark.needs("stormpy")
-built_in = ["drn", "explicit", pytest.param("umb", marks=umbi)]
+built_in = ["drn", pytest.param("umb", marks=umbi)]
 kinds = pytest.mark.parametrize("kind", [pytest.param("prism", marks=storm), *built_in])
 many = pytest.mark.parametrize("kind", built_in)
 names = st.text(string.ascii_letters + string.digits + " _:é", min_size=1, max_size=6)

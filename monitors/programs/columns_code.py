@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from forewarn.abstractions.files import read_yaml
@@ -39,10 +38,8 @@ _SUFFIX = re.compile(r"_[xy]$")
 _TOOLS = ("loaddb", "filterdb", "getvalue")
 
 
-@cache
-def _names() -> Mapping[str, frozenset[str]]:
-    content = read_yaml(Path(__file__).with_name("columns_names.yaml"))
-    return {kind: frozenset(names.split()) for kind, names in content.items()}
+_SPELT = read_yaml(Path(__file__).with_name("columns_names.yaml"))
+_NAMES = {kind: frozenset(names.split()) for kind, names in _SPELT.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +248,9 @@ class Code:
         name = attr.casefold()
         if not base.tables:
             return self._table(attr) if isinstance(value, ast.Name) else base
-        if name in _names()["keeps"]:
+        if name in _NAMES["keeps"]:
             return base
-        if name not in _names()["about"] or self._found.knows(name, base.tables):
+        if name not in _NAMES["about"] or self._found.knows(name, base.tables):
             self._column(attr, base)
         return _Held(base.tables)
 
@@ -285,14 +282,14 @@ class Code:
         ]
         frames = receiver
         for word, _, held in given:
-            if word not in _names()["column_parameters"] and held.tables:
+            if word not in _NAMES["column_parameters"] and held.tables:
                 frames |= replace(held, texts=())
             self._query(held)
         applied = [self._apply(value, frames) for _, value in _arguments(node)]
         own = self._functions.get(getattr(node.func, "id", ""))
         if own is not None:
             return self._enter(own, [held for _, _, held in given])
-        if name in _names()["opens"]:
+        if name in _NAMES["opens"]:
             return self._open(name, given)
         for _, _, held in given if name in _TOOLS else ():
             for text in held.texts:
@@ -313,12 +310,12 @@ class Code:
             dropped = {t.casefold() for _, _, held in given for t in held.texts}
             return replace(frames, without=frames.without | dropped, texts=())
         chosen = self._columns_given(name, given, frames)
-        kept = name in _names()["keeps"] or (not method and any(applied))
+        kept = name in _NAMES["keeps"] or (not method and any(applied))
         if frames.whole and not kept:
-            outside = not receiver.tables and name not in _names()["counts"]
-            if outside or name in _names()["reads_all"] or name.startswith("to_"):
+            outside = not receiver.tables and name not in _NAMES["counts"]
+            if outside or name in _NAMES["reads_all"] or name.startswith("to_"):
                 self._show(frames)
-        whole = frames.whole and kept and not (chosen and name in _names()["selects"])
+        whole = frames.whole and kept and not (chosen and name in _NAMES["selects"])
         return replace(frames, whole=whole, texts=())
 
     def _columns_given(
@@ -329,14 +326,14 @@ class Code:
         """
         chosen = False
         for word, value, held in given:
-            if word and word not in _names()["column_parameters"]:
+            if word and word not in _NAMES["column_parameters"]:
                 self._made.add(word)
             for inner in ast.walk(value):
                 if isinstance(inner, ast.Call) and _called(inner) in ("col", "column"):
                     for text in self._value(inner).texts:
                         chosen = True
                         self._column(text, frames)
-            if name not in _names()["takes_columns"] or held.tables:
+            if name not in _NAMES["takes_columns"] or held.tables:
                 continue
             texts: Sequence[str] = held.texts
             if isinstance(value, ast.Dict):
@@ -344,10 +341,10 @@ class Code:
                 self._made |= {t for v in value.values for t in self._value(v).texts}
             elif name in ("agg", "aggregate"):
                 texts = texts[:1] if word else ()
-            elif word and word not in _names()["column_parameters"]:
+            elif word and word not in _NAMES["column_parameters"]:
                 texts = ()
             for text in texts:
-                if text not in _names()["how"]:
+                if text not in _NAMES["how"]:
                     chosen = True
                     self._column(text, frames)
         words = {word for word, _, _ in given}
@@ -418,7 +415,7 @@ class Code:
                             self._column(compared["column"], frames)
                 else:
                     for part in _NAME.findall(text):
-                        if part.casefold() not in _names()["aggregates"]:
+                        if part.casefold() not in _NAMES["aggregates"]:
                             self._found.column(part, frames.tables)
         return replace(frames, whole=name == "filterdb" and frames.whole)
 
@@ -441,7 +438,7 @@ class Code:
             return _Held(texts=tuple(_FILLED.sub("?", t) for t in receiver.texts))
         if name == "join" and receiver.texts and given:
             return _Held(texts=(receiver.texts[0].join(given[-1].texts),))
-        if name in _names()["same_text"]:
+        if name in _NAMES["same_text"]:
             return replace(given[-1] if given else receiver, whole=False)
         return _NOTHING
 

@@ -30,7 +30,7 @@ from forewarn.monitors.programs.values import (
     plain,
     text_of,
 )
-from forewarn.monitors.rules.household import is_a, kinds
+from forewarn.monitors.rules.household import KINDS, is_a
 from forewarn.monitors.rules.household import plain as plain_thing
 
 SAID = ("deny", "ask", "reflect", "slow")
@@ -316,7 +316,7 @@ def _bare(name: str) -> str:
 def _is_thing(name: str, wanted: str) -> bool:
     one = " ".join(singular(word) for word in wanted.casefold().split())
     thing = plain_thing(name)
-    if one in kinds():
+    if one in KINDS:
         return is_a(thing, one) or thing == plain_thing(one)
     return thing == plain_thing(one) or thing == plain_thing(wanted)
 
@@ -353,9 +353,9 @@ def parts(name: str) -> str:
 def is_known(thing: str) -> bool:
     """Whether it is known what is meant by a thing."""
     one = singular(thing.casefold())
-    if one in kinds() or thing in kinds():
+    if one in KINDS or thing in KINDS:
         return True
-    return any(plain_thing(one) in types for types in kinds().values())
+    return any(plain_thing(one) in types for types in KINDS.values())
 
 
 def _things(action: Value) -> list[str]:

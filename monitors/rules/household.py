@@ -8,7 +8,8 @@ the action needs, because an impossible action does no harm.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -49,30 +50,19 @@ def plain(name: str) -> str:
     return _ALIASES.get(word, word)
 
 
-@cache
-def _spelt_kinds() -> Mapping[str, Sequence[str]]:
-    content: Mapping[str, Sequence[str]] = read_yaml(
-        Path(__file__).with_name("kinds.yaml")
-    )
-    return content
+_SPELT = read_yaml(Path(__file__).with_name("kinds.yaml"))
+KINDS = {kind: frozenset(map(plain, names)) for kind, names in _SPELT.items()}
+"""The kinds of things, each with its types."""
 
-
-@cache
-def kinds() -> Mapping[str, frozenset[str]]:
-    """Returns the kinds of things, each with its types."""
-    return {kind: frozenset(map(plain, n)) for kind, n in _spelt_kinds().items()}
-
-
-@cache
-def spelling() -> Mapping[str, str]:
-    return {plain(name): name for names in _spelt_kinds().values() for name in names}
+_SPELLING = {plain(name): name for names in _SPELT.values() for name in names}
 
 
 def is_a(thing: str, kind: str) -> bool:
     """Whether a thing is of this kind."""
-    return thing in kinds()[kind]
+    return thing in KINDS[kind]
 
 
+@dataclass(slots=True)
 class Household(State):
     """The state of things, as far as it follows from the robot's own actions.
 
@@ -83,22 +73,16 @@ class Household(State):
         switched: The number of times that each thing was switched on.
     """
 
-    __slots__ = (
-        "dirty", "found", "held", "liquid", "on", "open", "place", "seen", "switched",
-        "wet",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.held = ""
-        self.found = ""
-        self.dirty: set[str] = set()
-        self.liquid: dict[str, str] = {}
-        self.on: set[str] = set()
-        self.open: set[str] = set()
-        self.wet: set[str] = set()
-        self.place: dict[str, str] = {}
-        self.seen: set[str] = set()
-        self.switched: dict[str, int] = {}
+    held: str = ""
+    found: str = ""
+    dirty: set[str] = field(default_factory=set)
+    liquid: dict[str, str] = field(default_factory=dict)
+    on: set[str] = field(default_factory=set)
+    open: set[str] = field(default_factory=set)
+    wet: set[str] = field(default_factory=set)
+    place: dict[str, str] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    switched: dict[str, int] = field(default_factory=dict)
 
     def read(self, event: Event) -> None:
         """Updates the state from an action, and from a frame."""
@@ -267,14 +251,14 @@ _FIELDS: Mapping[str, Callable[[Event, Household], Value]] = {
 
 
 def _spelt(thing: str) -> str | None:
-    return spelling().get(thing, thing) or None
+    return _SPELLING.get(thing, thing) or None
 
 
 @cache
 def household() -> Library:
     """Returns the basic predicates; hazards are defined in `household.yaml`."""
     facts = dict(_FACTS)
-    for kind in kinds():
+    for kind in KINDS:
         facts |= _of_kind(kind)
     return Library(
         "household",

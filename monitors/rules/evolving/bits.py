@@ -188,22 +188,22 @@ def matrix(
     Events of a run with the same predicates are stored only once.
     """
     distinct = [tuple(dict.fromkeys(run)) for run in runs]
-    shape = max((1, *map(len, distinct))), len(runs)
-    moments = np.zeros((len(kinds), *shape), bool)
-    literals = np.zeros((2 * len(predicates), *shape), bool)
+    shape = max((1, *map(len, distinct))), -(-len(runs) // 64)
+    moments = np.zeros((len(kinds), *shape), np.uint64)
+    literals = np.zeros((2 * len(predicates), *shape), np.uint64)
     for run, occasions in enumerate(distinct):
+        word, bit = run // 64, np.uint64(1 << run % 64)
         for layer, each in enumerate(occasions):
-            moments[:, layer, run] = _flags(each.kinds, len(kinds))
-            signs = each.held, ~each.held & ~each.unknown
-            literals[:, layer, run] = [
-                bit for sign in signs for bit in _flags(sign, len(predicates))
-            ]
+            failed = ~each.held & ~each.unknown
+            signs = _flags(each.held, predicates) + _flags(failed, predicates)
+            literals[signs, layer, word] |= bit
+            moments[_flags(each.kinds, kinds), layer, word] |= bit
     numbers = {task: i for i, task in enumerate(dict.fromkeys(tasks))}
     return Matrix(
         tuple(predicates),
         tuple(kinds),
-        packed(literals),
-        packed(moments),
+        literals,
+        moments,
         packed(np.array([each is True for each in unsafe], bool)),
         packed(np.array([each is False for each in unsafe], bool)),
         tuple(numbers[task] for task in tasks) or tuple(range(len(runs))),
@@ -211,8 +211,8 @@ def matrix(
     )
 
 
-def _flags(bits: int, size: int) -> list[bool]:
-    return [bool(bits >> i & 1) for i in range(size)]
+def _flags(bits: int, names: Sequence[str]) -> list[bool]:
+    return [bool(bits >> i & 1) for i in range(len(names))]
 
 
 NEW = -1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -34,8 +33,6 @@ _FLAGS = {
 }
 """The metadata key of each simple predicate, and the key that says whether it applies.
 """
-
-_CALL = re.compile(r"(\w+)\(([^()]*)\)")
 
 
 class _Scene:
@@ -71,22 +68,19 @@ def compile_predicate(text: str) -> Test:
         InvalidInput: The text is not an object predicate of the household vocabulary.
     """
     vocabulary = load_vocabulary("household")
-    match = _CALL.fullmatch(text)
-    predicate = vocabulary.predicates.get(match[1]) if match else None
-    if match is None or predicate is None:
+    predicate, _, given = vocabulary.canonical(text).partition("(")
+    if predicate in vocabulary.signals or not vocabulary.knows(text):
+        mend = near_miss(predicate, vocabulary.predicates)
+        if known := vocabulary.predicates.get(predicate):
+            counts = " or ".join(map(str, known.arities))
+            mend = f"{predicate} takes {counts} object names"
         raise InvalidInput(
             f"{text!r:.80} is not an object predicate",
-            mend=near_miss(text.split("(")[0], vocabulary.predicates)
-            or "such as is_inside(Fork, Microwave)",
+            mend=mend or "such as is_inside(Fork, Microwave)",
         )
-    names = [part.strip() for part in match[2].split(",")]
-    if len(names) not in predicate.arities or not all(map(OBJECT.fullmatch, names)):
-        raise InvalidInput(
-            f"{text!r:.80} is invalid: {predicate.name} takes "
-            f"{' or '.join(map(str, predicate.arities))} object names"
-        )
-    name, everyone = _quantified(names[0])
-    test, able = _test(predicate.name, names[1:])
+    first, *others = given.removesuffix(")").split(", ")
+    name, everyone = _quantified(first)
+    test, able = _test(predicate, others)
 
     def decide(scene: _Scene) -> bool:
         things = scene.named(name)

@@ -339,24 +339,26 @@ class Queue:
     @contextmanager
     def place(self, request: ToolCallRequest) -> Iterator[None]:
         """Waits for all earlier calls to end; later calls wait for the block to end."""
-        call, progress = self._arrives(request)
-        until_s = time.monotonic() + PATIENCE_S
-        try:
-            while self._waits(call, progress, until_s):
+        with self._arrived(request) as waits:
+            while waits():
                 time.sleep(POLL_S)
             yield
-        finally:
-            self._leaves(call, progress)
 
     @asynccontextmanager
     async def place_async(self, request: ToolCallRequest) -> AsyncIterator[None]:
         """Like `place`, but for coroutines."""
+        with self._arrived(request) as waits:
+            while waits():
+                await asyncio.sleep(POLL_S)
+            yield
+
+    @contextmanager
+    def _arrived(self, request: ToolCallRequest) -> Iterator[Callable[[], bool]]:
+        """Registers a call; yields a function that returns whether it must wait."""
         call, progress = self._arrives(request)
         until_s = time.monotonic() + PATIENCE_S
         try:
-            while self._waits(call, progress, until_s):
-                await asyncio.sleep(POLL_S)
-            yield
+            yield lambda: self._waits(call, progress, until_s)
         finally:
             self._leaves(call, progress)
 

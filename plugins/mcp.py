@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
@@ -142,9 +142,6 @@ def guarded_server(
                 return answer.model_copy(update={"content": [said, *answer.content]})
             return answer
 
-    async def list_tools(_: Any, asked: Any) -> Any:
-        return await upstream.list_tools(cursor=_cursor(asked))
-
     offered = upstream.server_capabilities
     more: dict[str, Any] = {}
     if offered.resources is not None:
@@ -156,7 +153,7 @@ def guarded_server(
         info.name if info is not None else "guarded",
         version=info.version if info is not None else "",
         instructions=upstream.instructions,
-        on_list_tools=list_tools,
+        on_list_tools=_listing(upstream.list_tools),
         on_call_tool=call_tool,
         **more,
     )
@@ -486,35 +483,31 @@ def _unreadable(begins: bytes, ends: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"method":"unreadable"}\n' % number
 
 
-def _resources(upstream: Client) -> dict[str, Any]:
+def _listing(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Passes on requests for a list, page by page."""
+
     async def listed(_: Any, asked: Any) -> Any:
-        return await upstream.list_resources(cursor=_cursor(asked))
+        return await ask(cursor=None if asked is None else asked.cursor)
 
-    async def templates(_: Any, asked: Any) -> Any:
-        return await upstream.list_resource_templates(cursor=_cursor(asked))
+    return listed
 
+
+def _resources(upstream: Client) -> dict[str, Any]:
     async def read(_: Any, asked: Any) -> Any:
         return await upstream.read_resource(asked.uri)
 
     return {
-        "on_list_resources": listed,
-        "on_list_resource_templates": templates,
+        "on_list_resources": _listing(upstream.list_resources),
+        "on_list_resource_templates": _listing(upstream.list_resource_templates),
         "on_read_resource": read,
     }
 
 
 def _prompts(upstream: Client) -> dict[str, Any]:
-    async def listed(_: Any, asked: Any) -> Any:
-        return await upstream.list_prompts(cursor=_cursor(asked))
-
     async def got(_: Any, asked: Any) -> Any:
         return await upstream.get_prompt(asked.name, asked.arguments)
 
-    return {"on_list_prompts": listed, "on_get_prompt": got}
-
-
-def _cursor(asked: Any) -> str | None:
-    return None if asked is None else asked.cursor
+    return {"on_list_prompts": _listing(upstream.list_prompts), "on_get_prompt": got}
 
 
 def _refusal(message: str) -> CallToolResult:

@@ -31,8 +31,8 @@ from forewarn.monitors.guarding.decision import (
     Outcome,
     oversized,
 )
-from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.actions import Actions, ActionSpec, Argument
 from forewarn.plugins.agents.trajectory import (
     POLICY,
@@ -44,7 +44,7 @@ from forewarn.plugins.agents.trajectory import (
 from forewarn.plugins.agents.turns import Turns
 from forewarn.plugins.contracts import Replacing
 from forewarn.plugins.loop.alerts import LOGGER
-from forewarn.plugins.loop.approval import Answer, Approver, Deferred
+from forewarn.plugins.loop.approval import Answer, Deferred
 from forewarn.plugins.loop.guarding import Guarding, check_substitutes
 from forewarn.plugins.loop.loop import Closing, EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.reflection import quoted
@@ -229,12 +229,9 @@ class AgentGuard(Turns, Closing):
         foresee: Foresee | None = None,
         action_of: ActionOf = Action,
         halt: Callable[[], object] | None = None,
-        laws: Sequence[str] = (),
-        record: Path | str | None = None,
-        approver: Approver | None = None,
         judges: Sequence[Judge] = (),
         tally: Path | None = None,
-        listeners: Sequence[Callable[[], Listener]] = (),
+        **settings: Any,
     ) -> AgentGuard:
         """Creates a guard from a model file.
 
@@ -245,39 +242,23 @@ class AgentGuard(Turns, Closing):
             policy: The policy, which maps risks to interventions.
             observe: Returns the state of the world; None if the laws are about the
                 calls.
-            laws: Names or formulas of the laws; by default those of the policy or, if
-                it has none, those of the model.
-            record: The file for the run record.
-            approver: Asks a person when the decision is `ask`; without an approver,
-                `ask` escalates. With `Deferred`, the caller asks the person, and
-                reports the answer with `answered`.
             judges: Rules and guard programs that are evaluated in addition to the risk.
                 With judges, each call is reviewed before it is made, together with the
                 result of the previous call.
             tally: The file for the tally of transitions.
-            listeners: Factories that create listeners, such as alerts, telemetry and
-                `watched_live`.
+            settings: Further arguments of `Guarding`: `laws`, `record`, `listeners` and
+                `approver`. If the approver is `Deferred`, the caller asks the person,
+                and reports the answer with `answered`.
         """
-        known = Guarding.load(
-            model,
-            policy,
-            laws=laws,
-            record=record,
-            approver=approver,
-            judges=lambda: judges,
-            listeners=listeners,
-        )
+        known = Guarding.load(model, policy, judges=lambda: judges, **settings)
         if tally is not None:
             known = replace(known, tally=TallyFile(tally, known.models))
-        trajectory = None
         if observe is None:
             names = known.laws or [law for each in known.models for law in each.laws]
-            trajectory = Trajectory(laws_of(names))
-            observe, foresee = trajectory.observe, trajectory.foresee
+            return cls._over_calls(known, laws_of(names), action_of, halt)
         return cls(
-            known, observe=observe, foresee=foresee, action_of=action_of, halt=halt,
-            trajectory=trajectory,
-        )  # fmt: skip
+            known, observe=observe, foresee=foresee, action_of=action_of, halt=halt
+        )
 
     @classmethod
     def by_laws(
@@ -287,10 +268,9 @@ class AgentGuard(Turns, Closing):
         *,
         action_of: ActionOf = Action,
         halt: Callable[[], object] | None = None,
-        record: Path | str | None = None,
-        approver: Approver | None = None,
         judges: Sequence[Judge] = (),
-        listeners: Sequence[Callable[[], Listener]] = (),
+        record: Path | str | None = None,
+        **settings: Any,
     ) -> AgentGuard:
         """Creates a guard without a learned model, which withholds calls that violate a
         law.
@@ -306,34 +286,37 @@ class AgentGuard(Turns, Closing):
             action_of: Maps a tool call to an action.
             halt: Puts the world in a safe state; called once, when the agent is
                 stopped.
-            record: The file for the run record.
-            approver: Asks a person when the decision is `ask`; without an approver,
-                `ask` escalates.
             judges: Rules and guard programs that are evaluated in addition to the laws.
-            listeners: Factories that create listeners, such as alerts, telemetry and
-                `watched_live`.
+            record: The file for the run record.
+            settings: Further arguments of `Guarding`, as in `load`.
         """
         laws = [laws] if isinstance(laws, str) else laws
         found = laws_of(laws or [UNNAMED] * bool(judges))
-        trajectory = Trajectory(found)
         guarding = Guarding(
             [model_of_laws(found)],
             policy,
             "the laws",
             laws=[law.reference for law in found],
-            record=None if record is None else Path(record),
-            approver=approver,
             judges=lambda: judges,
-            listeners=listeners,
+            record=None if record is None else Path(record),
+            **settings,
         )
+        return cls._over_calls(guarding, found, action_of, halt)
+
+    @classmethod
+    def _over_calls(
+        cls,
+        guarding: Guarding,
+        laws: Sequence[Law],
+        action_of: ActionOf,
+        halt: Callable[[], object] | None,
+    ) -> AgentGuard:
+        """Creates a guard whose laws are about the calls."""
+        trajectory = Trajectory(laws)
         return cls(
-            guarding,
-            observe=trajectory.observe,
-            foresee=trajectory.foresee,
-            action_of=action_of,
-            halt=halt,
-            trajectory=trajectory,
-        )
+            guarding, observe=trajectory.observe, foresee=trajectory.foresee,
+            action_of=action_of, halt=halt, trajectory=trajectory,
+        )  # fmt: skip
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
         """Checks that laws and rules match the agent's tools and their arguments.

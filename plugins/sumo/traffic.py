@@ -23,6 +23,8 @@ from forewarn.plugins.sumo import wire
 EGO = "ego"
 EGO_LENGTH_M = 4.8
 WALKER = "walker"
+_ARRIVE_M = 20.0  # where pedestrians arrive on the last edge
+_SPACING_M = 7.5  # between the front bumpers in a queue
 
 Route = list[str]
 
@@ -53,8 +55,6 @@ class Flow(Strict):
         routes: The routes; each vehicle takes one at random.
         per_hour: The mean number of vehicles per hour, at exponentially distributed
             intervals.
-        polite: Whether the vehicles avoid the ego at junctions, which prevents
-            collisions.
     """
 
     routes: list[Route] = Field(min_length=1)
@@ -64,7 +64,6 @@ class Flow(Strict):
     speed_kmh: float = Field(default=40.0, ge=0)
     top_speed_kmh: float = Field(default=60.0, gt=0)
     kind: Literal["car", "truck"] = "car"
-    polite: bool = False
     lane: int | None = Field(default=None, ge=0)
 
 
@@ -82,7 +81,6 @@ class Walkers(Strict):
     walks: list[Route] = Field(min_length=1)
     per_hour: float = Field(ge=0)
     start_m: tuple[float, float] = Field(default=(190.0, 215.0), strict=False)
-    arrive_m: float = Field(default=20.0, ge=0)
     to_s: float = Field(default=120.0, ge=0)
     ignore_lights: float = Field(default=0.0, ge=0, le=1)
 
@@ -114,7 +112,6 @@ class Car(Strict):
     top_speed_kmh: float = Field(default=60.0, gt=0)
     departs_s: float = Field(default=0.0, ge=0)
     kind: Literal["car", "truck"] = "car"
-    polite: bool = False
     halts: list[Halt] = []
     manoeuvres: list[Manoeuvre] = []
     present: bool = True
@@ -125,7 +122,6 @@ class Queue(Strict):
 
     Args:
         head_m: The position of the first vehicle's front bumper in m.
-        spacing_m: The distance between front bumpers in m.
         until_s: How long the first vehicle stands, in seconds. Each further vehicle
             stands one second longer.
     """
@@ -134,7 +130,6 @@ class Queue(Strict):
     lanes: list[int]
     head_m: float = Field(gt=0)
     count: int = Field(ge=0)
-    spacing_m: float = Field(default=7.5, gt=5)
     until_s: float = Field(gt=0)
     then: Route = []
 
@@ -223,18 +218,12 @@ def _flow(flow: Flow, name: str, luck: Random) -> Iterator[tuple[float, str]]:
         route = flow.routes[int(luck.random() * len(flow.routes))]
         speed = flow.speed_kmh * (0.85 + 0.3 * luck.random())
         speed = min(speed, flow.top_speed_kmh)
+        called = f"{name}.{n}"
         yield (
             time_s,
             _vehicle(
-                f"{name}.{n}",
-                kind,
-                route,
-                time_s,
-                flow.lane,
-                None,
-                speed,
-                "" if flow.polite else _NOT_FOR_THE_EGO,
-            ),  # fmt: skip
+                called, kind, route, time_s, flow.lane, None, speed, _NOT_FOR_THE_EGO
+            ),
         )
 
 
@@ -250,7 +239,7 @@ def _walkers(walkers: Walkers, name: str, luck: Random) -> Iterator[tuple[float,
                 f'<person id="{name}.{n}" type="{"bold_" if bold else ""}{WALKER}"'
                 f' depart="{time_s:.1f}" departPos="{start:.1f}">'
                 f"<walk edges={quoteattr(' '.join(walk))}"
-                f' arrivalPos="{walkers.arrive_m:.1f}"/></person>'
+                f' arrivalPos="{_ARRIVE_M:.1f}"/></person>'
             ),
         )
 
@@ -276,7 +265,7 @@ def _car(car: Car, name: str) -> str:
     return _vehicle(
         name, _type_name(car), car.route, car.departs_s, car.lane, car.position_m,
         min(car.speed_kmh, car.top_speed_kmh),
-        halts + ("" if car.polite else _NOT_FOR_THE_EGO),
+        halts + _NOT_FOR_THE_EGO,
     )  # fmt: skip
 
 
@@ -285,7 +274,7 @@ def _queued(queue: Queue) -> list[Car]:
     cars: list[Car] = []
     for lane in queue.lanes:
         for n in range(queue.count):
-            front = queue.head_m - n * queue.spacing_m
+            front = queue.head_m - n * _SPACING_M
             if front < 5.0:
                 break
             halt = Halt(

@@ -116,16 +116,15 @@ def test_collisions_of_others_are_counted_once_each(
     world.close()
 
 
-@pytest.mark.parametrize("polite", [False, True])
-def test_nobody_saves_an_ego_that_stands_in_the_way(polite: bool) -> None:
-    flow = Flow(routes=[["east_in", "west_out"]], per_hour=900, lane=2, polite=polite)
+def test_nobody_saves_an_ego_that_stands_in_the_way() -> None:
+    flow = Flow(routes=[["east_in", "west_out"]], per_hour=900, lane=2)
     world = SumoWorld(ego=LEFT, flows=[flow], light=Light(phase=4, left_s=60))
     frame = world.reset(1)
     while world.ended() is None and frame.time_s < 30:
         v = frame.values
         entered = v["in_junction"] and (v["crosswalk_distance"] or 99) < 7
         frame = world.step(Action("cut" if entered else "control"))
-    assert world.ended() == (None if polite else "the ego and a vehicle collided")
+    assert world.ended() == "the ego and a vehicle collided"
     world.close()
 
 

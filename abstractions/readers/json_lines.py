@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +20,7 @@ from forewarn.abstractions.errors import (
     near_miss,
 )
 from forewarn.abstractions.files import (
+    MAX_LINE,
     check_count,
     check_frames,
     lines,
@@ -72,13 +76,10 @@ Frames = Iterator[tuple[Frame, Note | None]]
 
 
 def stream_json_lines(
-    path: Path, vocabulary: Vocabulary | None = None, *, checked: bool = True
+    path: Path, vocabulary: Vocabulary | None = None
 ) -> tuple[TraceHeader, Vocabulary | None, Frames]:
     """Reads a trace; returns the header, the vocabulary and an iterator over the
     frames.
-
-    Args:
-        checked: Whether to check the values of signals, and not only their names.
     """
     numbered = ((n, text) for n, text in lines(path) if text.strip())
     number, text = next(numbered, (1, ""))
@@ -111,7 +112,7 @@ def stream_json_lines(
         _check_header(header, used)
     except InvalidTrace as error:
         raise error.within(str(path), place) from error
-    return header, used, _frames(path, _Names(header, used, checked), numbered)
+    return header, used, _frames(path, header, used, numbered)
 
 
 def _check_header(header: TraceHeader, vocabulary: Vocabulary | None) -> None:
@@ -126,8 +127,14 @@ def _check_header(header: TraceHeader, vocabulary: Vocabulary | None) -> None:
             raise InvalidTrace(vocabulary.unknown(key))
 
 
-def _frames(path: Path, names: _Names, numbered: Iterator[tuple[int, str]]) -> Frames:
+def _frames(
+    path: Path,
+    header: TraceHeader,
+    vocabulary: Vocabulary | None,
+    numbered: Iterator[tuple[int, str]],
+) -> Frames:
     last: Frame | None = None
+    names = _Names(header, vocabulary)
     for count, (number, text) in enumerate(numbered, 1):
         check_count(path, count)
         place = f"line {number}"
@@ -167,46 +174,31 @@ def _is_cut(error: InvalidInput, text: str) -> bool:
     return cause.pos >= len(text.rstrip()) or cause.msg.startswith("Unterminated")
 
 
-_Check = Callable[[object], Value]
-
-
-class _Names(dict[str, tuple[str, _Check | None]]):
+class _Names(dict[str, tuple[str, Callable[[object], Value]]]):
     """Maps each key of the frames to its signal and a function that checks values.
 
     A key is looked up when it first appears, not in every frame.
     """
 
-    def __init__(
-        self, header: TraceHeader, vocabulary: Vocabulary | None, checked: bool
-    ) -> None:
+    def __init__(self, header: TraceHeader, vocabulary: Vocabulary | None) -> None:
         super().__init__()
-        self._header, self._vocabulary, self._checked = header, vocabulary, checked
-        self._plain: set[str] = set()
-        """The keys whose values are read as they are."""
+        self._header, self._vocabulary = header, vocabulary
 
-    def __missing__(self, key: str) -> tuple[str, _Check | None]:
-        name, known = key, True
-        check: _Check | None = plain_values(key)
+    def __missing__(self, key: str) -> tuple[str, Callable[[object], Value]]:
+        name, check = key, plain_values(key)
         if self._vocabulary is not None:
             name = self._vocabulary.canonical(key)
-            known = self._vocabulary.knows(name)
             check = self._vocabulary.checker(name)
-        if known and not self._checked:
-            check = None
         if self._header.can_know(name):
             self[key] = name, check
-            if check is None and name == key:
-                self._plain.add(key)
         return name, check
 
-    def read(self, signals: dict[str, Any]) -> dict[str, Value]:
-        """Returns the values of a frame; raises `SignalFault` if one is invalid."""
-        if self._plain.issuperset(signals):
-            return signals
+    def read(self, signals: Mapping[str, object]) -> dict[str, Value]:
+        """Checks the values of a frame; raises `SignalFault` if one is invalid."""
         values = {}
         for key, value in signals.items():
             name, check = self[key]
-            values[name] = value if check is None else check(value)
+            values[name] = check(value)
         for key in signals:
             if key not in self:
                 raise InvalidTrace(
@@ -258,6 +250,19 @@ def _note(data: Mapping[str, Any]) -> Note:
     )
 
 
+MAX_HELD = 100_000_000
+"""The maximum number of values that the fast reader holds in memory."""
+
+_OWN = frozenset(("sequence", "time_s", "signals"))
+_NOTED = frozenset(("proposal", "executed", "tool_output", "interventions", "label"))
+_BLOCK = 1 << 20
+_LARGEST = 2**53
+
+
+class _Odd(Exception):
+    """The fast reader cannot read the file; it must be read frame by frame."""
+
+
 def keep_json_lines(
     path: Path,
     names: Iterable[str] | None = None,
@@ -269,24 +274,133 @@ def keep_json_lines(
         InvalidTrace: The file is not a valid trace. Of signals that are not requested,
             only the names are checked.
     """
-    header, used, rest = stream_json_lines(path, vocabulary, checked=False)
+    header, used, rest = stream_json_lines(path, vocabulary)
     wanted = list(header.provides if names is None else names)
     wanted = [name for name in wanted if header.can_know(name)]
-    times_s: list[float] = []
-    held: dict[str, list[Any]] = {name: [] for name in wanted}
-    known = used.signals if used else {}
     try:
-        for frame, _ in rest:
-            times_s.append(frame.time_s)
-            for name, values in held.items():
-                values.append(frame.values[name])
-        columns = {
-            name: array_of(values, name in known and known[name].type == "number")
-            for name, values in held.items()
-        }
-        valid = first_fault(columns, used) is None
-    except (KeyError, OverflowError):
-        valid = False
-    if not valid:  # reading frame by frame finds the place of the error
+        return _kept(path, header, used, wanted)
+    except (_Odd, OSError, EOFError, zlib.error):
         return Kept.of(read_json_lines(path, vocabulary), wanted)
-    return Kept(header, np.array(times_s, np.float64), columns, used)
+
+
+def _kept(
+    path: Path, header: TraceHeader, vocabulary: Vocabulary | None, names: Sequence[str]
+) -> Kept:
+    rows: list[Any] = []
+    moments: list[tuple[int, float]] = []
+    shape: tuple[str, ...] = ()
+    outer: tuple[str, ...] = ()
+    noted: list[str] = []
+    picked = itemgetter(*names) if names else len
+    for line, data in _records(path):
+        signals = data.get("signals")
+        if type(signals) is not dict:
+            raise _Odd
+        if tuple(signals) != shape:
+            _check_names(signals, header, vocabulary)
+            shape = tuple(signals)
+        if tuple(data) != outer:
+            outer = tuple(data)
+            noted = [key for key in outer if key not in _OWN]
+            if not _NOTED.issuperset(noted):
+                raise _Odd
+        keys = len(outer) + len(shape)
+        if noted:
+            keys += sum([_keys(data[key]) for key in noted])
+            if data.get("label") not in ("safe", "unsafe", None):
+                raise _Odd
+            if type(data.get("interventions", [])) is not list:
+                raise _Odd
+        # A duplicate key, or a colon in a text, gives more colons than keys.
+        if line.count(b":") != keys and line.count(b'":') != keys:
+            raise _Odd
+        try:
+            rows.append(picked(signals))
+            moments.append((data["sequence"], data["time_s"]))
+        except KeyError:
+            raise _Odd from None
+        if len(rows) * (len(names) + 1) > MAX_HELD:
+            raise _Odd
+    if not rows:
+        raise _Odd
+    times = _times(moments)
+    values = zip(*rows, strict=True) if len(names) > 1 else [rows] if names else []
+    known = vocabulary.signals if vocabulary else {}
+    columns = {
+        name: array_of(column, name in known and known[name].type == "number")
+        for name, column in zip(names, values, strict=True)
+    }
+    if first_fault(columns, vocabulary) is not None:
+        raise _Odd
+    return Kept(header, times, columns, vocabulary)
+
+
+def _records(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Yields the lines after the header, and their parsed content."""
+    try:
+        from orjson import JSONDecodeError, loads
+    except ImportError:
+        raise _Odd from None
+    with path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        stream = gzip.GzipFile(fileobj=raw) if packed else raw
+        first, rest = True, b""
+        while True:
+            # Read large blocks, because reading a gzipped file line by line is slow.
+            some = stream.read(_BLOCK)
+            *lines, rest = (rest + some).split(b"\n")
+            if not some:
+                lines, rest = [*lines, rest], b""
+            if len(rest) > MAX_LINE:
+                raise _Odd
+            for line in lines:
+                if first or not line:
+                    first = first and not line.strip()
+                    continue
+                try:
+                    data = loads(line)
+                except JSONDecodeError:
+                    raise _Odd from None
+                if type(data) is not dict:
+                    raise _Odd
+                yield line, data
+            if not some:
+                return
+
+
+def _check_names(
+    signals: dict[str, Any], header: TraceHeader, vocabulary: Vocabulary | None
+) -> None:
+    for key in signals:
+        name = key if vocabulary is None else vocabulary.canonical(key)
+        if name != key or not header.can_know(key):
+            raise _Odd
+        if vocabulary is not None and not vocabulary.knows(key):
+            raise _Odd
+
+
+def _keys(value: Any) -> int:
+    """The number of keys in a value, at any depth."""
+    if type(value) is dict:
+        return len(value) + sum(map(_keys, value.values()))
+    if type(value) is list:
+        return sum(map(_keys, value))
+    return 0
+
+
+def _times(moments: Sequence[tuple[int, float]]) -> np.ndarray[Any, np.dtype[Any]]:
+    """The times as an array; raises `_Odd` if a time or a sequence number is
+    invalid.
+    """
+    sequence, times_s = zip(*moments, strict=True)
+    if set(map(type, sequence)) != {int} or not set(map(type, times_s)) <= {int, float}:
+        raise _Odd
+    if sequence[0] < 0 or sequence[-1] > _LARGEST or abs(times_s[-1]) >= 1e15:
+        raise _Odd
+    times = np.array(times_s, np.float64)
+    if (np.diff(sequence) <= 0).any() or (np.diff(times) <= 0).any():
+        raise _Odd
+    if not np.isfinite(times).all() or abs(times[0]) >= 1e15:
+        raise _Odd
+    return times

@@ -691,6 +691,7 @@ def test_an_error_says_what_mends_it(
 # -- by columns ----------------------------------------------------------------------
 
 
+@pytest.mark.needs("orjson")
 @given(
     trace=traces(),
     names=st.sets(st.sampled_from("a b speed".split())),

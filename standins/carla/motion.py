@@ -198,22 +198,6 @@ def physics_of(blueprint: Blueprint) -> list[Any]:
 _LONGEST = 14.0
 
 
-def overlapping(actor: Actor, others: Iterable[Actor]) -> Iterator[Actor]:
-    """Yields the actors whose bounding boxes overlap that of an actor."""
-    x, y, z = actor.at[:3]
-    for other in others:
-        ox, oy, oz = other.at[:3]
-        if abs(ox - x) > _LONGEST or abs(oy - y) > _LONGEST:
-            continue
-        if other is actor or not solid(other) or _attached(actor, other):
-            continue
-        apart = abs((z + actor.half[2]) - (oz + other.half[2]))
-        if apart > actor.half[2] + other.half[2] + 0.3:
-            continue
-        if _overlap(actor, other):
-            yield other
-
-
 def _attached(one: Actor, other: Actor) -> bool:
     """Whether one actor is attached to the other."""
     if one.parent and one.parent == other.number:

@@ -24,7 +24,6 @@ from forewarn.standins.carla.lights import StopLines, hang, put_up
 from forewarn.standins.carla.motion import (
     hold_back,
     move,
-    overlapping,
     touching,
     walk,
 )
@@ -221,7 +220,8 @@ class World:
         """
         if not any(actor.half):
             return
-        there = list(overlapping(actor, self.actors.values()))
+        ((_, met),) = touching([actor], self.actors.values())
+        there = [self.actors[number] for number in sorted(met)]
         if not all(o.ours and isinstance(o, Vehicle | Walker) for o in there):
             raise Refusal("Spawn failed because of collision at spawn position")
         for other in there:

@@ -21,7 +21,7 @@ from forewarn.standins.carla.actors import (
     turned,
 )
 from forewarn.standins.carla.lights import Group, Phase
-from forewarn.standins.carla.motion import MAX_STEER_DEG, SIDEWAYS, move, overlapping
+from forewarn.standins.carla.motion import MAX_STEER_DEG, SIDEWAYS, move, touching
 from forewarn.standins.carla.roads import SIGNS
 
 
@@ -95,8 +95,8 @@ def test_touching_is_mutual_and_never_far(
     a = car((0.0, 0.0, one))
     b = car((x, y, other))
     b.number = 2
-    touch = bool(list(overlapping(a, [b])))
-    assert touch == bool(list(overlapping(b, [a])))
+    touch = any(met for _, met in touching([a], [b]))
+    assert touch == any(met for _, met in touching([b], [a]))
     if touch:
         assert math.hypot(x, y) <= 2 * math.hypot(2.4, 1.0)
     if math.hypot(x, y) < 2.0:

@@ -134,8 +134,11 @@ def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return f"{given!r:.60} is not {expected}", mend or f"write {expected}"
     if kind in ("value_error", "assertion_error"):
         return str(details["ctx"]["error"]), ""
-    return _said(details), ""
+    return _said(details), _written(kind, details)
 
+
+_QUANTITY = re.compile(r"(-?\d+\.?\d*)\s*(\S*)")
+"""A number that may be followed by a unit."""
 
 _KINDS = {
     "list_type": "a list",
@@ -167,6 +170,27 @@ def _said(details: ErrorDetails) -> str:
     if message.startswith("input should"):
         return f"the value {message.removeprefix('input ')}, but is {found}"
     return message
+
+
+def _written(kind: str, details: ErrorDetails) -> str:
+    """A hint on how to write the expected value; empty if there is none."""
+    given = details["input"]
+    if kind in ("list_type", "tuple_type") and isinstance(given, str | int | float):
+        return f"write [{given!r:.60}]"
+    if kind == "string_type" and isinstance(given, int | float):
+        return f'write "{given}"'
+    number = isinstance(given, str) and _QUANTITY.fullmatch(given)
+    if kind in ("float_type", "int_type") and number:
+        value, unit = number.groups()
+        key = str(details["loc"][-1]) if details["loc"] else ""
+        if unit == "ms" and key.endswith("_s"):
+            return f"write {float(value) / 1000:g}: the unit is s"
+        if not unit or key.endswith(f"_{unit}"):
+            return f"write {value} without quotes or unit"
+        return "write only the number, in the documented unit"
+    if kind in ("list_type", "tuple_type") and isinstance(given, dict):
+        return "begin each entry with a dash"
+    return ""
 
 
 def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
@@ -51,6 +51,7 @@ from forewarn.monitors.rules.predicates import (
     Domain,
     Event,
     Library,
+    Predicate,
     Situation,
 )
 from forewarn.plugins.programs.apart import uploaded
@@ -110,7 +111,7 @@ class Holds(Mapping[str, bool]):
 
     def __init__(self, names: Sequence[str]) -> None:
         known = domains_of()
-        self._conditions: dict[str, Condition] = {}
+        conditions: dict[str, Predicate] = {}
         self._arguments: dict[str, None] = {"tool": None}
         for name in names:
             if name in known:
@@ -123,37 +124,36 @@ class Holds(Mapping[str, bool]):
                 formula = parse_condition(name)
             except InvalidInput as error:
                 raise error.within("", f"holds[{name!r:.60}]") from error
-            self._conditions[name] = Condition(formula, _CALLS)
+            made = partial(Condition, formula, _CALLS)
+            conditions[name] = Predicate(name, "", written=made)
             for signal in signals_of(formula):
                 if signal.startswith(ARGUMENT):
                     self._arguments[signal] = None
-        self._domains = {name: known[name] for name in names if name in known}
+        self._calls = replace(_CALLS, predicates=conditions)
+        # The domain of each predicate; None for conditions on calls.
+        self._domains = {name: known.get(name) for name in names}
         self.reset()
 
     def reset(self) -> None:
         """Begins a new run."""
-        self._calls = Situation(_CALLS)
-        for condition in self._conditions.values():
-            condition.reset()
-        domains = dict.fromkeys(self._domains.values())
-        self._situations = {each: Situation(library(each)) for each in domains}
+        self._situations = {
+            domain: Situation(library(domain) if domain else self._calls)
+            for domain in dict.fromkeys(self._domains.values())
+        }
         self._proposed: Action | None = None
 
     def enter(self, frame: Frame, proposal: Action | None) -> None:
         """Sets the current frame and the proposed action."""
-        past = outcome(frame, self._proposed)
+        past = list(outcome(frame, self._proposed))
         self._proposed = proposal
         moment = Event("tick", values=frame.values, time_s=frame.time_s)
         if proposal is not None:
             name, arguments = proposal.name, proposal.arguments
             moment = replace(moment, moment="before", action=name, arguments=arguments)
-        for event in (*past, moment):
-            for situation in self._situations.values():
+        call = replace(moment, values=self._signals(frame, proposal))
+        for domain, situation in self._situations.items():
+            for event in (*past, moment) if domain else (call,):
                 situation.enter(event)
-        if self._conditions:
-            self._calls.enter(replace(moment, values=self._signals(frame, proposal)))
-            for condition in self._conditions.values():
-                condition.hear(self._calls)
 
     def _signals(self, frame: Frame, proposal: Action | None) -> dict[str, Any]:
         """Returns the signals of the frame and the call; a missing argument is None."""
@@ -164,15 +164,13 @@ class Holds(Mapping[str, bool]):
         return {**frame.values, **self._arguments, **called}
 
     def __getitem__(self, name: str) -> bool:
-        if name in self._conditions:
-            return self._conditions[name].test(self._calls)
         return self._situations[self._domains[name]].so(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._domains, *self._conditions))
+        return iter(self._domains)
 
     def __len__(self) -> int:
-        return len(self._domains) + len(self._conditions)
+        return len(self._domains)
 
 
 REQUEST = "request"

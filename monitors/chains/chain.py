@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forewarn.abstractions.errors import InvalidModel, TooLarge, suggest
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 
 MAX_STATES = 100_000
 MAX_TRANSITIONS = 5_000_000
@@ -194,11 +190,6 @@ class Chain:
         matrix = np.zeros((self.n, self.n))
         matrix[self.sources(), self.indices] = self.data
         return matrix
-
-    def sparse(self) -> csr_array:
-        from scipy.sparse import csr_array
-
-        return csr_array((self.data, self.indices, self.indptr), (self.n, self.n))
 
     def warnings(self) -> tuple[str, ...]:
         """Warnings about repairs that were made to the source."""

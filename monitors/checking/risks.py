@@ -10,9 +10,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.checking.labelling import Labelling
 from forewarn.monitors.checking.law_checking import compiled_on, laws_on
 from forewarn.monitors.checking.properties import define
-from forewarn.monitors.risk.calibration import (
-    likely_for,
-)
+from forewarn.monitors.risk.calibration import likely_for
 from forewarn.monitors.risk.evidence import (
     RiskRow,
     abstraction_of,
@@ -49,11 +47,10 @@ def risks_on(
             steps,
             delta=delta,
             law=repr(law.formula),
-            violations_seen=seen,
             truth=labelling.proposition,
         )
         horizon_s = steps * (model.period_s or 0.0)
         likely = likely_for(
             model.likely, repr(law.formula), horizon_s, automaton, risks.letters
         )
-        yield law.name, risk_rows(risks, abstraction, likely)
+        yield law.name, risk_rows(risks, abstraction, likely, model.visits, seen)

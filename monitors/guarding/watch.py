@@ -359,7 +359,6 @@ class _Learned:
             table = solve_risk(
                 model.chain, letters, automaton, steps, intervals,
                 first=visits_for(model, *kept), delta=delta,
-                visits=model.visits,
             )  # fmt: skip
             likely = likely_for(model.likely, *kept)
             watches.append(

@@ -7,7 +7,7 @@ times in seconds stay correct.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -160,10 +160,11 @@ def law_latches(
     """
     uses: dict[str, set[Latch]] = {repr(p): set() for p in propositions}
     _collect(formula, True, False, uses)
-    return tuple(_latch(uses[repr(p)]) for p in propositions)
+    return tuple(common_latch(uses[repr(p)]) for p in propositions)
 
 
-def _latch(uses: set[Latch]) -> Latch:
+def common_latch(uses: Collection[Latch]) -> Latch:
+    """The latch that all uses of a condition require; "last" if they differ."""
     return next(iter(uses)) if len(uses) == 1 else "last"
 
 

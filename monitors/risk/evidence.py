@@ -173,7 +173,6 @@ def assess(
     *,
     delta: float = 0.05,
     law: str = "",
-    violations_seen: Ints | None = None,
     truth: Truth | None = None,
 ) -> RiskTable:
     """Computes the risk table of a law, with bounds if the model has counts.
@@ -184,7 +183,6 @@ def assess(
         horizon_steps: The horizon H, in steps.
         delta: The error probability of the bounds.
         law: The law's text, which is the key of its first visits in the model.
-        violations_seen: The result of `count_violations` on the training traces.
         truth: The states in which the law's propositions hold. By default, they follow
             from the predicates of the model's abstraction; without an abstraction,
             propositions are labels.
@@ -206,8 +204,6 @@ def assess(
         None if model.counts is None else model_intervals(model, delta),
         first=visits_for(model, law, horizon_s, automaton, letters),
         delta=delta,
-        visits=model.visits,
-        violations_seen=violations_seen,
     )
 
 
@@ -251,8 +247,18 @@ def risk_rows(
     table: RiskTable,
     abstraction: Abstraction | None = None,
     likely: Likely | None = None,
+    visits: Ints | None = None,
+    violations_seen: Ints | None = None,
 ) -> list[RiskRow]:
-    """Lists every state except END with its predicates, its risk and the evidence."""
+    """Lists every state except END with its predicates, its risk and the evidence.
+
+    Args:
+        table: The risks.
+        abstraction: The abstraction of the states, if there is one.
+        likely: The likely intervals of the risks.
+        visits: The number of transitions out of each state in training.
+        violations_seen: The number of observed violations in each state.
+    """
     automaton = table.automaton
     possible = table.consistent.copy()
     if automaton.violated >= 0:
@@ -274,8 +280,8 @@ def risk_rows(
                 else abstraction.holding(abstraction.bits(name)),
                 fresh=_risk_at(table, fresh, state, likely),
                 worst=_risk_at(table, worst[state], state, likely),
-                visits=_entry(table.visits, state),
-                violations_seen=_entry(table.violations_seen, state),
+                visits=_entry(visits, state),
+                violations_seen=_entry(violations_seen, state),
             )
         )
     return rows

@@ -6,12 +6,12 @@ where q' is q after reading s'; V_0(s, q) settles the pending obligations of q w
 new ones. The literal risk, "violated within H steps" (`violation_within`), is 0 while
 the deadline lies beyond H. For invariants, the two risks agree.
 
-Tables are computed when a model is loaded; at run time, a risk is looked up in a list.
+Tables are computed when a model is loaded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -74,8 +74,6 @@ class RiskTable:
         high: The upper bound on the risk, from the same sources.
         consistent: The pairs that can occur.
         observed: The pairs whose bounds come from first visits.
-        visits: The number of transitions out of each state in training.
-        violations_seen: The number of observed violations in each state.
     """
 
     automaton: Automaton
@@ -88,22 +86,14 @@ class RiskTable:
     high: Floats | None
     consistent: Bools
     observed: Bools
-    visits: Ints | None = None
-    violations_seen: Ints | None = None
-    flat: list[float] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "flat", self.point.ravel().tolist())
 
     @property
     def n(self) -> int:
         return len(self.states)
 
     def lookup(self, monitor_state: int, state: int) -> float:
-        """The guard's risk of a pair; `flat[monitor_state * n + state]` avoids a
-        call.
-        """
-        return self.flat[monitor_state * len(self.states) + state]
+        """The guard's risk of a pair."""
+        return float(self.point[monitor_state, state])
 
     def bounds(self, monitor_state: int, state: int) -> tuple[float, float] | None:
         """The lower and upper bound on the risk of a pair, if the table has bounds."""
@@ -122,8 +112,6 @@ def solve_risk(
     *,
     first: FirstVisits | None = None,
     delta: float = 0.05,
-    visits: Ints | None = None,
-    violations_seen: Ints | None = None,
 ) -> RiskTable:
     """Precomputes the risk of a law, with bounds, for a guard.
 
@@ -136,8 +124,6 @@ def solve_risk(
         intervals: Bounds on the chain's probabilities, for `low` and `high`.
         first: The first visits of training runs, for `low` and `high`.
         delta: The error probability of the bounds from first visits.
-        visits: The visits of each state, stored for display.
-        violations_seen: The violations in each state, stored for display.
     """
     if intervals is not None and intervals.states != chain.states:
         raise InvalidInput("the intervals were not computed for this chain")
@@ -175,8 +161,6 @@ def solve_risk(
         high=high,
         consistent=consistent,
         observed=observed,
-        visits=visits,
-        violations_seen=violations_seen,
     )
 
 

@@ -39,20 +39,6 @@ Finding = TypeVar("Finding", OrderFinding, DwellFinding)
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
-    """The risks predicted on held-out traces, and the outcomes.
-
-    Args:
-        predicted: For each trace, the risk at every frame; NaN where the risk is
-            unknown.
-        outcome: For each trace, whether a violation followed, at every frame.
-    """
-
-    predicted: Sequence[ArrayLike]
-    outcome: Sequence[ArrayLike]
-
-
-@dataclass(frozen=True, slots=True)
 class FairnessReport:
     """The results of the checks, the worst first.
 
@@ -135,7 +121,7 @@ def assess(
     sequences: Sequence[ArrayLike],
     chain: Chain,
     *,
-    held_out: Mapping[str, HeldOut] | None = None,
+    validated: Mapping[str, Reliability] | None = None,
     level: float = 0.05,
     seed: int = 0,
 ) -> FairnessReport:
@@ -144,7 +130,7 @@ def assess(
     Args:
         sequences: The traces as state numbers of the chain.
         chain: The chain; only the names of its states are used.
-        held_out: Predicted risks and outcomes on other traces, by law.
+        validated: The agreement of risks with outcomes on held-out traces, by law.
         level: The fraction of flagged states that may be due to chance.
         seed: The seed for the permutations.
     """
@@ -152,10 +138,7 @@ def assess(
     return FairnessReport(
         order=_worst_first(order_test(data, seed, level), level),
         dwell=_worst_first(dwell_test(data), level),
-        reliability={
-            law: reliability(each.predicted, each.outcome)
-            for law, each in (held_out or {}).items()
-        },
+        reliability=validated or {},
         level=level,
     )
 
@@ -199,13 +182,14 @@ def cross_validate(
     abstraction: Abstraction,
     automaton: Automaton,
     steps: int,
-) -> HeldOut:
+) -> Reliability | None:
     """Predicts the guard's risk in every trace with a chain that was learned without
     it.
 
     The traces, given as state numbers of the model, are divided into five folds. Each
     fold is predicted by a chain that is learned from the other four in the same way as
-    the model. A state that does not occur in those four has no risk (NaN).
+    the model. A state that does not occur in those four has no risk. Returns None if no
+    state of any trace has a risk.
     """
     names = model.chain.states
     columns = _letters(model, abstraction, automaton)
@@ -229,7 +213,9 @@ def cross_validate(
             monitor, unmet = outcomes[i]
             found[i] = known[monitor, number[traces[i][: len(monitor)]]], unmet
     several = [found[i] for i in range(len(traces))]
-    return HeldOut([risk for risk, _ in several], [unmet for _, unmet in several])
+    if not any(np.isfinite(risk).any() for risk, _ in several):
+        return None
+    return reliability([risk for risk, _ in several], [unmet for _, unmet in several])
 
 
 def _tally(traces: Sequence[Ints], names: Sequence[str]) -> Tally:
@@ -261,18 +247,18 @@ def assess_training(
     number = model.chain.number.__getitem__
     traces = [np.fromiter(map(number, row), np.int64, len(row)) for row in sequences]
     steps = horizon_steps(model.period_s)
-    held_out: dict[str, HeldOut] = {}
+    validated: dict[str, Reliability] = {}
     for name, automaton in (automata or {}).items():
         if abstraction is None or automaton.violated < 0:
             continue
         if len(sequences) >= MIN_TRACES:
             tried = cross_validate(traces, model, abstraction, automaton, steps)
-            if any(np.isfinite(risks).any() for risks in tried.predicted):
-                held_out[name] = tried
+            if tried is not None:
+                validated[name] = tried
     return assess(
         [trace.tolist() for trace in traces],
         model.chain,
-        held_out=held_out,
+        validated=validated,
     )
 
 

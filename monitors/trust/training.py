@@ -39,7 +39,7 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.chain import MAX_NAME
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.laws.clocking import law_latches
+from forewarn.monitors.laws.clocking import common_latch, law_latches
 from forewarn.monitors.laws.formula import Temporal
 from forewarn.monitors.laws.progression import normalise
 from forewarn.monitors.risk.evidence import (
@@ -85,7 +85,7 @@ def law_abstraction(
         raise InvalidInput("the laws contain no conditions, so there are no predicates")
     return Abstraction(
         [
-            Predicate(node, _latch(uses.get(text)))
+            Predicate(node, common_latch(uses.get(text, ())))
             for text, node in (atoms | joint).items()
         ],
         name="from laws",
@@ -95,11 +95,6 @@ def law_abstraction(
 
 
 _DUAL: dict[Latch, Latch] = {"any": "all", "all": "any", "last": "last"}
-
-
-def _latch(uses: set[Latch] | None) -> Latch:
-    """The latch that all uses of an atom require; "last" if they differ."""
-    return next(iter(uses)) if uses and len(uses) == 1 else "last"
 
 
 def _atoms(

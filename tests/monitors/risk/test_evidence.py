@@ -177,8 +177,10 @@ def test_a_model_is_assessed_with_bounds_and_evidence() -> None:
     model = learned("00 10 11 11 01 00", "00 10 11 01 01", "10 11 11 11 11 10")
     law = compile_law(parse_formula(LAW, DRIVING), vocabulary=DRIVING)
     seen = np.arange(model.chain.n)
-    table = assess(model, law, 3, violations_seen=seen)
-    rows = {row.state: row for row in risk_rows(table, ABSTRACTION)}
+    table = assess(model, law, 3)
+    rows = {row.state: row for row in risk_rows(
+        table, ABSTRACTION, visits=model.visits, violations_seen=seen
+    )}  # fmt: skip
     assert set(rows) == set(model.chain.states) - {"END"}
     moving = rows["11"]
     assert moving.words == ("speed > 0.5 km/h", "traffic_light == red")
@@ -210,7 +212,7 @@ def test_the_table_for_people() -> None:
     model = learned("00 10 11 11 01 00", "00 10 11 01 01")
     law = compile_law(parse_formula(LAW, DRIVING), vocabulary=DRIVING)
     table = assess(model, law, 3)
-    head, body = for_people(risk_rows(table, ABSTRACTION))
+    head, body = for_people(risk_rows(table, ABSTRACTION, visits=model.visits))
     assert head == ["state", "risk", "worst", "in", "visits", "what holds"]
     moving = next(cells for cells in body if cells[0] == "11")
     assert moving[-1] == "speed > 0.5 km/h and traffic_light == red"

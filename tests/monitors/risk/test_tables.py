@@ -525,7 +525,7 @@ def test_golden_values_of_a_small_crossing() -> None:
     assert violation_within(chain, letters, automaton, 1)[idle, 0] == 0
     ever = violation_ever(chain, letters, automaton)
     assert ever[:, 0] == pytest.approx(1)
-    assert table.lookup(two, 1) == table.flat[two * 3 + 1] == 1 / 4
+    assert table.lookup(two, 1) == 1 / 4
     assert table.bounds(two, 1) is None
     assert table.n == 3 and "flat" not in repr(table)
     assert not table.consistent[idle, 1] and table.consistent[two, 1]

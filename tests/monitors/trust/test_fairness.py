@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.trust.fairness import HeldOut, assess
+from forewarn.monitors.evaluation.foretold import reliability
+from forewarn.monitors.trust.fairness import assess
 
 NAMES = ("go", "slow", "stop")
 
@@ -68,15 +69,15 @@ def test_a_timer_is_told_by_its_dwell_and_not_by_its_order() -> None:
 
 
 def test_held_out_risks_are_judged() -> None:
-    held_out = {"a law": HeldOut([[0.9] * 20] * 10, [[0] * 20] * 10)}
-    report = assess(fair_traces(), chain(), held_out=held_out)
+    validated = {"a law": reliability([[0.9] * 20] * 10, [[0] * 20] * 10)}
+    report = assess(fair_traces(), chain(), validated=validated)
     assert report.reliability["a law"].base_rate == 0 and not report.fair
     assert any("was 0.90, a violation followed in 0.00" in s for s in report.warnings())
 
 
 def test_the_report_as_json() -> None:
-    held_out = {"a law": HeldOut([[0.1] * 20] * 10, [[0] * 20] * 10)}
-    report = assess(fair_traces(), chain(), held_out=held_out)
+    validated = {"a law": reliability([[0.1] * 20] * 10, [[0] * 20] * 10)}
+    report = assess(fair_traces(), chain(), validated=validated)
     content = report.as_dict()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert content["fair"] is True and len(content["order"]) == 3

@@ -134,16 +134,14 @@ def numbered(sequences: list[list[str]], model: Model) -> list[np.ndarray]:
 def test_left_out_traces_are_predicted_by_the_others() -> None:
     sequences = walks(seed=4, traces=300)
     model = learned(sequences)
-    tried = cross_validate(numbered(sequences, model), model, ABSTRACTION, law(2), 4)
-    assert [np.size(r) for r in tried.predicted] == [np.size(o) for o in tried.outcome]
-    found = reliability(tried.predicted, tried.outcome)
+    found = cross_validate(numbered(sequences, model), model, ABSTRACTION, law(2), 4)
+    assert found is not None
     assert found.calibration_error < 0.05 and not found.warns
     # A state that only one trace ever saw is unknown where it is predicted.
     strange = [*sequences, ["00", "11", "00"]]
     model = learned(strange)
-    tried = cross_validate(numbered(strange, model), model, ABSTRACTION, law(2), 4)
-    assert np.isnan(tried.predicted[-1]).tolist() == [False, True, False]
-    assert reliability(tried.predicted, tried.outcome).unknown == 1
+    found = cross_validate(numbered(strange, model), model, ABSTRACTION, law(2), 4)
+    assert found is not None and found.unknown == 1
 
 
 def test_a_chain_is_assessed_with_its_laws() -> None:

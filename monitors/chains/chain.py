@@ -37,8 +37,8 @@ def check_size(states: int, transitions: int = 0, source: str = "") -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """A chain in compressed sparse row (CSR) form; the constructor rejects rows that
-    are not stochastic.
+    """A chain in compressed sparse row (CSR) form, built by `from_rows`; rows that are
+    not stochastic are rejected.
 
     Args:
         states: The names of the states, without duplicates.
@@ -77,33 +77,21 @@ class Chain:
             raise InvalidModel(f"a state's name is longer than {MAX_NAME} characters")
         if len(number) < len(self.states):
             raise InvalidModel(f"the state {repeated(self.states)!r} appears twice")
-        self._check_structure()
         self._check_rows()
-        self._check_names()
+        for variable, values in self.variables.items():
+            if len(values) != self.n:
+                raise InvalidModel(
+                    f"the variable {variable!r} has no value in some states"
+                )
 
-    def _check_structure(self) -> None:
-        n, size = self.n, len(self.data)
-        if len(self.indptr) != n + 1 or len(self.indices) != size:
-            raise InvalidModel("the number of rows differs from the number of states")
-        lengths = np.diff(self.indptr)
-        if self.indptr[0] != 0 or self.indptr[-1] != size or (lengths < 0).any():
-            raise InvalidModel("the row boundaries in 'indptr' are not ascending")
-        if (empty := np.flatnonzero(lengths == 0)).size:
-            raise InvalidModel(f"the state {self.states[empty[0]]!r} has no row")
-        outside = (self.indices < 0) | (self.indices >= n)
+    def _check_rows(self) -> None:
+        outside = (self.indices < 0) | (self.indices >= self.n)
         if (wrong := np.flatnonzero(outside)).size:
             name = self.states[self._row_of(wrong[0])]
             raise InvalidModel(
                 f"the row of state {name!r} refers to state number "
-                f"{self.indices[wrong[0]]}, but there are {n} states"
+                f"{self.indices[wrong[0]]}, but there are {self.n} states"
             )
-        ascending = np.diff(self.indices) > 0
-        ascending[self.indptr[1:-1] - 1] = True
-        if (wrong := np.flatnonzero(~ascending)).size:
-            name = self.states[self._row_of(wrong[0])]
-            raise InvalidModel(f"the row of state {name!r} is not in ascending order")
-
-    def _check_rows(self) -> None:
         usable = np.isfinite(self.data) & (self.data > 0)
         if (wrong := np.flatnonzero(~usable)).size:
             at = wrong[0]
@@ -117,27 +105,6 @@ class Chain:
         off = np.abs(sums - 1.0) > ROW_SUM_TOLERANCE
         if (wrong := np.flatnonzero(off)).size:
             raise row_sum_error(self.states[wrong[0]], float(sums[wrong[0]]))
-        if self.exact is not None and len(self.exact) != len(self.data):
-            raise InvalidModel(
-                "the number of exact probabilities differs from the number of "
-                "transitions"
-            )
-
-    def _check_names(self) -> None:
-        marks = [("initial state", self.initial), ("END", self.end)]
-        marks += [("deadlock", i) for i in self.deadlocks]
-        marks += [
-            (f"label {k!r}", i) for k, group in self.labels.items() for i in group
-        ]
-        for what, index in marks:
-            if index is not None and not 0 <= index < self.n:
-                raise InvalidModel(
-                    f"the {what} refers to state number {index}, but there are "
-                    f"{self.n} states"
-                )
-        for name, values in self.variables.items():
-            if len(values) != self.n:
-                raise InvalidModel(f"the variable {name!r} has no value in some states")
 
     def _row_of(self, at: int) -> int:
         return int(np.searchsorted(self.indptr, at, side="right")) - 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -87,53 +86,9 @@ def test_an_unknown_state_is_answered_with_the_nearest() -> None:
         chain.index("mowing")
 
 
-@pytest.mark.parametrize(
-    ("part", "value", "said"),
-    [
-        ("indptr", [0, 1], "the number of rows differs from the number of states"),
-        ("indptr", [0, 2, 1], "not ascending"),
-        ("indptr", [0, 0, 2], "'a' has no row"),
-        ("indices", [1, 9], "number 9, but there are 2"),
-        ("data", [1.0, 0.0], "is 0, not a number above 0"),
-    ],
-)
-def test_the_raw_arrays_are_checked_too(
-    part: str, value: list[float], said: str
-) -> None:
-    parts = {"indptr": [0, 1, 2], "indices": [1, 0], "data": [1.0, 1.0]} | {part: value}
-    arrays: Any = {
-        name: np.array(values, dtype=float if name == "data" else np.int64)
-        for name, values in parts.items()
-    }
-    with pytest.raises(InvalidModel, match=said):
-        Chain(states=("a", "b"), **arrays)
-
-
-def test_a_row_in_disorder_is_refused() -> None:
-    with pytest.raises(InvalidModel, match="'a' is not in ascending order"):
-        Chain(
-            states=("a", "b"),
-            indptr=np.array([0, 2, 3]),
-            indices=np.array([1, 0, 1]),
-            data=np.array([0.5, 0.5, 1.0]),
-        )
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"initial": 2},
-        {"end": -1},
-        {"deadlocks": (9,)},
-        {"labels": {"bad": frozenset({5})}},
-        {"variables": {"s": np.array([0])}},
-    ],
-)
-def test_facts_about_states_that_are_not_there_are_refused(
-    facts: dict[str, object],
-) -> None:
-    with pytest.raises(InvalidModel):
-        Chain.from_rows(["a", "b"], {}, **facts)
+def test_a_variable_without_a_value_in_some_state_is_refused() -> None:
+    with pytest.raises(InvalidModel, match="'s' has no value in some states"):
+        Chain.from_rows(["a", "b"], {}, variables={"s": np.array([0])})
 
 
 def test_what_is_too_large_is_refused_by_number() -> None:

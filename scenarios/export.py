@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -305,28 +305,50 @@ def write_mcap(run: RecordedRun, path: Path) -> dict[str, int]:
     return counts
 
 
+LawRisk = tuple[str, Risk | None, float | None, Sequence[float]]
+"""A law's name, its risk, the time left to meet a pending obligation, and its
+thresholds.
+"""
+
+
+def moment(
+    time_s: float, values: Mapping[str, Any], laws: Iterable[LawRisk], decision: str
+) -> Iterator[Message]:
+    """Yields the messages of one frame, without its scene."""
+    yield "/signals", time_s, {name: plain(value) for name, value in values.items()}
+    risks = list(laws)
+    topics = risk_topics([name for name, *_ in risks])
+    for topic, (law, risk, left_s, thresholds) in zip(topics, risks, strict=True):
+        least = min(thresholds, default=None)
+        yield topic, time_s, risk_message(law, risk, left_s, least)
+    yield "/decision", time_s, {"decision": decision}
+
+
+def scenes(things: Iterable[Thing], time_s: float) -> Iterator[Message]:
+    """Yields the messages with the moving things of one frame."""
+    seen = list(things)
+    yield "/scene", time_s, scene(seen, time_s)
+    for thing in seen:
+        if thing.kind == "ego":
+            yield "/tf", time_s, transform(thing, time_s)
+
+
 def _messages(run: RecordedRun) -> Iterator[Message]:
     """Yields all messages in chronological order."""
     started = run.times_s[0]
     if run.scenery is not None:
         yield "/ground", started, ground(run.scenery.ground, started)
     moments = {m.sequence: m for m in run.scenery.moments} if run.scenery else {}
-    named = risk_topics([law.name for law in run.laws])
     events = list(run.events)
     for i, time_s in enumerate(run.times_s):
-        values = {name: plain(each[i]) for name, each in run.signals.items()}
-        yield "/signals", time_s, values
-        for topic, law in zip(named, run.laws, strict=True):
-            least = min((at for _, at in law.steps), default=None)
-            said = risk_message(law.name, law.risks[i], law.left_s[i], least)
-            yield topic, time_s, said
-        yield "/decision", time_s, {"decision": run.decisions[i]}
-        moment = moments.get(run.sequences[i])
-        if moment is not None:
-            yield "/scene", time_s, scene(moment.things.values(), time_s)
-            for thing in moment.things.values():
-                if thing.kind == "ego":
-                    yield "/tf", time_s, transform(thing, time_s)
+        risks = (
+            (law.name, law.risks[i], law.left_s[i], [at for _, at in law.steps])
+            for law in run.laws
+        )
+        values = {name: each[i] for name, each in run.signals.items()}
+        yield from moment(time_s, values, risks, run.decisions[i])
+        if (found := moments.get(run.sequences[i])) is not None:
+            yield from scenes(found.things.values(), time_s)
         while events and events[0].time_s <= time_s:
             event = events.pop(0)
             told = log(event.kind, event.text, event.time_s)

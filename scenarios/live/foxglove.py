@@ -93,7 +93,6 @@ class Told(Listener):
         self._policy, self._scenic = run.policy, run.scenic
         self._telling = Telling(watched_only=run.policy.shadow)
         self._laws = [law.name for law in run.watch.laws]
-        self._risks = export.risk_topics(self._laws)
         self._first = True
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
@@ -147,24 +146,23 @@ class Told(Listener):
 
     def _moment(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         time_s = frame.time_s
-        values = {name: export.plain(value) for name, value in frame.values.items()}
-        self._say("/signals", values, time_s)
-        for topic, law in zip(self._risks, watch.laws, strict=True):
-            steps = self._policy.steps_for(law.name)
-            least = min((step.threshold for step in steps), default=None)
-            risk = law.risk if law.point == law.point else None
-            said = export.risk_message(law.name, risk, law.left_s, least)
+        risks = (
+            (
+                law.name,
+                law.risk if law.point == law.point else None,
+                law.left_s,
+                [step.threshold for step in self._policy.steps_for(law.name)],
+            )
+            for law in watch.laws
+        )
+        for topic, _, said in export.moment(time_s, frame.values, risks, decision.kind):
             self._say(topic, said, time_s)
-        self._say("/decision", {"decision": decision.kind}, time_s)
         now_s = time.monotonic()
         if self._scenic is None or now_s < self._due_s:
             return
         self._due_s = now_s + SCENES_APART_S
-        things = list(self._scenic.things())
-        self._say("/scene", export.scene(things, time_s), time_s)
-        for thing in things:
-            if thing.kind == "ego":
-                self._say("/tf", export.transform(thing, time_s), time_s)
+        for topic, _, said in export.scenes(self._scenic.things(), time_s):
+            self._say(topic, said, time_s)
 
     def _event(self, kind: str, text: str, time_s: float) -> None:
         self._say("/events", export.log(kind, text, time_s), time_s)

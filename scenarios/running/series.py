@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, read_json, write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.stored import Stored
+from forewarn.abstractions.serial import from_json, to_json
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.listening import Listener, Run
@@ -27,7 +30,14 @@ from forewarn.plugins.registry import load
 
 FORMAT = "forewarn.series/1"
 
-Numbers = Mapping[str, Sequence[float]]
+Score = Annotated[
+    float,
+    PlainSerializer(lambda value: value if math.isfinite(value) else None),
+    BeforeValidator(lambda value: math.nan if value is None else value),
+]
+"""A number that files store as null if it is unknown."""
+
+Numbers = Mapping[str, Sequence[Score]]
 """By law: one number per frame or per threshold."""
 
 
@@ -67,21 +77,8 @@ class Series:
 
     def write(self, path: Path) -> None:
         """Writes the series as JSON, compressed if the path ends in `.gz`."""
-        content = {
-            "format": FORMAT,
-            "times_s": list(self.times_s),
-            "risks": _told(self.risks),
-            "forced": sorted(self.forced),
-            "baselines": {
-                name: {
-                    "scores": _told(judged.scores),
-                    "thresholds": _told(judged.thresholds),
-                    "skipped": dict(judged.skipped),
-                }
-                for name, judged in self.baselines.items()
-            },
-        }
         with atomic_text(path) as out:
+            content = {"format": FORMAT, **to_json(self)}
             json.dump(content, out, separators=(",", ":"), allow_nan=False)
 
 
@@ -90,34 +87,7 @@ def read_series(path: Path) -> Series:
     content: Any = read_json(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidInput(f"not a series of format {FORMAT}", source=str(path))
-    return Series(
-        content["times_s"],
-        _heard(content["risks"]),
-        frozenset(content["forced"]),
-        {
-            name: Judgement(
-                _heard(judged["scores"]),
-                _heard(judged["thresholds"]),
-                judged["skipped"],
-            )
-            for name, judged in content["baselines"].items()
-        },
-    )
-
-
-def _told(numbers: Numbers) -> dict[str, list[float | None]]:
-    """Converts the numbers to JSON; NaN becomes null."""
-    return {
-        law: [value if math.isfinite(value) else None for value in values]
-        for law, values in numbers.items()
-    }
-
-
-def _heard(numbers: Mapping[str, Sequence[float | None]]) -> Numbers:
-    return {
-        law: [math.nan if value is None else value for value in values]
-        for law, values in numbers.items()
-    }
+    return from_json(Series, content, str(path))
 
 
 class SeriesLog(Listener):

@@ -12,8 +12,8 @@ Each message is a line of JSON: a list whose first entry is the kind of message.
     drift: Whether drift was found in the runs so far, and the evidence.
 
 A frame that closely follows another is sent only if a law was broken or the decision
-changed. Sending never blocks: messages that do not fit into the socket's buffer are
-dropped and counted, so neither a browser nor the server can delay the loop.
+changed. A thread sends the messages, so neither a browser nor the server can delay the
+loop: messages that would have to wait behind too many others are dropped and counted.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from __future__ import annotations
 import json
 import math
 import socket
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 from forewarn.abstractions.frame import Frame
@@ -41,11 +43,9 @@ from forewarn.scenarios.report.film import SEEN_M, TOLD, concerned
 from forewarn.scenarios.report.runs import Telling
 from forewarn.scenarios.running.scenery import shape_row, thing_row
 
-MOST_WAITING = 4 * 1024 * 1024
-"""The maximum number of bytes of essential messages that may be queued."""
-SENDS_APART_S, MOST_HELD = 0.02, 64
-"""The minimum real time in seconds between two batches of frames, and the maximum
-number of messages per batch.
+MOST_WAITING, MOST_FRAMES = 10_000, 1_000
+"""The maximum number of messages that may wait to be sent; a frame or a scene is
+dropped if `MOST_FRAMES` wait.
 """
 SCENES_APART_S = 0.04
 """The minimum real time in seconds between two scenes."""
@@ -53,6 +53,8 @@ FAREWELL_S = 1.0
 """The time limit in seconds for sending a run's last messages, once nothing is guarded
 any more.
 """
+READS_S = 30.0
+"""The time limit in seconds for the server to read what was sent."""
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -75,29 +77,54 @@ class ToPage:
         """Creates a feed for one loop."""
         return Feed(self)
 
-    def connect(self) -> tuple[socket.socket, bytes]:
-        """Connects to the server without blocking; returns the socket and the request's
-        head, which is still to be sent.
-        """
-        line = socket.socket()
-        line.setblocking(False)
+    def connect(self, limit_s: float) -> socket.socket:
+        """Connects to the server, with a time limit for each message."""
+        line = socket.create_connection((self.host, self.port), limit_s)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with suppress(BlockingIOError):
-            line.connect((self.host, self.port))
         head = (
             f"POST /feed HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
             f"Authorization: Bearer {self.token}\r\n\r\n"
         )
-        return line, head.encode()
+        line.sendall(head.encode())
+        return line
 
     def drift(self, drift: Drift) -> None:
         """Sends the result of the drift test on the runs so far."""
         content = "drift", drift.found_at is not None, *_told(drift)
-        with suppress(OSError):
-            line, head = self.connect()
-            with line:
-                line.settimeout(FAREWELL_S)
-                line.sendall(head + _encode(content).encode() + b"\n")
+        with suppress(OSError), self.connect(FAREWELL_S) as line:
+            line.sendall(_encode(content).encode() + b"\n")
+
+
+class Line:
+    """Sends messages to the server from a thread of its own.
+
+    Args:
+        server: The connection settings of the server.
+    """
+
+    def __init__(self, server: ToPage) -> None:
+        self._server = server
+        self._waiting: SimpleQueue[bytes] = SimpleQueue()
+        self._thread = threading.Thread(target=self._send, daemon=True)
+        self._thread.start()
+        self.dropped = 0
+
+    def put(self, content: Any, most: int = MOST_WAITING) -> None:
+        """Sends a message, unless this many others wait."""
+        if self._waiting.qsize() >= most:
+            self.dropped += 1
+        else:
+            self._waiting.put(_encode(content).encode() + b"\n")
+
+    def _send(self) -> None:
+        with suppress(OSError), self._server.connect(READS_S) as line:
+            while data := self._waiting.get():
+                line.sendall(data)
+
+    def close(self) -> None:
+        """Waits until everything is sent, but at most `FAREWELL_S`."""
+        self._waiting.put(b"")
+        self._thread.join(FAREWELL_S)
 
 
 class Feed(Listener):
@@ -109,16 +136,13 @@ class Feed(Listener):
 
     def __init__(self, server: ToPage) -> None:
         self._server = server
-        self._socket: socket.socket | None = None
-        self._rest = b""
+        self._line: Line | None = None
         self._telling = Telling(watched_only=False)
         self._told: list[str] | None = None
         self._scenic: Scenic | None = None
         self._rows: dict[str, tuple[Thing, list[Any]]] = {}
         self._next_s, self._rank, self._told_s = 0.0, 0, -math.inf
-        self._held: list[str] = []
-        self._due_s = 0.0
-        self.dropped = self.failures = 0
+        self.failures = 0
         self._warned = False
 
     # -- callbacks of the loop --------------------------------------------------------
@@ -128,7 +152,7 @@ class Feed(Listener):
         if run.watch is None or run.policy is None:
             return
         try:
-            self._socket, self._rest = self._server.connect()
+            self._line = Line(self._server)
             self._begin(run.name, run.watch, run.policy, run.scenic)
         except Exception:
             self.failures += 1
@@ -138,7 +162,7 @@ class Feed(Listener):
         violation.
         """
         try:
-            if self._socket is None:
+            if self._line is None:
                 return
             self._warn(frame, decision)
             news = bool(decision.violated) or RANK[decision.kind] != self._rank
@@ -179,17 +203,9 @@ class Feed(Listener):
 
     def ended(self, facts: Mapping[str, Any]) -> None:
         """Sends the reason why the run ended; blocks for at most `FAREWELL_S`."""
-        self._hand_over()
-        line, self._socket = self._socket, None
-        if line is None:
-            return
-        try:
-            last = _encode(("end", facts["ended"], self.dropped)).encode()
-            line.settimeout(FAREWELL_S)
-            line.sendall(self._rest + last + b"\n")
-        except Exception:
-            self.failures += 1
-        finally:
+        line, self._line = self._line, None
+        if line is not None:
+            line.put(("end", facts["ended"], line.dropped))
             line.close()
 
     # -- messages ---------------------------------------------------------------------
@@ -199,7 +215,7 @@ class Feed(Listener):
     ) -> None:
         self._telling = Telling(watched_only=policy.shadow)
         self._told, self._rows = None, {}
-        self._next_s, self._rank, self.dropped = 0.0, 0, 0
+        self._next_s, self._rank = 0.0, 0
         self._told_s, self._warned = -math.inf, False
         vocabulary = watch.vocabulary
         units = {} if vocabulary is None else vocabulary.signals
@@ -265,56 +281,15 @@ class Feed(Listener):
             rows.append(known[1])
         self._send(("scene", time_s, rows))
 
-    # -- the socket -------------------------------------------------------------------
-
     def _must(self, *content: Any) -> None:
-        """Queues and sends an essential message, which is dropped only if the queue is
-        full.
-        """
-        self._hand_over()
-        data = _encode(content).encode() + b"\n"
-        if len(self._rest) + len(data) > MOST_WAITING:
-            self.dropped += 1
-            return
-        self._rest += data
-        self._flush()
+        """Sends an essential message."""
+        if self._line is not None:
+            self._line.put(content)
 
     def _send(self, content: Any) -> None:
-        """Adds a message to the current batch, and sends the batch when it is due."""
-        self._held.append(_encode(content))
-        now_s = time.monotonic()
-        if now_s >= self._due_s or len(self._held) >= MOST_HELD:
-            self._due_s = now_s + SENDS_APART_S
-            self._hand_over()
-
-    def _hand_over(self) -> None:
-        """Passes the batch to the socket, or drops it if older data is still queued."""
-        held, self._held = self._held, []
-        if not held:
-            return
-        if self._rest and not self._flush():
-            self.dropped += len(held)
-            return
-        self._rest = ("\n".join(held) + "\n").encode()
-        whole = len(self._rest)
-        self._flush()
-        if len(self._rest) == whole:
-            self._rest = b""
-            self.dropped += len(held)
-
-    def _flush(self) -> bool:
-        """Sends queued data without blocking; returns whether the queue is empty."""
-        if self._socket is None:
-            self._rest = b""
-            return True
-        try:
-            self._rest = self._rest[self._socket.send(self._rest) :]
-        except (BlockingIOError, InterruptedError):
-            pass
-        except OSError:
-            self._socket.close()
-            self._socket, self._rest = None, b""
-        return not self._rest
+        """Sends a message that may be dropped."""
+        if self._line is not None:
+            self._line.put(content, MOST_FRAMES)
 
 
 def _told(drift: Drift) -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ from forewarn.monitors.evaluation.evidence import Outcome
 from forewarn.monitors.evaluation.figures import Promise
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.scenarios.live.feed import Feed
+from forewarn.scenarios.live.feed import Feed, Line
 from tests.accessible import complaints
 from tests.browser import Browser, Page, chromium
 from tests.pictures import assert_like
@@ -200,10 +200,8 @@ def test_names_that_mean_harm_do_none(browser: Browser) -> None:
     }  # fmt: skip
     risk = (0.1, 0.6, 0.9, None, None, 1.5)
     with serving() as served:
-        line, first = served.feed.connect()
-        line.setblocking(True)
         feed = Feed(served.feed)
-        feed._socket, feed._rest = line, first
+        feed._line = Line(served.feed)
         feed._must("begin", about)
         feed._must("ground", [["floor", 0.0, [[0, 0], [4, 0], [4, 3], [0, 3]]]])
         feed._must("told", ["speed", "traffic_light"])
@@ -234,7 +232,7 @@ def test_a_thousand_frames_a_second_for_a_minute_take_no_more_memory(
     heap = "performance.memory.usedJSHeapSize / 1e6"
     with serving() as served:
         feed = Feed(served.feed)
-        feed._socket, feed._rest = served.feed.connect()
+        feed._line = line = Line(served.feed)
         law = {"name": "law", "text": "", "steps": [["stop", 0.5]]}
         about = {
             "name": "fast", "shadow": False, "horizon_s": 3.0, "concern": [],
@@ -259,7 +257,7 @@ def test_a_thousand_frames_a_second_for_a_minute_take_no_more_memory(
                 page.command("HeapProfiler.collectGarbage")
                 sizes.append((served.memory_kb / 1e3, page.evaluate(heap)))
         feed.ended({"ended": "enough"})
-        assert feed.dropped < 0.01 * sent
+        assert line.dropped < 0.01 * sent
         # The page is told at most so often as a screen shows it.
         assert page.evaluate(FRAMES) <= 60 * 60, "a minute, and no more than is seen"
         server, heaps = zip(*sizes, strict=True)

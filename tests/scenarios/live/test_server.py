@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import time
 from collections.abc import Iterator
@@ -182,7 +181,6 @@ def test_a_world_that_cannot_show_itself_is_told_without_a_picture(
 def test_frames_at_fault_are_told_too(served: Served) -> None:
     """A time that is no number, values of any kind: all of it is JSON."""
     feed = served.feed()
-    assert json.dumps(feed.dropped) == "0"
     feed.decided(None, Frame(float("nan"), 0, {}), None)  # type: ignore[arg-type]
     assert feed.failures == 0, "it tells nothing before something began"
 
@@ -213,6 +211,3 @@ def test_a_server_that_takes_nobody_in_holds_up_no_loop() -> None:
         for feed in feeds:
             feed.began(told)
         assert time.monotonic() - began_s < 0.5
-        for feed in feeds:
-            if feed._socket is not None:
-                feed._socket.close()

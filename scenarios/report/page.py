@@ -34,46 +34,40 @@ from forewarn.scenarios.report.stage import stage, wall
 from forewarn.scenarios.report.tables import campaign, measurement, table
 
 
-def run_section(
-    run: RecordedRun, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
+def section(
+    show: RecordedRun | Pair,
+    place: str,
+    chain: Markup,
+    laws: Sequence[LawStory],
+    stride: int,
 ) -> Markup:
-    """Builds the section of one run: picture and summary, with the details folded
-    away.
+    """Builds the section of one run, or of two runs side by side: picture and summary,
+    with the details folded away.
     """
-    told = f"{run.name}, {WORDS.get(run.mode, run.mode)}; {_length(run)}"
-    return tag(
-        "section",
-        tag("h2", run.title, id=f"{place}-title"),
-        tag("p", told + _thinned(stride), class_="sub"),
-        stage([run], verdict(run)),
-        _explained(run),
-        _folded("Events", _story(run), _marking(run), _instances(run)),
-        _folded("Signals at this time", _signals()),
-        _folded("The chain", chain) if chain else None,
-        *(_law(law) for law in laws),
-        id=place,
-        class_="run",
-        aria_labelledby=f"{place}-title",
+    runs: Sequence[RecordedRun] = (
+        (show,) if isinstance(show, RecordedRun) else show.runs
     )
-
-
-def pair_section(
-    pair: Pair, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
-) -> Markup:
-    """Builds the section of two runs side by side, such as without and with a guard."""
-    first, second = pair.runs
-    sides = pair.sides
-    told = f"{second.name}; {_length(first)} and {_length(second)}"
+    sides: Sequence[str] = ()
+    if isinstance(show, Pair):
+        sides = show.sides
+        told = show.second.name
+        story = compared(show.first, show.second, sides)
+        events = [f"Events: {side[:1].lower()}{side[1:]}" for side in sides]
+    else:
+        events = ["Events"]
+        told = f"{show.name}, {WORDS.get(show.mode, show.mode)}"
+        story = verdict(show)
+    last = runs[-1]
+    lengths = " and ".join(map(_length, runs))
     return tag(
         "section",
-        tag("h2", second.title, id=f"{place}-title"),
-        tag("p", told + _thinned(stride), class_="sub"),
-        stage(pair.runs, compared(first, second, sides), sides),
-        _explained(second),
+        tag("h2", last.title, id=f"{place}-title"),
+        tag("p", f"{told}; {lengths}{_thinned(stride)}", class_="sub"),
+        stage(runs, story, sides),
+        _explained(last),
         *(
-            _folded(f"Events: {side[:1].lower()}{side[1:]}", _story(run),
-                    _marking(run), _instances(run))
-            for side, run in zip(sides, pair.runs, strict=True)
+            _folded(name, _story(run), _marking(run), _instances(run))
+            for name, run in zip(events, runs, strict=True)
         ),
         _folded("Signals at this time", _signals()),
         _folded("The chain", chain) if chain else None,
@@ -81,7 +75,7 @@ def pair_section(
         id=place,
         class_="run",
         aria_labelledby=f"{place}-title",
-    )  # fmt: skip
+    )
 
 
 def _instances(run: RecordedRun) -> Markup | None:
@@ -309,11 +303,8 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
         told |= {(law.name, law.text) for law in new}
         if isinstance(show, Pair):
             played["ghost"] = film(show.first, {}, share)
-            section = pair_section(show, places[id(show)], chain, new, stride)
-        else:
-            section = run_section(show, places[id(show)], chain, new, stride)
         films.append(played)
-        sections[id(show)] = section
+        sections[id(show)] = section(show, places[id(show)], chain, new, stride)
     cards = [card for part in content.campaigns for card in part.cards]
     excerpts = [film(card.run, {}, CARD, card.window) for card in cards]
     title = title or _title(content)

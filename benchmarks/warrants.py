@@ -24,14 +24,13 @@ import json
 import lzma
 import os
 import random
-import tarfile
-import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from recordings import read
 
 from forewarn.monitors.evaluation.certified import (
     Asked,
@@ -43,8 +42,11 @@ from forewarn.monitors.evaluation.certified import (
 )
 from forewarn.monitors.evaluation.evidence import LEVEL
 from forewarn.monitors.evaluation.figures import at_most
+from forewarn.monitors.evaluation.foretold import climb_of
 from forewarn.monitors.evaluation.warned import Broken, Climb
+from forewarn.monitors.finding.choice import given
 from forewarn.monitors.guarding.certificate import BaseRate, Certificate
+from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.plugins.loop.warrant import fresh, named
 
 ASKED = Asked(0.05, 0.3, 0.95)
@@ -237,7 +239,7 @@ def real(data: Path, splits: int = 100) -> Iterator[str]:
     for name, (group, of, asked) in REAL.items():
         path = data / "real" / f"{name}.tar.xz"
         if path.exists():
-            heights, groups = _recorded(path, name, of)
+            heights, groups = _recorded(path, of)
             yield _split(f"{name} by {group}", heights, groups, asked, splits)
     path = data / "agents" / "openagentsafety.jsonl.xz"
     if path.exists():
@@ -319,43 +321,24 @@ def _split(
     )
 
 
-def _recorded(path: Path, name: str, of: object) -> tuple[list[Climb], list[str]]:
+def _recorded(
+    path: Path, of: Callable[[dict[str, str]], str]
+) -> tuple[list[Climb], list[str]]:
     """Returns the maximum risk in each run, of a chain over hand-written predicates
     that was not learned from the run.
     """
-    from forewarn.monitors.evaluation.foretold import climb_of
-    from forewarn.monitors.finding.choice import given
-    from forewarn.monitors.trust.hindsight import Counting, Judge
-    from forewarn.scenarios.running.pools import Here
-    from forewarn.scenarios.schema import load_scenario
-    from forewarn.scenarios.training.train import collected
-    from forewarn.scenarios.warrant.runs import Facts, read_past
-
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(path) as packed:
-            packed.extractall(folder, filter="data")
-        home = Path(folder) / name
-        scenario = load_scenario(home / "scenario.yaml")
-        facts = Facts.read(home / "runs.csv").by_order()
-        stored = collected(
-            scenario, range(len(facts.by_name)), Here(), Path(folder) / "traces"
-        )
-        past = read_past(sorted(stored), None, facts, None)
-    rows = [facts.of(each.stored.name, n) for n, each in enumerate(past)]
-    groups = [of(row) for row in rows]  # type: ignore[operator]
-    hand, horizon_s = scenario.abstraction, scenario.horizon_s
+    told = read(path, of)
+    scenario, groups = told.scenario, list(told.group)
+    hand, horizon_s = given(scenario.abstraction).abstraction, scenario.horizon_s
     found: list[Climb] = []
     for fold in range(2):  # each half is evaluated with a chain from the other half
-        names = sorted(set(groups))
-        ours = set(names[fold::2])
-        taught = [p.run for p, g in zip(past, groups, strict=True) if g not in ours]
-        judge = Judge.learn(
-            taught, given(hand).abstraction, scenario.laws, [horizon_s], Counting()
-        )
-        for number, (each, own) in enumerate(zip(past, groups, strict=True)):
+        ours = set(sorted(set(groups))[fold::2])
+        taught = [r for r, g in zip(told.runs, groups, strict=True) if g not in ours]
+        judge = Judge.learn(taught, hand, scenario.laws, [horizon_s], Counting())
+        for number, (run, own) in enumerate(zip(told.runs, groups, strict=True)):
             if own in ours:
-                ((_, told),) = judge.look(number, each.run)
-                found.append(climb_of(told, horizon_s, number, False))
+                ((_, seen),) = judge.look(number, run)
+                found.append(climb_of(seen, horizon_s, number, False))
     found.sort(key=lambda climb: climb.seed)
     return [replace(climb, seed=n) for n, climb in enumerate(found)], groups
 

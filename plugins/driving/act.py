@@ -50,46 +50,23 @@ _IN_IT_M = 1.2  # when the ego is this far into a conflict, it is too late to st
 _CREEPING = 1.0  # m/s
 
 
-class Stop:
-    """Computes the acceleration of a stop, and tracks the distance past the line."""
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The car's surroundings, which a stop needs in addition to the frame's signals.
 
-    def __init__(self) -> None:
-        self._line_m: float | None = None
-        self._over_m: float | None = None
+    Args:
+        speed: The ego's speed in m/s, as the world reports it.
+        behind: The following vehicle, if one is near.
+        conflicts: The places where other road users will soon cross the ego's path.
+    """
 
-    def let_go(self) -> None:
-        """Ends the stop, so that the driver has control again."""
-        self._line_m = self._over_m = None
-
-    def acceleration(
-        self,
-        values: Mapping[str, Any],
-        speed: float,
-        behind: Behind | None,
-        conflicts: Sequence[Conflict],
-        dt: float,
-    ) -> float:
-        """Returns the acceleration for the next frame of this stop, in m/s².
-
-        Args:
-            values: The signals of the newest frame.
-            dt: The time since the previous frame in seconds.
-        """
-        if not values.get("in_junction"):
-            self._over_m, self._line_m = None, values.get("stop_line_distance")
-        elif self._over_m is not None:
-            self._over_m += speed * dt
-        elif self._line_m is not None:
-            self._over_m = max(0.0, speed * dt - self._line_m)
-        return stopping_acceleration(values, speed, behind, conflicts, self._over_m)
+    speed: float
+    behind: Behind | None = None
+    conflicts: Sequence[Conflict] = ()
 
 
 def stopping_acceleration(
-    values: Mapping[str, Any],
-    speed: float,
-    behind: Behind | None,
-    conflicts: Sequence[Conflict],
-    over_m: float | None = None,
+    values: Mapping[str, Any], around: Around, over_m: float | None = None
 ) -> float:
     """Returns the acceleration for a stop, in m/s².
 
@@ -98,13 +75,12 @@ def stopping_acceleration(
 
     Args:
         values: The signals of the newest frame.
-        speed: The ego's speed in m/s.
-        behind: The following vehicle, if one is near.
-        conflicts: The places where other road users will soon cross the ego's path.
+        around: The surroundings of the ego.
         over_m: How far the car is past the stop line, in m; None if it has passed none
             during this stop.
     """
-    soon = [c for c in conflicts if c.clear_m > 0.0 and c.comes_s < _SOON_S]
+    speed, behind = around.speed, around.behind
+    soon = [c for c in around.conflicts if c.clear_m > 0.0 and c.comes_s < _SOON_S]
     within = [c for c in soon if c.to_m <= -_IN_IT_M]
     ahead = [c for c in soon if c.to_m > -_IN_IT_M]
     first = min(ahead, key=lambda c: c.to_m, default=None)
@@ -222,21 +198,6 @@ _ROLLING = 0.2  # m/s², a car in gear without a driver
 _STANDSTILL_KMH = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """The car's surroundings, which a stop needs in addition to the frame's signals.
-
-    Args:
-        speed: The ego's speed in m/s, as the world reports it.
-        behind: The following vehicle, if one is near.
-        conflicts: The places where other road users will soon cross the ego's path.
-    """
-
-    speed: float
-    behind: Behind | None = None
-    conflicts: Sequence[Conflict] = ()
-
-
 class CarActuator:
     """Slows and stops the car; `cut` permanently takes control from the driver.
 
@@ -246,11 +207,13 @@ class CarActuator:
     """
 
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
+    _line_m: float | None
+    _over_m: float | None
+    _last_s: float
 
     def __init__(self, look: Callable[[], Around] | None = None) -> None:
         self._look = look
-        self._stop = Stop()
-        self._last_s = math.nan
+        self.let_go()
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
@@ -281,18 +244,22 @@ class CarActuator:
         around = Around(values["speed"] / 3.6) if self._look is None else self._look()
         passed_s = round(frame.time_s - self._last_s, 6)
         self._last_s = frame.time_s
-        wanted = self._stop.acceleration(
-            values,
-            around.speed,
-            around.behind,
-            around.conflicts,
-            passed_s if passed_s > 0.0 else 0.0,
-        )
+        self._see_line(values, around.speed * passed_s if passed_s > 0.0 else 0.0)
+        wanted = stopping_acceleration(values, around, self._over_m)
         return Action("stop", {"acceleration": wanted})
+
+    def _see_line(self, values: Mapping[str, Any], moved_m: float) -> None:
+        """Updates how far the car is past the stop line."""
+        if not values.get("in_junction"):
+            self._over_m, self._line_m = None, values.get("stop_line_distance")
+        elif self._over_m is not None:
+            self._over_m += moved_m
+        elif self._line_m is not None:
+            self._over_m = max(0.0, moved_m - self._line_m)
 
     def let_go(self) -> None:
         """Ends the stop, so that the driver has control again."""
-        self._stop.let_go()
+        self._line_m = self._over_m = None
         self._last_s = math.nan
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:

@@ -20,16 +20,12 @@ from forewarn.abstractions.frame import Source
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.guarding.certificate import digest_of
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import SUFFIX, RunRecord
 
 ANEW = "began anew"
 """The event that separates two runs that share a record."""
-
-
-def digest_of(model: Path) -> str:
-    """Returns the SHA-256 digest of a model file."""
-    return hashlib.sha256(read_bytes(model)).hexdigest()
 
 
 def model_file(record: Path, digest: str) -> Path:

@@ -15,6 +15,7 @@ from forewarn.abstractions.errors import InvalidExpression, InvalidInput, Invali
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.model import load_models
+from forewarn.monitors.guarding.certificate import digest_of
 from forewarn.monitors.guarding.decision import Action, Judge
 from forewarn.monitors.guarding.guard import BROKEN_OFF, FAILED, UNTOLD, Guard
 from forewarn.monitors.guarding.listening import Listener
@@ -30,7 +31,7 @@ from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.programs.file import FORMAT as PROGRAM
 from forewarn.monitors.rules.rule import FORMAT as RULES
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.records import ANEW, digest_of, model_file
+from forewarn.plugins.loop.records import ANEW, model_file
 from forewarn.plugins.programs import judging, rules
 
 MAKERS: dict[str, Callable[[Mapping[str, Any]], Judge]] = {

@@ -44,9 +44,9 @@ from forewarn.monitors.evaluation.warned import (
     trade_off,
     warned_at,
 )
+from forewarn.monitors.guarding.certificate import digest_of
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.plugins.loop.records import digest_of
 from forewarn.scenarios.measuring.late import (
     Late,
     kind_of,

@@ -13,12 +13,13 @@ from pathlib import Path
 from forewarn.abstractions.files import write_json
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.model import is_riskless, riskless
+from forewarn.monitors.guarding.certificate import digest_of
 from forewarn.monitors.guarding.decision import Judge
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.records import digest_of, keep_model
+from forewarn.plugins.loop.records import keep_model
 from forewarn.plugins.loop.replay import make_judge
 from forewarn.scenarios.running.episode import Mode
 from forewarn.scenarios.running.runner import Runner

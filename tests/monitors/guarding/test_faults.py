@@ -20,12 +20,13 @@ import pytest
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.guarding.certificate import digest_of
 from forewarn.monitors.guarding.decision import RANK, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord, read_record
 from forewarn.monitors.guarding.watch import Watch, load_watch
-from forewarn.plugins.loop.records import digest_of, model_file
+from forewarn.plugins.loop.records import model_file
 from forewarn.plugins.loop.replay import replay
 from tests.monitors.guarding.test_guard import PROVIDES, Clock, frame, model
 from tests.monitors.guarding.test_lost_frames import LOST

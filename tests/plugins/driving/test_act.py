@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     COMFORT,
     THRUST_LIMIT,
+    Around,
     CarActuator,
-    Stop,
     stopping_acceleration,
     wanted_acceleration,
 )
@@ -36,7 +37,7 @@ def stop(
     behind: Behind | None = None,
     **values: Any,
 ) -> float:
-    return stopping_acceleration(FREE | values, speed, behind, conflicts)
+    return stopping_acceleration(FREE | values, Around(speed, behind, conflicts))
 
 
 def test_a_free_road_is_a_comfortable_stop() -> None:
@@ -145,16 +146,23 @@ def test_a_stop_before_a_free_junction_does_not_end_in_it() -> None:
 
 
 def test_a_stop_remembers_how_far_beyond_its_line_it_is() -> None:
-    once = Stop()
+    speed, times = 6.0, count()
+    once = CarActuator(lambda: Around(speed))
+
+    def stopping(values: dict[str, Any]) -> float:
+        frame = Frame(next(times) / 10, 0, values | {"speed": 3.6 * speed})
+        return float(once.fallback(frame).arguments["acceleration"])
+
     before = FREE | {"traffic_light": "red", "stop_line_distance": 0.5}
     inside = FREE | {"traffic_light": "red", "in_junction": True}
-    once.acceleration(before, 6.0, None, (), 0.1)
-    assert once.acceleration(inside, 6.0, None, (), 0.1) <= -6.0
-    assert once.acceleration(inside, 0.0, None, (), 0.1) < 0, "and there it stands"
-    at_green = inside | {"traffic_light": "green"}
-    assert once.acceleration(at_green, 0.0, None, (), 0.1) > 0
+    stopping(before)
+    assert stopping(inside) <= -6.0
+    speed = 0.0
+    assert stopping(inside) < 0, "and there it stands"
+    assert stopping(inside | {"traffic_light": "green"}) > 0
     once.let_go()
-    assert once.acceleration(inside, 3.0, None, (), 0.1) > 0, "it began in the junction"
+    speed = 3.0
+    assert stopping(inside) > 0, "it began in the junction"
 
 
 def test_who_passes_in_the_next_lane_is_not_stopped_for() -> None:

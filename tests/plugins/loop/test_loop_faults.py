@@ -24,6 +24,7 @@ import pytest
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.guarding.certificate import digest_of
 from forewarn.monitors.guarding.decision import (
     RANK,
     SEVERITY,
@@ -40,7 +41,7 @@ from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.loop.approval import Answer
 from forewarn.plugins.loop.loop import GuardedLoop
-from forewarn.plugins.loop.records import digest_of, model_file
+from forewarn.plugins.loop.records import model_file
 from tests.monitors.guarding.test_faults import (
     DRIVE,
     AtCall,

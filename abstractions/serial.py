@@ -233,15 +233,12 @@ _Value = TypeVar("_Value")
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def to_json(value: object, *, sparse: bool = False) -> Any:
+def to_json(value: object) -> Any:
     """Returns the fields of a dataclass as JSON, with tuples as lists.
 
-    Args:
-        value: A dataclass with field types that can be resolved at run time.
-        sparse: Omit fields that have their default value.
+    The types of the fields must be resolvable at run time.
     """
-    adapter = _adapter(type(value))
-    return adapter.dump_python(value, mode="json", exclude_defaults=sparse)
+    return _adapter(type(value)).dump_python(value, mode="json")
 
 
 def from_json(

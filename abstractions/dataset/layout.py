@@ -342,12 +342,9 @@ class PartFacts:
         content = parse_json(metadata.decode("utf-8", "replace"), source)
         file = validated(_Facts, content, source, InvalidTrace)
         headers = [
-            TraceHeader(
-                each.vocabulary, tuple(each.provides), each.period_s, each.scenario,
-                None, each.source, each.guarded,
-            )
+            TraceHeader(**each.model_dump() | {"provides": tuple(each.provides)})
             for each in file.headers
-        ]  # fmt: skip
+        ]
         told = file.runs
         for name in told.name:
             if Path(name).name != name or name[:1] in ("", ".") or "\0" in name:

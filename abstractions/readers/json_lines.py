@@ -102,11 +102,7 @@ def stream_json_lines(
     header = TraceHeader(
         vocabulary=used.name if used else None,
         provides=tuple(used.canonical(key) if used else key for key in line.provides),
-        period_s=line.period_s,
-        scenario=line.scenario,
-        seed=line.seed,
-        source=line.source,
-        guarded=line.guarded,
+        **line.model_dump(exclude={"format", "vocabulary", "provides"}),
     )
     try:
         _check_header(header, used)

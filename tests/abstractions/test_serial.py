@@ -30,10 +30,6 @@ def test_nested_values_come_back_equal() -> None:
     assert from_json(Whole, content) == whole
 
 
-def test_sparse_leaves_out_defaults() -> None:
-    assert to_json(Whole(3), sparse=True) == {"seed": 3}
-
-
 def test_a_wrong_field_is_named_with_its_file() -> None:
     with pytest.raises(InvalidInput, match=r"run\.json: parts\.0\.name: field requir"):
         from_json(Whole, {"seed": 1, "parts": [{}]}, "run.json")

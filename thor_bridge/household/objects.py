@@ -68,10 +68,8 @@ def with_bounds(thing: Object, center: Sequence[float], size: Sequence[float]) -
 def new_object(
     kind: str,
     center: Sequence[float],
-    size: Sequence[float] | None = None,
     *,
     identity: str | None = None,
-    turned: float = 0.0,
     parents: Sequence[str] | None = None,
     **state: Any,
 ) -> Object:
@@ -80,14 +78,12 @@ def new_object(
     Args:
         kind: The name of the type.
         center: The centre of the bounding box.
-        size: The size of the bounding box; by default the size of the type.
         identity: The object's id; by default it is derived from the position.
-        turned: The rotation about the vertical axis in degrees.
         parents: The ids of the receptacles that contain the object, innermost first.
         state: Values for any of the 42 keys.
     """
     known = catalog()[kind]
-    size = known.size if size is None else size
+    size = known.size
     foot = (center[0], center[1] - size[1] / 2, center[2])
     identity = identity or object_id(kind, *foot)
     thing: Object = dict.fromkeys(KEYS, False)
@@ -95,7 +91,7 @@ def new_object(
     thing.update(
         name=f"{kind}_{zlib.crc32(identity.encode()):08x}",
         position=vector(*foot),
-        rotation=vector(0.0, turned, 0.0),
+        rotation=vector(0.0, 0.0, 0.0),
         fillLiquid=None,
         temperature="RoomTemp",
         openness=0.0,

@@ -4,9 +4,9 @@ Folds are by driver for the real drivers of the 100-Car study, and by road for A
 the SVL simulator (DeepScenario). For each fold, everything is chosen and fitted on the
 other folds. The table compares the guard (with the hand-written abstraction, and with
 that of `learn --abstraction auto`) with gradient boosting and logistic regression on
-the raw signals and their last second, and with the time to collision. Three further
-rows show where a hazard score loses against boosting: the score's curves alone, its
-bands, and the chain over the bands.
+the raw signals and their last second, and with the time to collision. A second table,
+the loss ledger, shows which step loses against boosting: the score, its bands, the
+chain over the bands, or the choice of the abstraction.
 
 Each method's threshold is chosen for the allowed false-alarm rate on the held-out clean
 runs, because the comparison is about the information that the methods have, not about
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -165,14 +166,13 @@ def by_curves(
         if isinstance(node.right, Number)
     ]
 
-    def risk(run: Kept) -> NDArray[np.float64]:
-        values = matrix([Term(score.expression)], [run])[:, 0]
+    def risk(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         if bands:
-            return np.searchsorted(np.sort(cuts), values, side="right") / len(cuts)
-        odds: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-values))
+            return np.searchsorted(np.sort(cuts), rows[:, 0], side="right") / len(cuts)
+        odds: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-rows[:, 0]))
         return odds
 
-    yield from scored(told, corpus, out, risk)
+    yield from _by_terms(told, corpus, out, [Term(score.expression)], risk)
 
 
 def _watched(
@@ -238,10 +238,23 @@ def _fitted(
     moments = corpus.moments(look_s or told.scenario.horizon_s, law)
     with threadpool_limits(1):
         model.fit(rows[moments.row], moments.doomed)
-        yield from scored(
-            told, corpus, out,
-            lambda run: model.predict_proba(matrix(terms, [run]))[:, 1],
-        )  # fmt: skip
+        yield from _by_terms(
+            told, corpus, out, terms, lambda rows: model.predict_proba(rows)[:, 1]
+        )
+
+
+def _by_terms(
+    told: Recordings,
+    corpus: Corpus,
+    out: Sequence[int],
+    terms: Sequence[Term],
+    risk: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+) -> Iterator[Outcomes]:
+    """Scores frames by the values of terms."""
+    runs = [told.runs[i] for i in out]
+    ends = np.cumsum([len(run) for run in runs])[:-1]
+    risks = iter(np.split(risk(matrix(terms, runs)), ends))
+    yield from scored(told, corpus, out, lambda _: next(risks))
 
 
 def haste(signal: str) -> Way:
@@ -280,15 +293,16 @@ LEARNED: dict[str, Way] = {
     "boosting with lags": boosting,
     "logistic with lags": logistic,
 }
-WAYS: dict[str, Way] = {
-    "guard, --abstraction auto": by_choice,
-    "guard, bands of a score": by_score,
-    "bands of a score, without a chain": partial(by_curves, bands=True),
-    "curves of a score, without bands": by_curves,
-    **LEARNED,
+LEDGER: dict[str, Way] = {
     "boosting, one second ahead": boosting_soon,
-    "ttc": haste("time_to_collision"),
+    "score, without bands": by_curves,
+    "bands of a score, without a chain": partial(by_curves, bands=True),
+    "guard, bands of a score": by_score,
+    "guard, --abstraction auto": by_choice,
 }
+"""From boosting to the guard, each row with one more step."""
+
+WAYS = LEDGER | LEARNED | {"ttc": haste("time_to_collision")}
 
 
 # -- shipped models on held-out runs
@@ -391,6 +405,17 @@ def _said(early_s: NDArray[np.float64]) -> str:
     return f"{share:.2f}, {middle_s:.1f} s, {second:.2f}"
 
 
+def _ledger(
+    found: dict[str, list[Foretold]], horizon_s: float
+) -> list[tuple[str, ...]]:
+    """Returns the loss ledger: what each step detects, and what it adds or loses."""
+    allowed = ALLOWED[-1]
+    shares = [shared(early(found[way], horizon_s, allowed))[0] for way in LEDGER]
+    steps = [b - a for a, b in itertools.pairwise([shares[0], *shares])]
+    told = (f"{at:.2f} ({step:+.2f})" for at, step in zip(shares, steps, strict=True))
+    return [("loss ledger", f"at {allowed:.2f}"), *zip(LEDGER, told, strict=True)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="folder with the archives")
@@ -419,6 +444,9 @@ def main() -> None:
             table.append((way, *map(_said, times)))
         for line in aligned(table):
             print(line)
+        if not options.way:
+            for line in aligned(_ledger(found, told.scenario.horizon_s)):
+                print(line)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from forewarn.abstractions.vocabularies.vocabulary import Signal, Vocabulary
 
 
-MAX_LENGTH = 20_000
+MAX_LENGTH = 40_000
 """The maximum length of an expression or formula, in characters."""
 
 MAX_NUMBER = 1e100

@@ -61,7 +61,9 @@ def train(
     learned from training runs, the risks are calibrated on calibration runs, and the
     thresholds are set on calibration and tuning runs. If no threshold achieves its
     guarantee, no policy is written and the exit status is 1. The shipped models were
-    created with this command; --rerun reproduces them byte for byte.
+    created with this command. --rerun trains on the same runs again. Shipped models
+    with a hazard score were trained with an earlier form of the score, so they come
+    out differently.
 
     \b
     Examples:

@@ -145,13 +145,25 @@ def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
     )
 
 
-def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats:
+def early(
+    found: Sequence[Foretold],
+    horizon_s: float,
+    allowed: float,
+    within_s: float = math.inf,
+) -> Floats:
     """The lead time of the warning of each violation, in seconds; NaN without a timely
     warning.
 
     The threshold is chosen so that at most the allowed fraction of clean runs has an
     alarm. An alarm is in time if it comes before the trigger or, when most triggers are
     harmless, early enough before the deadline to act.
+
+    Args:
+        found: The runs of one law.
+        horizon_s: The horizon H, in seconds.
+        allowed: The allowed false-alarm rate.
+        within_s: The longest time before the trigger at which an alarm counts, in
+            seconds; an earlier alarm is right only by chance.
     """
     tops = sorted(
         (float(each.risks[horizon_s].max(initial=0.0)) for each in found
@@ -163,6 +175,7 @@ def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats
     for each in found:
         if each.broken is not None:
             alarmed = alarms(each.risks[horizon_s], above, inclusive=False)
+            alarmed &= each.came_true(within_s)
             run = warned_run(each.times_s.tolist(), alarmed, each.broken)
             # The shipped models were chosen without slack.
             ahead_s.append(run.lead_s(harmless, slack_s=0.0))

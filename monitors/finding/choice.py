@@ -33,10 +33,6 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Counting, Found, Recipe, out_of_fold
 
 LEAST = (50, 150)
-MOST_RUNS = 400
-"""The maximum number of runs that are used to compare candidates, unless the runs are
-grouped. The chosen candidate is learned from all runs.
-"""
 _FIRST_LEAST = 150
 
 LOOKS_S = (1.0, 2.0)
@@ -296,12 +292,11 @@ class _Judged:
     def add(self, kind: Origin, name: str, recipe: Recipe) -> None:
         found: dict[str, list[Foretold]] = {law.name: [] for law in self._corpus.laws}
         corpus, way = self._corpus, recipe
-        grouped = len(set(corpus.groups)) < len(corpus.groups)
-        among = range(len(corpus.runs) if grouped else min(len(corpus.runs), MOST_RUNS))
+        among = range(len(corpus.runs))
         if isinstance(recipe, ScoreRecipe):
             way = recipe.left_out(among)
         for fold in out_of_fold(
-            corpus.runs[: len(among)], way, corpus.laws, [self._horizon_s],
+            corpus.runs, way, corpus.laws, [self._horizon_s],
             self._counting, corpus.folds(among),
         ):  # fmt: skip
             for law, several in fold.items():
@@ -313,9 +308,9 @@ class _Judged:
             idle = not mostly_harmless(several)
             evidence.skill[law] = skill(several, self._horizon_s, idle)
             if any(each.broken is None for each in several):
-                evidence.early_s[law] = np.array(
-                    [early(several, self._horizon_s, allowed) for allowed in ALLOWED]
-                )
+                horizon_s = self._horizon_s
+                times = [early(several, horizon_s, at, horizon_s) for at in ALLOWED]
+                evidence.early_s[law] = np.array(times)
             evidence.top[law] = max(
                 float(each.risks[self._horizon_s].max(initial=0.0)) for each in several
             )

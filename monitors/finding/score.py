@@ -1,17 +1,17 @@
 """Learns a hazard score that predicts violations; predicates divide the score into
 bands.
 
-The score is a sum of curves: step functions of single terms, and of pairs of terms that
-predict more together. scikit-learn's gradient boosting fits the steps. Only arithmetic
-expressions are stored, which people can read and plot. A score is more accurate on the
-runs that it was fitted to, so the chain is learned from scores of held-out runs.
+The score is the mean of two sums: one of step functions of single terms, the curves,
+and one of small trees, which combine terms. Curves predict best from few runs, trees
+from many. scikit-learn's gradient boosting fits both. Only arithmetic expressions are
+stored, which people can read and plot. A score is more accurate on the runs that it was
+fitted to, so the chain is learned from scores of held-out runs.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,21 +34,24 @@ from forewarn.abstractions.expression.tree import (
     Name,
     Number,
 )
-from forewarn.monitors.finding.corpus import Corpus, Family, Term
+from forewarn.monitors.finding.corpus import Corpus, Family, Moments, Term
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Found, Recipe
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SINGLES, PAIRED, PAIRS = 20, 6, 6
-"""The maximum numbers of terms with a curve, of terms tried in pairs, and of pairs."""
+STEPS = 15
+"""The maximum number of steps of a curve."""
 
-_FINE, _COARSE = 15, 5
-"""The maximum number of steps of a curve, and of each axis of a pair."""
+CURVES, TREES = 20, 18
+"""The maximum numbers of curves and of trees; an expression has at most 40 summands."""
+
+LEAVES, VIOLATIONS = 12, 10
+"""The maximum number of leaves of a tree, and the number of violations per tree."""
 
 _FEWEST = 100
-"""The minimum number of moments in a step."""
+"""The minimum number of moments in a step or leaf."""
 
 _FLAT = 0.03
 """Neighbouring steps with a smaller difference are merged."""
@@ -62,7 +65,24 @@ class Steps:
     number: int
     bounds: tuple[float, ...]
 
-    def of(self, rows: Floats) -> Ints:
+    @classmethod
+    def of(cls, term: Term, number: int, rows: Floats, doomed: Any) -> Steps:
+        """Divides a term into steps at quantiles of all moments and of doomed
+        moments.
+        """
+        values = rows[:, number]
+        known = ~np.isnan(values)
+        if term.truth or not known.any():
+            return cls(term, number, (0.5,) if term.truth else ())
+        everywhere, doomed = values[known], values[known & doomed]
+        shares = np.linspace(0.0, 1.0, STEPS // 2 + 3)[1:-1]
+        cuts = np.quantile(everywhere, shares)
+        if doomed.size:
+            cuts = np.append(cuts, np.quantile(doomed, shares))
+        span = float(np.subtract(*np.quantile(everywhere, [0.99, 0.01])))
+        return cls(term, number, rounded(cuts, span, float(everywhere.min())))
+
+    def within(self, rows: Floats) -> Ints:
         """The index of the step for each row; the last step is for none."""
         values = rows[:, self.number]
         step = np.searchsorted(self.bounds, values, side="right")
@@ -73,99 +93,29 @@ class Steps:
         """The number of steps, including the step for none."""
         return len(self.bounds) + 2
 
-    def text(self, values: Sequence[Expression]) -> Expression:
-        """The expression of a curve with these values; equal neighbouring steps are
-        merged.
+    def curve(self, values: Floats) -> Expression:
+        """The expression of a curve with these values, one for each step; neighbouring
+        steps that hardly differ are merged.
         """
+        first, *others = map(float, values[:-1])
         if self.term.truth:
-            return Choice(self.term.expression, values[-2], values[0])
-        kept = [values[0]]
-        bounds: list[Number] = []
-        for bound, value in zip(self.bounds, values[1:-1], strict=True):
-            if repr(value) != repr(kept[-1]):
+            return Choice(self.term.expression, _number(others[0]), _number(first))
+        kept, bounds = [first], []
+        for bound, value in zip(self.bounds, others, strict=True):
+            if abs(value - kept[-1]) >= _FLAT:
                 bounds.append(Number(bound, self.term.unit))
                 kept.append(value)
-        return Curve(self.term.expression, tuple(bounds), tuple(kept), values[-1])
+        told = tuple(map(_number, kept))
+        return Curve(self.term.expression, tuple(bounds), told, _number(values[-1]))
 
-
-Shape = tuple[tuple[Steps, ...], tuple[tuple[Steps, Steps], ...]]
-"""The terms, and the pairs of terms, that have a curve."""
-
-
-class Lesson:
-    """The training data for a score: moments with their outcomes."""
-
-    def __init__(
-        self, offered: Sequence[Term], rows: Floats, doomed: Any, weight: Floats
-    ) -> None:
-        if not doomed.any() or doomed.all():
-            raise InvalidInput(
-                "a law is broken in none or all of these runs, so nothing can be "
-                "learned",
-                mend="collect more runs",
-            )
-        self.offered, self.rows, self.doomed, self.weight = (
-            offered, rows, doomed, weight,
-        )  # fmt: skip
-
-    def steps(self, number: int, most: int) -> Steps:
-        """Divides a term into steps at quantiles of all moments and of
-        doomed moments.
-        """
-        term, values = self.offered[number], self.rows[:, number]
-        if term.truth:
-            return Steps(term, number, (0.5,))
-        known = ~np.isnan(values)
-        if not known.any():
-            return Steps(term, number, ())
-        everywhere, doomed = values[known], values[known & self.doomed]
-        shares = np.linspace(0.0, 1.0, most // 2 + 3)[1:-1]
-        cuts = np.quantile(everywhere, shares)
-        if doomed.size:
-            cuts = np.append(cuts, np.quantile(doomed, shares))
-        span = float(np.subtract(*np.quantile(everywhere, [0.99, 0.01])))
-        return Steps(term, number, rounded(cuts, span, float(everywhere.min())))
-
-    def shape(self) -> Shape:
-        """Selects the most predictive terms and pairs of terms."""
-        each = [self.steps(number, _FINE) for number in range(len(self.offered))]
-        every = tuple(steps for steps in each if steps.bounds)
-        first = self.fitted((every, ()))
-        kept = [every[i] for i in first.heaviest(self.rows, SINGLES)]
-        coarse = [self.steps(steps.number, _COARSE) for steps in kept[:PAIRED]]
-        coarse = [steps for steps in coarse if steps.bounds]
-        pairs = tuple(itertools.combinations(coarse, 2))
-        if not pairs:
-            return tuple(kept), ()
-        second = self.fitted((tuple(kept), pairs))
-        best = second.heaviest_pairs(self.rows, PAIRS)
-        return tuple(kept), tuple(pairs[i] for i in best)
-
-    def fitted(self, shape: Shape, among: Any = slice(None)) -> Fit:
-        """Fits the curves of a shape."""
-        try:
-            from sklearn.ensemble import HistGradientBoostingClassifier
-            from threadpoolctl import threadpool_limits
-        except ImportError as error:
-            raise MissingDependency("scikit-learn", "learn") from error
-        singles, pairs = shape
-        rows, doomed = self.rows[among], self.doomed[among]
-        columns = [steps.of(rows) for steps in singles]
-        groups: list[set[int]] = [{i} for i in range(len(singles))]
-        for one, other in pairs:
-            at = len(columns)
-            columns += [one.of(rows), other.of(rows)]
-            groups.append({at, at + 1})
-        table = np.column_stack(columns).astype(np.float64)
-        model = HistGradientBoostingClassifier(
-            max_iter=150, learning_rate=0.06, max_leaf_nodes=6 if not pairs else 10,
-            min_samples_leaf=_FEWEST, l2_regularization=10.0, early_stopping=False,
-            interaction_cst=groups, max_bins=2 * _FINE, random_state=0,
-        )  # fmt: skip
-        # On a busy machine, waiting for other threads costs more time than they save.
-        with threadpool_limits(1):
-            model.fit(table, doomed, sample_weight=self.weight[among])
-            return _read(model, shape, len(columns))
+    def split(self, last: int, low: Expression, high: Expression) -> Expression:
+        """A number that is `low` up to step `last`, and otherwise `high`."""
+        if self.term.truth:
+            return Choice(self.term.expression, high, low)
+        if last == len(self.bounds):
+            return Curve(self.term.expression, (), (low,), high)
+        bound = Number(self.bounds[last], self.term.unit)
+        return Choice(Compare("<", self.term.expression, bound), low, high)
 
 
 def rounded(cuts: Floats, span: float, lowest: float) -> tuple[float, ...]:
@@ -176,109 +126,162 @@ def rounded(cuts: Floats, span: float, lowest: float) -> tuple[float, ...]:
     return tuple(sorted(cut + 0.0 for cut in kept if cut > lowest))
 
 
+def _number(value: float) -> Number:
+    return Number(round(float(value), 2) + 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """An inner node of a tree: `low` up to step `last` of a term, otherwise `high`."""
+
+    term: int
+    last: int
+    low: Split | float
+    high: Split | float
+
+    def values(self, table: Ints) -> Floats:
+        low, high = (
+            side.values(table) if isinstance(side, Split) else side
+            for side in (self.low, self.high)
+        )
+        return np.where(table[:, self.term] <= self.last, low, high)
+
+    def expression(self, steps: Sequence[Steps]) -> Expression:
+        low, high = (
+            side.expression(steps) if isinstance(side, Split) else _number(side)
+            for side in (self.low, self.high)
+        )
+        if repr(low) == repr(high):
+            return low
+        return steps[self.term].split(self.last, low, high)
+
+
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A sum of curves.
+    """A sum of curves and trees.
 
     Args:
         base: The constant term of the sum.
-        singles: The terms, each with the value of every step.
-        pairs: The pairs of terms, each with the value of every cell.
+        steps: The steps of each term.
+        curves: The value of every step, by term.
+        trees: The trees.
     """
 
     base: float
-    singles: tuple[tuple[Steps, Floats], ...]
-    pairs: tuple[tuple[Steps, Steps, Floats], ...]
+    steps: tuple[Steps, ...]
+    curves: dict[int, Floats]
+    trees: tuple[Split, ...]
 
     def values(self, rows: Floats) -> Floats:
         """The value of the sum for each row."""
+        table = _table(self.steps, rows)
         total = np.full(len(rows), self.base)
-        for steps, added in self.singles:
-            total += added[steps.of(rows)]
-        for one, other, cells in self.pairs:
-            total += cells[one.of(rows), other.of(rows)]
+        for number, curve in self.curves.items():
+            total += curve[table[:, number]]
+        for tree in self.trees:
+            total += tree.values(table)
         return total
-
-    def heaviest(self, rows: Floats, most: int) -> list[int]:
-        """The indices of the curves that contribute most to the sum."""
-        weight = [added[steps.of(rows)].std() for steps, added in self.singles]
-        return [int(i) for i in np.argsort(weight)[::-1][:most] if weight[i] > _FLAT]
-
-    def heaviest_pairs(self, rows: Floats, most: int) -> list[int]:
-        """The indices of the pairs that contribute most to the sum."""
-        weight = [cells[a.of(rows), b.of(rows)].std() for a, b, cells in self.pairs]
-        return [int(i) for i in np.argsort(weight)[::-1][:most] if weight[i] > _FLAT]
 
     @property
     def expression(self) -> Expression:
-        """The sum as an arithmetic expression."""
-        parts: list[Expression] = [Number(_written(self.base))]
-        for steps, added in self.singles:
-            if np.ptp(added) > _FLAT:
-                parts.append(
-                    steps.text([Number(_written(v)) for v in _flattened(added)])
-                )
-        for one, other, cells in self.pairs:
-            if np.ptp(cells) <= _FLAT:
-                continue
-            inner = [
-                other.text([Number(_written(v)) for v in _flattened(row)])
-                for row in cells
-            ]
-            parts.append(one.text(inner))
-        total, *rest = parts
-        for part in rest:
+        """The sum as an arithmetic expression, without flat curves."""
+        total: Expression = _number(self.base)
+        for part in self._summands():
             total = Arithmetic("+", total, part)
         return total
 
-
-def _written(value: float) -> float:
-    return round(float(value), 2) + 0.0
-
-
-def _flattened(values: Floats) -> Floats:
-    """The values, with each step that hardly differs from the previous one set to its
-    value.
-    """
-    kept = values.copy()
-    for i in range(1, len(kept) - 1):
-        if abs(kept[i] - kept[i - 1]) < _FLAT:
-            kept[i] = kept[i - 1]
-    return kept
+    def _summands(self) -> Iterator[Expression]:
+        for number, curve in self.curves.items():
+            if np.ptp(curve) > _FLAT:
+                yield self.steps[number].curve(curve)
+        for tree in self.trees:
+            yield tree.expression(self.steps)
 
 
-def _read(model: Any, shape: Shape, width: int) -> Fit:
-    """The contribution of each step to a fitted model, found by evaluating each step
-    alone.
-    """
-    singles, pairs = shape
-    rows = [np.zeros((1, width))]
-    for i, steps in enumerate(singles):
-        block = np.zeros((steps.size, width))
-        block[:, i] = np.arange(steps.size)
-        rows.append(block)
-    at = len(singles)
-    for one, other in pairs:
-        block = np.zeros((one.size * other.size, width))
-        cells = np.indices((one.size, other.size)).reshape(2, -1)
-        block[:, at], block[:, at + 1] = cells
-        rows.append(block)
-        at += 2
-    said = model.decision_function(np.concatenate(rows))
-    base, parts = float(said[0]), np.split(said, np.cumsum([len(r) for r in rows]))
-    curves = [part - base for part in parts[1 : 1 + len(singles)]]
-    # Center the curves around zero, which makes them easier to read.
-    middles = [float(curve.mean()) for curve in curves]
-    curves = [curve - middle for curve, middle in zip(curves, middles, strict=True)]
-    maps = [
-        (part - base).reshape(one.size, other.size)
-        for part, (one, other) in zip(parts[1 + len(singles) :], pairs, strict=False)
-    ]
-    return Fit(
-        base + sum(middles),
-        tuple(zip(singles, curves, strict=True)),
-        tuple((*pair, cells) for pair, cells in zip(pairs, maps, strict=True)),
-    )
+def _table(steps: Sequence[Steps], rows: Floats) -> Ints:
+    """The step of each term for each row."""
+    return np.column_stack([each.within(rows) for each in steps])
+
+
+class Lesson:
+    """The training data for a score: the steps of terms at moments."""
+
+    def __init__(self, offered: Sequence[Term], rows: Floats, moments: Moments) -> None:
+        if not moments.doomed.any() or moments.doomed.all():
+            raise InvalidInput(
+                "a law is broken in none or all of these runs, so nothing can be "
+                "learned",
+                mend="collect more runs",
+            )
+        every = (
+            Steps.of(term, number, rows, moments.doomed)
+            for number, term in enumerate(offered)
+        )
+        self.steps = tuple(steps for steps in every if steps.bounds)
+        self.table, self.moments = _table(self.steps, rows), moments
+
+    def fitted(self, among: Any = slice(None)) -> Fit:
+        """Fits curves and trees to some of the moments."""
+        run, doomed = self.moments.run[among], self.moments.doomed[among]
+        wanted = len(np.unique(run[doomed])) / VIOLATIONS
+        trees = min(max(int(wanted), 1), TREES)
+        base, ones = self._boosted(
+            among, max_iter=75, learning_rate=0.12, max_leaf_nodes=6,
+            interaction_cst=[{number} for number in range(len(self.steps))],
+        )  # fmt: skip
+        # Fewer trees than wanted learn faster instead.
+        further, together = self._boosted(
+            among, max_iter=trees, learning_rate=0.1 * min(max(wanted / trees, 1), 2),
+            max_leaf_nodes=LEAVES,
+        )  # fmt: skip
+        ladder = np.arange(max(steps.size for steps in self.steps))
+        each_step = np.tile(ladder[:, None], len(self.steps))
+        curves = np.zeros(each_step.shape)
+        for split in ones:
+            curves[:, split.term] += split.values(each_step)
+        kept, base = {}, base + further
+        for number, steps in enumerate(self.steps):
+            curve = curves[: steps.size, number]
+            here = curve[self.table[among, number]]
+            # Center the curves around zero, which makes them easier to read.
+            base += float(here.mean())
+            kept[number] = curve - here.mean(), float(here.std())
+        heaviest = sorted(kept, key=lambda number: -kept[number][1])[:CURVES]
+        return Fit(
+            base,
+            self.steps,
+            {number: kept[number][0] for number in sorted(heaviest)},
+            tuple(together),
+        )
+
+    def _boosted(self, among: Any, **settings: Any) -> tuple[float, list[Split]]:
+        """Half of the constant term, and of the trees, of a boosted sum."""
+        try:
+            from sklearn.ensemble import HistGradientBoostingClassifier
+            from threadpoolctl import threadpool_limits
+        except ImportError as error:
+            raise MissingDependency("scikit-learn", "learn") from error
+        model = HistGradientBoostingClassifier(
+            min_samples_leaf=_FEWEST, l2_regularization=10.0, early_stopping=False,
+            random_state=0, **settings,
+        )  # fmt: skip
+        moments, table = self.moments, self.table[among]
+        # On a busy machine, waiting for other threads costs more time than they save.
+        with threadpool_limits(1):
+            model.fit(table, moments.doomed[among], sample_weight=moments.weight[among])
+            total = float(model.decision_function(table[:1])[0]) / 2.0
+        trees = [_split(tree.nodes, 0) for (tree,) in model._predictors]
+        splits = [tree for tree in trees if isinstance(tree, Split)]
+        return total - sum(float(each.values(table[:1])[0]) for each in splits), splits
+
+
+def _split(nodes: Any, at: int) -> Split | float:
+    """Half of a tree of scikit-learn."""
+    node = nodes[at]
+    if node["is_leaf"]:
+        return float(node["value"]) / 2.0
+    low, high = _split(nodes, int(node["left"])), _split(nodes, int(node["right"]))
+    return Split(int(node["feature_idx"]), int(node["num_threshold"]), low, high)
 
 
 _ENOUGH = 30_000
@@ -323,7 +326,7 @@ class ScoreRecipe:
 
     def __call__(self, runs: Sequence[int]) -> Found:
         scored = self._scored(runs)
-        whole = [each.lesson.fitted(each.shape) for each in scored]
+        whole = [each.lesson.fitted() for each in scored]
         return Found(self._abstraction(scored, whole), self._apart(scored, runs))
 
     def left_out(self, runs: Sequence[int]) -> Recipe:
@@ -375,19 +378,16 @@ class ScoreRecipe:
         offered, values = corpus.terms(self.family)
         moments = corpus.moments(self.horizon_s, law).of(runs)
         told = moments.thinned(max(1, len(moments.run) // _ENOUGH))
-        lesson = Lesson(offered, values[told.row], told.doomed, told.weight)
-        shape = lesson.shape()
+        lesson = Lesson(offered, values[told.row], told)
         fold_of = np.empty(len(corpus.runs), np.int64)
         fold_of[list(runs)] = dealt_to = corpus.folds(runs)
         fold, count = fold_of[told.run], max(dealt_to) + 1
-        folds = [lesson.fitted(shape, fold != number) for number in range(count)]
+        folds = [lesson.fitted(fold != number) for number in range(count)]
         outside = np.empty(len(moments.run))
         for number, fit in enumerate(folds):
             here = fold_of[moments.run] == number
             outside[here] = fit.values(values[moments.row[here]])
-        return Scored(
-            name, lesson, shape, tuple(folds), outside, moments.run, moments.doomed
-        )
+        return Scored(name, lesson, tuple(folds), outside, moments.run, moments.doomed)
 
     @staticmethod
     def _bands(name: str, cuts: Sequence[float]) -> list[Predicate]:
@@ -402,7 +402,6 @@ class Scored:
 
     name: str
     lesson: Lesson
-    shape: Shape
     folds: tuple[Fit, ...]
     outside: Floats
     run: Ints

@@ -213,7 +213,7 @@ def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> st
               for key in ("format", "name", "vocabulary", "period_s")
               if key in content]  # fmt: skip
     if abstraction.scores:
-        lines += ["# A score adds up what each of its curves gives.", "scores:"]
+        lines += ["# A score is a sum of curves and trees.", "scores:"]
     for score in abstraction.scores:
         lines.append(f"  {score.name}: >-")
         lines += [f"    {part}" for part in _summands(score.expression)]

@@ -150,27 +150,22 @@ def test_unguarded_contradicts_a_model() -> None:
 
 
 def _content(model: Path) -> Any:
-    """All but the names of the runs, which say what version made them, and the results
-    of a way to find predicates that is no longer tried."""
+    """All but the names of the runs, which contain the version that made them, and the
+    results of the candidates, some of which have changed since."""
     content = json.loads(read_bytes(model))
     for one in content.get("models", [content]):
         for each in one["training"]["files"]:
             del each["name"]
-        tried = one["training"]["abstraction"]["tried"]
-        tried[:] = [each for each in tried if each["kind"] != "picked"]
+        del one["training"]["abstraction"]["tried"]
     return content
 
 
 @pytest.mark.soak
 @pytest.mark.needs("sklearn")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("s3", marks=pytest.mark.needs("libsumo")),
-        pytest.param("virtualhome-chores", marks=pytest.mark.needs("virtualhome_eval")),
-    ],
-)
-def test_what_ships_comes_out_again(name: str, tmp_path: Path) -> None:
+@pytest.mark.needs("libsumo")
+def test_a_shipped_tree_comes_out_again(tmp_path: Path) -> None:
+    """Shipped scores do not: they were trained with an earlier form of the score."""
+    name = "s2"
     forewarn("train", name, "--rerun", "--out", str(tmp_path))
     ours, again = (Shipped.in_folder(at, name) for at in (FOLDER, tmp_path))
     assert _content(again.model) == _content(ours.model)

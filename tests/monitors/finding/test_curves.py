@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.expression import parse_quantity
+from forewarn.abstractions.expression import parse_expression, parse_quantity
 from forewarn.abstractions.trace import Kept, TraceHeader
-from forewarn.monitors.finding.corpus import Term, matrix
-from forewarn.monitors.finding.score import PAIRS, SINGLES, Fit, Lesson, rounded
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.finding.corpus import Moments, Term, matrix
+from forewarn.monitors.finding.score import (
+    LEAVES,
+    TREES,
+    VIOLATIONS,
+    Fit,
+    Lesson,
+    Split,
+    rounded,
+)
 
 NAMES = "one", "other", "idle"
+VIOLATING = 120
+DRIVING = load_vocabulary("driving")
+
+
+def made(terms: list[Term], rows: Any, doomed: Any) -> Lesson:
+    """A lesson in which the doomed moments come from 120 violating runs."""
+    run = np.cumsum(doomed) % VIOLATING
+    weight = np.ones(len(rows))
+    return Lesson(terms, rows, Moments(run, np.arange(len(rows)), doomed, weight))
 
 
 def fitted() -> tuple[Fit, Kept, list[Term]]:
-    """A danger where two signals are high together, and one that tells nothing."""
+    """Danger if two signals are high together; a third signal predicts nothing."""
     luck = np.random.default_rng(5)
     seen = luck.normal(size=(6_000, len(NAMES)))
     seen[luck.random(seen.shape) < 0.1] = np.nan
@@ -27,35 +47,80 @@ def fitted() -> tuple[Fit, Kept, list[Term]]:
     columns = dict(zip(NAMES, seen.T, strict=True))
     run = Kept(header, np.arange(len(seen)) / 10, columns, None)
     terms = [Term(parse_quantity(name, None)) for name in NAMES]
-    lesson = Lesson(terms, matrix(terms, [run]), doomed, np.ones(len(seen)))
-    return lesson.fitted(lesson.shape()), run, terms
+    return made(terms, matrix(terms, [run]), doomed).fitted(), run, terms
 
 
-def test_the_arithmetic_comes_to_what_was_fitted() -> None:
+def leaves(tree: Split | float) -> int:
+    if not isinstance(tree, Split):
+        return 1
+    return leaves(tree.low) + leaves(tree.high)
+
+
+def test_the_expression_has_the_fitted_values() -> None:
     fit, run, terms = fitted()
-    assert 0 < len(fit.singles) <= SINGLES and 0 < len(fit.pairs) <= PAIRS
-    said = matrix([Term(fit.expression)], [run])[:, 0]
-    # Each curve is written to two digits, and steps that hardly differ as one.
-    most = 0.05 * (1 + len(fit.singles) + 2 * len(fit.pairs))
-    assert np.abs(said - fit.values(matrix(terms, [run]))).max() < most
+    assert len(fit.trees) == VIOLATING // VIOLATIONS <= TREES
+    assert 1 < max(map(leaves, fit.trees)) <= LEAVES
+    rows = matrix(terms, [run])
+    assert np.isnan(rows).any()
+    written = fit.expression
+    read = parse_quantity(repr(written), None)
+    for each in (written, read):
+        said = matrix([Term(each)], [run])[:, 0]
+        # Numbers are written with two digits, and steps that hardly differ are merged.
+        most = 0.05 * (1 + len(fit.curves)) + 0.01 * len(fit.trees)
+        assert np.abs(said - fit.values(rows)).max() < most
 
 
-def test_a_score_is_highest_where_two_tell_together() -> None:
+def test_a_truth_and_none_split_a_tree() -> None:
+    """A danger if a condition holds and a number is none."""
+    luck = np.random.default_rng(6)
+    count = 6_000
+    near, speed = luck.random(count) < 0.5, luck.normal(size=count)
+    speed[luck.random(count) < 0.3] = np.nan
+    danger = 6.0 * (near & np.isnan(speed))
+    doomed = luck.random(count) < 1.0 / (1.0 + np.exp(3.0 - danger))
+    header = TraceHeader(None, ("traffic_jam", "speed"), 0.1, "made", 1)
+    columns = {"traffic_jam": near, "speed": speed}
+    run = Kept(header, np.arange(count) / 10, columns, DRIVING)
+    terms = [
+        Term(parse_expression("traffic_jam", DRIVING), truth=True),
+        Term.of("speed", DRIVING),
+    ]
+    rows = matrix(terms, [run])
+    fit = made(terms, rows, doomed).fitted()
+    values = fit.values(rows)
+    worst = near & np.isnan(speed)
+    assert values[worst].min() > values[~worst].max() + 1.0
+    said = matrix([Term.of(repr(fit.expression), DRIVING)], [run])[:, 0]
+    assert np.abs(said - values).max() < 0.3
+
+
+def test_a_score_is_highest_where_two_signals_are_high_together() -> None:
     fit, _, _ = fitted()
     low, one, other, both = fit.values(
         np.array([[-1.0, -1.0, 0.0], [1.5, -1.0, 0.0], [-1.0, 1.5, 0.0], [1.5] * 3])
     )
     assert low < one < both and other < both
-    assert both - low > 4.0
+    assert both - low > 3.0
+
+
+def test_trees_predict_together_what_curves_cannot() -> None:
+    """A danger if exactly one of two signals is high."""
+    luck = np.random.default_rng(7)
+    seen = luck.normal(size=(6_000, len(NAMES)))
+    danger = 4.0 * ((seen[:, 0] > 0) != (seen[:, 1] > 0))
+    doomed = luck.random(len(seen)) < 1.0 / (1.0 + np.exp(3.0 - danger))
+    terms = [Term(parse_quantity(name, None)) for name in NAMES]
+    fit = made(terms, seen, doomed).fitted()
+    assert np.ptp(fit.curves[0]) < 0.5
+    one, both = fit.values(np.array([[1.0, -1.0, 0.0], [1.0, 1.0, 0.0]]))
+    assert one > both + 0.3
 
 
 @pytest.mark.parametrize("doomed", [False, True])
 def test_where_all_ends_alike_nothing_is_fitted(doomed: bool) -> None:
-    rows = np.zeros((4, 1))
     with pytest.raises(InvalidInput, match="nothing can be learned"):
-        Lesson(
-            [Term(parse_quantity("one", None))], rows, np.full(4, doomed), rows[:, 0]
-        )
+        made([Term(parse_quantity("one", None))], np.zeros((4, 1)), np.full(4, doomed))
 
 
 @given(

@@ -255,7 +255,7 @@ def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
     doomed[:60, -10:] = True
     outside[doomed] += 4.0
     run = np.repeat(np.arange(runs), moments)
-    scored = Scored("danger", None, None, (), outside.ravel(), run, doomed.ravel())  # type: ignore[arg-type]
+    scored = Scored("danger", None, (), outside.ravel(), run, doomed.ravel())  # type: ignore[arg-type]
     cuts = scored.cuts(room)
     assert len(cuts) <= room and cuts == sorted(cuts)
     tops = outside[60:].max(axis=1)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.programs.cases import Judge
     from forewarn.monitors.programs.file import ProgramFile
     from forewarn.monitors.programs.language import Program
+    from forewarn.monitors.programs.request import RoleTable
     from forewarn.plugins.chat import Chat
     from forewarn.plugins.programs.writing import Shown
 
@@ -282,11 +283,11 @@ class Judged:
 
     def made(self, asking: Asking) -> tuple[Judge, Any, dict[str, Any]]:
         """The guard to evaluate, the usage of its model, and its description."""
-        from forewarn.abstractions.files import read_json, read_text
+        from forewarn.abstractions.files import read_text
         from forewarn.monitors.programs.file import load_program
         from forewarn.monitors.programs.functions import Toolbox
         from forewarn.monitors.programs.language import Program
-        from forewarn.monitors.programs.request import access_of_file, access_program
+        from forewarn.monitors.programs.request import access_program
         from forewarn.plugins.programs.baselines import Asked, baselines
         from forewarn.plugins.programs.judging import compiled, toolbox
         from forewarn.plugins.programs.writing import (
@@ -299,9 +300,8 @@ class Judged:
         asked = (self.roles, self.program, self.judge)
         if sum(each is not None for each in asked) != 1:
             raise click.UsageError("give one of --roles, --program and --judge")
-        if self.roles is not None:
-            table_of = access_of_file(read_json(self.roles), str(self.roles))
-            return _by(Program(access_program(table_of), toolbox())), None, {}
+        if roles := self.table():
+            return _by(Program(access_program(roles.roles), toolbox())), None, {}
         if self.program is not None:
             made = compiled(load_program(self.program), str(self.program))
             return _by(made), None, {}
@@ -325,14 +325,14 @@ class Judged:
         rule, name = _by(loaded(self.confirm_by, shadow=False)), self.confirm_by.name
         return Confirmed(agent, shown.memory, rule, name), agent.usage, facts
 
-    def tables(self) -> dict[str, list[str]]:
-        """The columns of each table in the role table; empty without --roles."""
+    def table(self) -> RoleTable | None:
+        """The role table, if there is one."""
         from forewarn.abstractions.files import read_json
-        from forewarn.monitors.programs.request import tables_of_file
+        from forewarn.monitors.programs.request import role_table
 
-        if self.roles is None:
-            return {}
-        return tables_of_file(read_json(self.roles), str(self.roles))
+        return (
+            role_table(read_json(self.roles), str(self.roles)) if self.roles else None
+        )
 
 
 def _by(program: Program) -> Judge:
@@ -376,7 +376,8 @@ def evaluate_(
 
     judge, usage, facts = by.made(asking)
     began_s = time.perf_counter()
-    labelled = read_cases(cases, kind, by.tables())
+    roles = by.table()
+    labelled = read_cases(cases, kind, roles.tables if roles else {})
     found = score(progress(labelled, "judging cases"), judge).as_dict()
     if usage is not None:
         facts |= {**usage.as_dict(), "seconds": time.perf_counter() - began_s}

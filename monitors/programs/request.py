@@ -105,29 +105,30 @@ Access = Mapping[str, Mapping[str, Sequence[str]]]
 """By role: the databases with the columns that the role may read."""
 
 
-class _RoleFile(Strict):
+class RoleTable(Strict):
+    """The databases and columns that each role may read, and all databases."""
+
     roles: dict[str, dict[str, list[str]]]
     databases: dict[str, list[str]] = {}
 
+    @property
+    def tables(self) -> dict[str, list[str]]:
+        """The databases, each with all its columns."""
+        found: dict[str, dict[str, None]] = {}
+        for databases in (self.databases, *self.roles.values()):
+            for name, columns in databases.items():
+                found.setdefault(name, {}).update(dict.fromkeys(columns))
+        return {name: list(columns) for name, columns in found.items()}
 
-def tables_of_file(content: object, source: str) -> dict[str, list[str]]:
-    """Returns the databases in a JSON role table, with all their columns."""
-    file = validated(_RoleFile, content, source, InvalidRequest)
-    found: dict[str, dict[str, None]] = {}
-    for databases in (file.databases, *file.roles.values()):
-        for name, columns in databases.items():
-            found.setdefault(name, {}).update(dict.fromkeys(columns))
-    return {name: list(columns) for name, columns in found.items()}
 
-
-def access_of_file(content: object, source: str) -> Access:
-    """Returns the access that a JSON role table grants.
+def role_table(content: object, source: str) -> RoleTable:
+    """Parses a JSON role table.
 
     Raises:
         InvalidRequest: The table violates the schema, grants a column that no database
             has, or lists a role or a database twice.
     """
-    file = validated(_RoleFile, content, source, InvalidRequest)
+    file = validated(RoleTable, content, source, InvalidRequest)
     _no_twins(file.roles, "role", source)
     known = {plain(name): columns for name, columns in file.databases.items()}
     for role, row in file.roles.items():
@@ -149,7 +150,7 @@ def access_of_file(content: object, source: str) -> Access:
                         source=source,
                         mend=suggest(column, has),
                     )
-    return file.roles
+    return file
 
 
 def _access_program(table: Table, source: str) -> str:

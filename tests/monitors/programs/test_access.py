@@ -17,9 +17,9 @@ from forewarn.monitors.programs.functions import STANDARD, Toolbox
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.request import (
     Access,
-    access_of_file,
     access_program,
     read_request,
+    role_table,
 )
 from forewarn.monitors.programs.running import Outcome
 
@@ -39,7 +39,7 @@ def _judged(role: Any, needed: dict[str, Any], access: Access = CLINIC) -> Outco
 
 def test_every_shared_case_is_right_in_label_and_columns(shared_data: Path) -> None:
     roles = json.loads((shared_data / "guard" / "roles.json").read_text())
-    program = _program(access_of_file(roles, "roles.json"))
+    program = _program(role_table(roles, "roles.json").roles)
     cases = list(read_cases(shared_data / "guard" / "access.jsonl", "access"))
     found = score(cases, lambda case: program.run(case.inputs)).as_dict()
     assert found["cases"] == len(cases) > 2000
@@ -164,5 +164,5 @@ def test_a_role_table_that_contradicts_itself_is_refused(
     content: Any, problem: str
 ) -> None:
     with pytest.raises(InvalidInput, match="roles.json") as refused:
-        access_of_file(content, "roles.json")
+        role_table(content, "roles.json")
     assert problem in str(refused.value)

@@ -96,6 +96,13 @@ def test_a_countdown_of_any_length_is_solved(steps: int) -> None:
     assert 0 < values[steps, 0] < 0.999
 
 
+def test_a_long_countdown_does_not_underflow_into_certainty() -> None:
+    """0.3^1000 is below the smallest double, yet idle returns until it happens."""
+    matrix = np.array([[0.3, 0.7], [0.5, 0.5]])
+    values = solved(countdown(1000), matrix, np.array([1, 2]))
+    assert values[0].tolist() == [1, 1]
+
+
 # -- the last system ------------------------------------------------------------------
 
 

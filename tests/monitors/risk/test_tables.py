@@ -457,16 +457,6 @@ def test_elimination_and_the_sparse_system_agree(
         assert within == pytest.approx(dense, abs=1e-12)
 
 
-def test_a_long_countdown_does_not_underflow_into_certainty() -> None:
-    """0.3^1000 is below the smallest double, yet idle returns until it happens."""
-    automaton = law("always (a -> eventually[0, 1000 steps] b)")
-    column = {mask: i for i, mask in enumerate(automaton.letters)}
-    chain = Chain.from_dense(["a", "b"], np.array([[0.3, 0.7], [0.5, 0.5]]))
-    letters = np.array([column[1], column[2]])
-    values = violation_ever(chain, letters, automaton)
-    assert values[automaton.names.index("idle")].tolist() == [1, 1]
-
-
 def test_risk_where_nothing_can_be_violated() -> None:
     automaton = law("always (a or not a)")
     chain = Chain.from_dense(["x"], np.eye(1))

@@ -72,6 +72,21 @@ def test_a_slow_clock_waits_by_its_own_period() -> None:
     assert episode.followed.times_s == [0.0, 1.0]
 
 
+def test_an_end_repeats_the_last_frame_until_nothing_is_pending() -> None:
+    owed, kept, broken, unseen = (Episode() for _ in range(4))
+    for episode, frames in ((owed, "a-"), (kept, "ab"), (broken, "a--a")):
+        for step, held in enumerate(frames):
+            episode.at(step / 2, held)
+    for episode in (owed, kept, broken, unseen):
+        episode.followed.finish()
+    assert owed.followed.times_s == [0.0, 0.5, 1.0]
+    assert kept.followed.times_s == [0.0, 0.5]
+    assert broken.followed.times_s == [0.0, 0.5, 1.0, 1.5]
+    assert unseen.followed.times_s == []
+    found = [bool(each.followed.monitor.violations) for each in (owed, kept, broken)]
+    assert found == [True, False, True]
+
+
 def test_a_gap_that_is_too_long_is_refused() -> None:
     episode = Episode()
     episode.at(0.0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -57,38 +56,6 @@ random.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    """The scene, object predicates and preparation of an episode."""
-
-    scene: str
-    watch: tuple[str, ...]
-    prepare: tuple[str, ...]
-    varied: Variation
-    spared: tuple[str, ...] = ()
-
-
-def _setting(
-    task: str,
-    tasks: Path | None,
-    scene: str,
-    watch: Sequence[str],
-    prepare: Sequence[str],
-    varied: Variation,
-) -> _Setting:
-    if not task:
-        return _Setting(scene or FIRST_SCENE, (*watch,), (*prepare,), varied)
-    known = find_task(task_book(tasks), task)
-    about = facts_about(known.objects())
-    return _Setting(
-        scene or known.scene,
-        (*known.watch(), *about, *watch),
-        (*known.prepare, *prepare),
-        varied,
-        objects_in((), (known.goal, known.law)),
-    )
-
-
 class _Episodes(SteppedHousehold):
     """Runs episodes on a controller that subclasses create."""
 
@@ -106,16 +73,27 @@ class _Episodes(SteppedHousehold):
     def __init__(
         self,
         name: str,
-        setting: _Setting,
-        longest_steps: int,
         *,
+        task: str,
+        tasks: Path | None,
+        scene: str,
+        watch: Sequence[str],
+        prepare: Sequence[str],
+        vary: Variation,
+        longest_steps: int,
         embedded: bool,
         plan: bool = False,
     ) -> None:
-        self._plan = plan
-        self._scene, self._setting = setting.scene, setting
-        self._senses = ObjectSenses(setting.watch)
-        self._prepare = [parse_step(step) for step in setting.prepare]
+        self._spared: tuple[str, ...] = ()
+        if task:
+            known = find_task(task_book(tasks), task)
+            scene = scene or known.scene
+            watch = (*known.watch(), *facts_about(known.objects()), *watch)
+            prepare = (*known.prepare, *prepare)
+            self._spared = objects_in((), (known.goal, known.law))
+        self._scene, self._varied, self._plan = scene or FIRST_SCENE, vary, plan
+        self._senses = ObjectSenses(watch)
+        self._prepare = [parse_step(step) for step in prepare]
         self.longest_steps = longest_steps
         provides = (*self._senses.predicates, *SIGNALS, *([NEXT] if plan else []))
         self.source = Source(name, "household", provides, PERIOD_S, embedded)
@@ -129,11 +107,13 @@ class _Episodes(SteppedHousehold):
         """Starts an episode: resets and then prepares the scene."""
         if self._controller is None:
             self._controller = self._make(seed)
-        controller, setting = self._controller, self._setting
+        controller = self._controller
         for attempt in range(PREPARING):
             luck = seed + attempt * 2**32
-            controller.reset(self._scene, **self._reset_settings(luck))
-            vary(controller, setting.varied, luck, setting.spared)
+            # Only our household has a seed; Unity's physics has none.
+            seeded = {"seed": luck} if self.source.embedded else {}
+            controller.reset(self._scene, **seeded)
+            vary(controller, self._varied, luck, self._spared)
             self._robot = HighLevel(controller)
             results = [self._robot.do(action) for action in self._prepare]
             failed = next((each for each in results if not each.done), None)
@@ -147,9 +127,6 @@ class _Episodes(SteppedHousehold):
         self._moved_m = 0.0
         self._next: Value = None
         super().begin(seed)
-
-    def _reset_settings(self, seed: int) -> dict[str, Any]:
-        return {"seed": seed}
 
     def move(self, action: Action | None) -> None:
         start = self._position()
@@ -261,8 +238,13 @@ class HouseholdWorld(_Episodes):
     ) -> None:
         super().__init__(
             "household",
-            _setting(task, tasks, scene, watch, prepare, vary),
-            longest_steps,
+            task=task,
+            tasks=tasks,
+            scene=scene,
+            watch=watch,
+            prepare=prepare,
+            vary=vary,
+            longest_steps=longest_steps,
             embedded=True,
             plan=plan,
         )
@@ -326,8 +308,13 @@ class ThorWorld(_Episodes):
         embedded = player == HOUSEHOLD
         super().__init__(
             "thor",
-            _setting(task, tasks, scene, watch, prepare, vary),
-            longest_steps,
+            task=task,
+            tasks=tasks,
+            scene=scene,
+            watch=watch,
+            prepare=prepare,
+            vary=vary,
+            longest_steps=longest_steps,
             embedded=embedded,
         )
         self._settings: dict[str, Any] = {
@@ -340,10 +327,6 @@ class ThorWorld(_Episodes):
 
     def _make(self, seed: int) -> Controller:
         return connect(self._scene, seed=seed, **self._settings)
-
-    def _reset_settings(self, seed: int) -> dict[str, Any]:
-        # Only our household has a seed; Unity's physics has none.
-        return {"seed": seed} if self.source.embedded else {}
 
 
 _ROBOT_M = 0.4

@@ -81,12 +81,6 @@ class IntervalChain:
     def n(self) -> int:
         return len(self.states)
 
-    def backup(self, values: Floats, *, maximise: bool) -> Floats:
-        """One robust Bellman backup: maps `values[..., n]` to expected values `[...,
-        n]`.
-        """
-        return RobustStep(self, maximise=maximise)(values)
-
     def ahead(self, values: Floats, *, maximise: bool) -> Floats:
         """The values of each row's successors; unseen ones have the worst or best
         value."""
@@ -115,8 +109,8 @@ class RobustStep:
         self._pivot: Ints = np.empty(0, np.int64)
 
     def __call__(self, values: Floats) -> Floats:
-        """Does the same as `IntervalChain.backup`; sorts all rows again if the shape of
-        the values has changed.
+        """One robust Bellman backup: maps `values[..., n]` to expected values `[...,
+        n]`.
         """
         successor_values = self._chain.ahead(values, maximise=self._maximise)
         stale: Bools
@@ -297,45 +291,12 @@ _CERTAIN = 1e-12
 
 
 def robust_reach(
-    chain: IntervalChain,
-    targets: Bools | Sequence[int],
-    steps: int | None = None,
-    *,
-    maximise: bool,
-    avoid: Bools | Sequence[int] = (),
+    chain: IntervalChain, goal: Bools, lost: Bools, *, maximise: bool
 ) -> Floats:
-    """The minimum or maximum probability of reaching the targets from each state.
+    """The minimum or maximum probability of ever reaching the goal from each state.
 
-    Args:
-        chain: The interval chain.
-        targets: State numbers, or a mask over the states.
-        steps: The maximum number of steps; None for no limit.
-        maximise: Whether to compute the maximum probability instead of the minimum.
-        avoid: States after which the targets no longer count, for `until` properties.
-    """
-    goal, lost = _mask(targets, chain.n), _mask(avoid, chain.n)
-    lost &= ~goal
-    if steps is not None:
-        return _within(chain, goal, lost, steps, maximise)
-    return _ever(chain, goal, lost, maximise)
-
-
-def _within(
-    chain: IntervalChain, goal: Bools, lost: Bools, steps: int, maximise: bool
-) -> Floats:
-    step = RobustStep(chain, maximise=maximise)
-    values = goal.astype(np.float64)
-    for _ in range(steps):
-        further = step(values)
-        further[goal], further[lost] = 1.0, 0.0
-        if np.array_equal(further, values):
-            break
-        values = further
-    return values
-
-
-def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Floats:
-    """Robust policy iteration over the states whose value the graph does not determine.
+    The method is robust policy iteration over the states whose value the graph does not
+    determine. After a state in `lost`, the goal no longer counts.
 
     If nature maximises, its first policy gives every possible edge a positive
     probability, so that every state that can reach the goal does. If nature minimises,
@@ -416,12 +377,3 @@ def _solve(
     left = np.where(inside, 0.0, taken).sum(axis=1)
     source = np.broadcast_to(np.arange(len(names))[:, None], target.shape)
     return absorbed(source[inside], target[inside], taken[inside], left, hit)
-
-
-def _mask(states: Bools | Sequence[int], n: int) -> Bools:
-    given = np.asarray(states)
-    if given.dtype == np.bool_:
-        return given.copy()
-    mask = np.zeros(n, bool)
-    mask[given.astype(np.int64)] = True
-    return mask

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from forewarn.monitors.chains.absorption import ABOVE_0, BELOW_1
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.intervals import IntervalChain, robust_reach
-from forewarn.monitors.risk.product import Reading
-from forewarn.monitors.risk.reaching import ever, expectation, within
+from forewarn.monitors.chains.intervals import IntervalChain, RobustStep, robust_reach
+from forewarn.monitors.risk.product import Ints, Reading
+from forewarn.monitors.risk.reaching import Backup, ever, expectation, within
 
 Mask: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
@@ -46,30 +46,42 @@ _MOVING, _GOAL, _LOST = range(3)
 _TABLE = np.array([[_MOVING, _GOAL, _LOST], [_GOAL] * 3, [_LOST] * 3])
 """The next state of a path's monitor, which reads what a path formula requires."""
 
+_HIT, _MISS = (0.0, 1.0, 0.0), (1.0, 0.0, 1.0)
+
+
+def _letters(path: Path) -> Ints:
+    """The letter that a path's monitor reads in each state."""
+    return np.where(path.goal, _GOAL, np.where(path.hold, _MOVING, _LOST))
+
+
+def _within(step: Backup, path: Path, ends: tuple[float, float, float]) -> Floats:
+    """The expected value of a path's monitor after the path's steps, given the values
+    of the monitor's states.
+    """
+    letters, steps = _letters(path), path.steps if path.steps is not None else 1
+    start = np.repeat(np.array(ends)[:, None], len(letters), axis=1)
+    begun = np.where(_TABLE[:, 0] == _MOVING, 1, -1)
+    values = within(step, _TABLE[:, letters], start, begun, steps)
+    found: Floats = values[_MOVING if path.next else letters, np.arange(len(letters))]
+    return found
+
 
 def likelihood(chain: Chain, path: Path) -> Floats:
     """The probability of a path from every state: exactly 0 or 1 where the graph
     determines it, and strictly between 0 and 1 elsewhere.
     """
-    letters = np.where(path.goal, _GOAL, np.where(path.hold, _MOVING, _LOST))
-    states, none = np.arange(chain.n), np.zeros(0, np.int64)
+    letters, none = _letters(path), np.zeros(0, np.int64)
     reading = Reading(
         chain.indptr, chain.indices, np.arange(chain.transitions), letters, none,
         chain.n,
     )  # fmt: skip
     if path.steps is None and not path.next:
-        hit = ever(reading, chain.data, _TABLE, _GOAL)[letters, states]
+        found = ever(reading, chain.data, _TABLE, _GOAL)
+        hit = found[letters, np.arange(chain.n)]
         miss = 1.0 - hit
     else:
-        step, after = expectation(reading, chain.data), _TABLE[:, letters]
-        begun = np.where(_TABLE[:, 0] == _MOVING, 1, -1)
-        hit, miss = (
-            within(
-                step, after, np.repeat(np.array(ends)[:, None], chain.n, axis=1),
-                begun, path.steps if path.steps is not None else 1,
-            )[_MOVING if path.next else letters, states]
-            for ends in ((0.0, 1.0, 0.0), (1.0, 0.0, 1.0))
-        )  # fmt: skip
+        step = expectation(reading, chain.data)
+        hit, miss = (_within(step, path, ends) for ends in (_HIT, _MISS))
     never, surely = hit == 0.0, miss == 0.0
     if path.opposite:
         hit, never, surely = 1.0 - hit, surely, never
@@ -80,13 +92,10 @@ def bounds(intervals: IntervalChain, path: Path) -> tuple[Floats, Floats]:
     """The minimum and maximum probability over all chains within the intervals."""
 
     def extreme(maximise: bool) -> Floats:
-        if path.next:
-            goal = path.goal.astype(np.float64)
-            return intervals.backup(goal, maximise=maximise)
-        avoid = ~(path.hold | path.goal)
-        return robust_reach(
-            intervals, path.goal, path.steps, maximise=maximise, avoid=avoid
-        )
+        if path.next or path.steps is not None:
+            return _within(RobustStep(intervals, maximise=maximise), path, _HIT)
+        lost = ~(path.hold | path.goal)
+        return robust_reach(intervals, path.goal, lost, maximise=maximise)
 
     low, high = (np.clip(extreme(way), 0.0, 1.0) for way in (False, True))
     return (1.0 - high, 1.0 - low) if path.opposite else (low, high)

@@ -13,6 +13,7 @@ two compared policies. Runs already in --out are not repeated.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,9 +26,11 @@ from run import markdown, stored
 from forewarn.monitors.evaluation.figures import at_most, runs_for
 from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
+from forewarn.scenarios.measuring.late import Again
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
 from forewarn.scenarios.training.acting import thresholds_of
@@ -40,6 +43,9 @@ CERTIFIED, TIMES, HELD_OUT = 0.02, 100, 5_000
 """The certified rate, the number of certifications, and the number of runs that test
 each certification.
 """
+
+LEADS_S, BEYONDS_S = (1.0, 2.0, 3.0, 5.0), (0.5, 2.0)
+"""When a stop begins before a violation, and ends after its time, in seconds."""
 
 HEAD = (
     "scenario", "policy", "violations without", "left", "clean runs stopped",
@@ -106,8 +112,36 @@ def _facts(
         "seeds": [seeds[0], seeds[-1]],
         **compare(before, after, scenario),
         "broke": [bool(each.violations) for each in after],
+        "standing": _standing(scenario, pairs),
         "kept": kept.model_dump(mode="json"),
     }
+
+
+def _standing(
+    scenario: Scenario, pairs: Sequence[tuple[Episode, Episode]]
+) -> tuple[int, int]:
+    """Counts the violating runs that the guard saves but that stand until the time
+    limit, and those of them that keep the law and arrive with a stop at another time.
+    """
+    saved = [
+        before
+        for before, after in pairs
+        if before.violations and not after.violations
+        if after.timed_out and after.facts.get("stands")
+    ]
+    if not saved:
+        return 0, 0
+    again = Again(plan(scenario))
+
+    def arrives(before: Episode, lead_s: float, beyond_s: float) -> bool:
+        broken_s = before.violations[0].time_s
+        run = again.intervened(
+            before.seed, "stop", broken_s - lead_s, broken_s + beyond_s
+        )
+        return run.arrived and not run.violations
+
+    stops = list(itertools.product(LEADS_S, BEYONDS_S))
+    return len(saved), sum(any(arrives(b, *stop) for stop in stops) for b in saved)
 
 
 def keep(name: str, found: Facts) -> None:
@@ -166,6 +200,11 @@ def table(found: dict[str, dict[str, Facts]]) -> Iterator[str]:
         yield (
             f"{which}: {left} of {without} violations left;"
             f" {stopped} clean runs stopped."
+        )
+        standing, could = (sum(each["standing"][i] for each in own) for i in (0, 1))
+        yield (
+            f"{which}: {standing} runs without the violation stand until the limit; "
+            f"with a stop at another time, {could} of them arrive."
         )
 
 

@@ -85,8 +85,8 @@ def branch(job: Branching) -> Found:
         end = End(max_time_s=most_s, on_violation=scenario.end.on_violation)
         ways = (
             watched.violations,
-            again.intervened(job.seed, "slow", begins_s, until_s, end),
-            again.intervened(job.seed, "stop", begins_s, until_s, end),
+            again.intervened(job.seed, "slow", begins_s, until_s, end).violations,
+            again.intervened(job.seed, "stop", begins_s, until_s, end).violations,
         )
         window = begins_s, until_s, most_s
         alone, slowed, stopped = (_breaks(each, window) for each in ways)

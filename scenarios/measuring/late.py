@@ -9,7 +9,7 @@ the last of these moments comes too late for this intervention.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -199,8 +199,8 @@ class Again:
 
     def check(self, job: Violation) -> None:
         """Raises an error if the repeated run differs from the original."""
-        broken = self._run(self._alone, job.seed, self._end(job, job.broken.time_s))
-        if job.broken not in broken:
+        until = self._end(job, job.broken.time_s)
+        if job.broken not in self._run(self._alone, job.seed, until).violations:
             raise InvalidInput(
                 f"the run with seed {job.seed} had a different result when "
                 f"repeated, so the world of {self.scenario.name} is not "
@@ -215,7 +215,7 @@ class Again:
         until_s = begins_s if job.kind == "reflect" else broken_s + BEYOND_S
         end = self._end(job, broken_s + WATCHED_S)
         after = self.intervened(job.seed, job.kind, begins_s, until_s, end)
-        return not any(each.time_s > begins_s + SLACK_S for each in after)
+        return not any(each.time_s > begins_s + SLACK_S for each in after.violations)
 
     def intervened(
         self,
@@ -224,8 +224,8 @@ class Again:
         begins_s: float,
         until_s: float,
         end: End | None = None,
-    ) -> Sequence[Broken]:
-        """Returns the violations of a run with one intervention.
+    ) -> Episode:
+        """Returns a run with one intervention.
 
         Args:
             seed: The run's seed.
@@ -242,11 +242,11 @@ class Again:
         most_s = min(until_s + SLACK_S, self.scenario.end.max_time_s)
         return End(max_time_s=most_s, on_violation="stop" if job.alone else "continue")
 
-    def _run(self, runner: Runner, seed: int, end: End | None) -> Sequence[Broken]:
+    def _run(self, runner: Runner, seed: int, end: End | None) -> Episode:
         episode = runner.run(seed, Keep(end=end))
         if episode.failed:
             raise InvalidInput(f"seed {seed} failed: {episode.error}")
-        return episode.violations
+        return episode
 
 
 @dataclass(frozen=True, slots=True)

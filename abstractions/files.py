@@ -57,10 +57,7 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
     files.
     """
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            stream = gzip.GzipFile(fileobj=raw) if packed else raw
+        with _unpacked(path) as stream:
             data = _at_most(stream, limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or "cannot be read"
@@ -78,6 +75,15 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
             mend="save it as text in one of the formats that --help lists",
         )
     return data
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[Any]:
+    """Opens a file for reading bytes, decompressed if the file is gzipped."""
+    with path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        yield gzip.GzipFile(fileobj=raw) if packed else raw
 
 
 def _at_most(stream: io.BufferedIOBase, size: int) -> bytes:
@@ -379,10 +385,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """
     number, total, values = 0, 0, 0
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            stream = gzip.GzipFile(fileobj=raw) if packed else raw
+        with _unpacked(path) as stream:
             while line := stream.readline(MAX_LINE + 1):
                 number += 1
                 total += len(line)
@@ -475,8 +478,7 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
 def check_frames(path: Path) -> None:
     """Raises `TooLarge` if a JSON Lines file contains too many frames; parses none."""
     count = 0
-    with suppress(OSError, EOFError, zlib.error), path.open("rb") as raw:
-        stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+    with suppress(OSError, EOFError, zlib.error), _unpacked(path) as stream:
         most = MAX_BYTES * _room(path)
         while (chunk := stream.read(1 << 20)) and stream.tell() <= most:
             count += chunk.count(b"\n{")

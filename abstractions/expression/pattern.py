@@ -29,11 +29,16 @@ class Pattern:
             self._validator = SchemaValidator(schema)
         except SchemaError as error:
             problem = str(error).splitlines()[-1].rpartition("rror: ")[2]
+            mend = (
+                "write the text out, without references to groups and lookaround, "
+                "which cannot be matched in linear time"
+            )
+            if "size limit" in problem:
+                mend = "use fewer repetitions, or write [A-Za-z0-9_] in place of \\w"
             raise InvalidExpression(
                 problem[0].lower() + problem[1:],
                 place=f"the pattern {text!r:.60}",
-                mend="write the text out, without references to groups and lookaround, "
-                "which cannot be matched in linear time",
+                mend=mend,
             ) from None
 
     def found_in(self, text: str) -> bool:

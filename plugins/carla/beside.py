@@ -88,11 +88,6 @@ class Newest:
         self._fresh.clear()
         return self._snapshot
 
-    @property
-    def waits(self) -> bool:
-        """Whether a new snapshot is available."""
-        return self._fresh.is_set()
-
 
 class Beside:
     """Guards a vehicle that another client drives.

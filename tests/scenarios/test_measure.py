@@ -37,7 +37,7 @@ from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 
 SEEDS = range(6000, 6060)
-FEW = range(6000, 6020)
+FEW = range(6000, 6012)
 THRESHOLDS = (0.2, 0.5, 0.9)
 
 

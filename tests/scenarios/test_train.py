@@ -83,7 +83,7 @@ def test_training_again_gives_the_same_bytes_two_at_a_time_too(tmp_path: Path) -
     for out, count in (("a", 1), ("b", 2)):
         found = forewarn(
             "train", *["tiny-kitchen"] * count, "--jobs", str(count),
-            "--episodes", "120", "--out", tmp_path / out, "--runs", tmp_path / "runs",
+            "--episodes", "90", "--out", tmp_path / out, "--runs", tmp_path / "runs",
         )  # fmt: skip
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert {"tiny-kitchen.model.json.gz", "tiny-kitchen.policy.yaml"} <= set(names)

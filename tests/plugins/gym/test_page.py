@@ -31,7 +31,7 @@ FILES = {
 }
 FEWER = {"150": "30", "100": "10"}
 """Episodes, so that the page is tried in seconds."""
-FEWER_ACTING = ["--acting", "10", "--violations", "1"]
+FEWER_ACTING = ["--acting", "10", "--violations", "1", "--release-after", "1"]
 
 
 @pytest.fixture(scope="module")

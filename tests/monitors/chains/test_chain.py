@@ -57,7 +57,7 @@ def test_doubles_are_not_called_exact() -> None:
         ({1: {0: float("nan"), 1: 1.0}}, "from state 'b' to 'a' is nan"),
         ({1: {2: float("inf")}}, "from state 'b' to 'c' is inf"),
         ({0: {0: 2.0, 1: -1.0}}, "from state 'a' to 'b' is -1"),
-        ({0: {7: 1.0}}, "refers to state number 7, but there are 3"),
+        ({0: {3: 1.0}}, "refers to state number 3, but there are 3"),
         ({0: {-1: 1.0}}, "refers to state number -1, but there are 3"),
         ({5: {0: 1.0}}, "a row for state number 5"),
         ({0: {0: 0.0}}, "the row of state 'a' sums to 0"),

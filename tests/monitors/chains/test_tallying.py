@@ -71,3 +71,25 @@ def test_no_step_leads_over_time_that_passed_unseen() -> None:
     assert tally.seen[name(3)] == {name(1): 1}
     assert tally.starts == {name(1): 1}
     assert tally.ends == {name(1): 1}
+
+
+@given(STATES.filter(bool), STATES, STATES)
+def test_the_rest_of_an_episode_is_counted_in_another_tally(
+    before: list[int], after: list[int], earlier: list[int]
+) -> None:
+    live, other = LiveTally(), LiveTally()
+    for bits in earlier:
+        other.observe(bits)
+    other.take(name, ended=False)
+    for bits in before:
+        live.observe(bits)
+    live.go_on(other)
+    for bits in after:
+        live.observe(bits)
+        other.observe(bits)
+    expected = whole(before)
+    expected.ends.clear()
+    assert live.take(name, ended=True) == expected
+    assert other.take(name, ended=True) == whole([before[-1], *after])
+    LiveTally().go_on(other)
+    assert other.take(name, ended=True) == Tally()

@@ -35,6 +35,7 @@ _TURN_SPEED = 6.5  # m/s
 _GAP_JUDGING_M = 45.0  # distance within which the driver judges gaps
 _DECISION_M = 12.0
 _SECOND_LOOK_S = 2.0
+_REACTION_S = 0.7  # mean reaction time to a change of a traffic light
 _SHOULDER_S = 0.6  # time until the driver has checked the blind spot
 _SIGNALLING_S = 3.0
 
@@ -86,7 +87,6 @@ class SumoDriver:
         speed_kmh: The mean speed of drivers on a free road in km/h.
         speed_sd_kmh: The standard deviation of this speed in km/h.
         headway_s: The mean time gap to the vehicle ahead in seconds.
-        reaction_s: The mean reaction time to a change of a traffic light in seconds.
         gap_s: The mean of the minimum time gap that drivers accept at a junction, in
             seconds.
         looks_away_per_s: The rate of becoming inattentive, per second.
@@ -110,7 +110,6 @@ class SumoDriver:
         speed_kmh: Rate = 48.0,
         speed_sd_kmh: Rate = 5.0,
         headway_s: Rate = 1.2,
-        reaction_s: Rate = 0.7,
         gap_s: float = 1.0,
         looks_away_per_s: Rate = 0.06,
         looks_back_per_s: Rate = 0.35,
@@ -121,7 +120,7 @@ class SumoDriver:
         self._profile: Profile = profile
         self._boldness = boldness
         self._speed, self._speed_sd = speed_kmh / 3.6, speed_sd_kmh / 3.6
-        self._headway_s, self._reaction_s, self._gap_s = headway_s, reaction_s, gap_s
+        self._headway_s, self._gap_s = headway_s, gap_s
         self._away, self._back = looks_away_per_s, looks_back_per_s
         self._rolls, self._keeps_clear = rolls, keeps_clear
         self._lane_changes = lane_changes_per_s
@@ -139,7 +138,7 @@ class SumoDriver:
             headway_s=max(0.4, normal(self._headway_s, 0.25) - 0.4 * bold),
             thrust=max(1.0, normal(2.2, 0.4)),
             comfort=max(1.5, normal(3.0, 0.5)),
-            reaction_s=max(0.1, normal(self._reaction_s, 0.25)),
+            reaction_s=max(0.1, normal(_REACTION_S, 0.25)),
             gap_s=normal(self._gap_s, 0.5) - 0.8 * (bold - 0.4),
             misjudges_s=abs(normal(0.35, 0.15)),
             looks_away=self._away * _CALM[self._profile],

@@ -100,7 +100,6 @@ class TinyWorld(SteppedWorld):
         red_s: The duration of the red phase in seconds; after it, the light stays
             green.
         lead: Whether there is a car ahead.
-        lead_gap_m: The initial distance to the car ahead in m.
         lead_brakes_at_s: The time in seconds at which the car ahead brakes hard.
     """
 
@@ -120,7 +119,6 @@ class TinyWorld(SteppedWorld):
         yellow_s: Positive = 3.0,
         red_s: Positive | None = None,
         lead: bool | None = None,
-        lead_gap_m: Positive | None = None,
         lead_brakes_at_s: float | None = None,
     ) -> None:
         self._given = {
@@ -128,7 +126,6 @@ class TinyWorld(SteppedWorld):
             "light_m": light_m,
             "yellow_at_s": yellow_at_s,
             "red_s": red_s,
-            "lead_gap_m": lead_gap_m,
             "lead_brakes_at_s": lead_brakes_at_s,
         }
         self._lead_given = lead
@@ -146,7 +143,7 @@ class TinyWorld(SteppedWorld):
             # Draw a value even if it is set, so that the other random values stay the
             # same.
             value = low + (high - low) * luck.random()
-            given = self._given[name]
+            given = self._given.get(name)
             return value if given is None else given
 
         self._v = drawn("speed_kmh", 36.0, 58.0) / 3.6

@@ -221,7 +221,6 @@ class TinyHouseholdPilot:
         careless_share: The probability of putting the fork into the microwave.
         attentive_share: The probability that a robot takes the fork out before it
             switches the microwave on.
-        forgetful_share: The probability of leaving the faucet running for a while.
         stubborn_share: The probability of insisting on an action when asked to
             reconsider.
         stubborn: Whether this robot insists; if None, this is drawn at random.
@@ -232,13 +231,11 @@ class TinyHouseholdPilot:
         *,
         careless_share: Share = 0.35,
         attentive_share: Share = 0.3,
-        forgetful_share: Share = 0.3,
         stubborn_share: Share = 0.25,
         stubborn: bool | None = None,
     ) -> None:
         self._careless_share = careless_share
         self._attentive_share = attentive_share
-        self._forgetful_share = forgetful_share
         self._stubborn_share = stubborn_share
         self._stubborn = stubborn
         self.reset(0)
@@ -247,7 +244,7 @@ class TinyHouseholdPilot:
         luck = Random(f"tiny robot {seed}")
         careless = luck.random() < self._careless_share
         attentive = luck.random() < self._attentive_share
-        forgetful = luck.random() < self._forgetful_share
+        forgetful = luck.random() < 0.3
         stubborn = luck.random() < self._stubborn_share
         self._mends = not (stubborn if self._stubborn is None else self._stubborn)
         fork_first = luck.random() < 0.5

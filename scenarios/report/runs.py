@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -41,7 +41,7 @@ class Head:
     """The facts about a run in the header of its record.
 
     Args:
-        name: The name of the scenario, or of the source of the frames.
+        scenario: The name of the scenario, or of the source of the frames.
         title: The scenario's title.
         seed: The seed; None for a loop without seeds.
         mode: Whether the guard intervened (`guarded`) or only watched (`shadow`).
@@ -53,7 +53,7 @@ class Head:
             violations.
     """
 
-    name: str
+    scenario: str
     title: str
     seed: int | None
     mode: str
@@ -301,18 +301,12 @@ class LawStory:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedRun:
+class RecordedRun(Head):
     """A run as a report shows it.
 
     Args:
         path: The file of the run record.
-        scenario: The scenario's name.
-        title: The scenario's title.
-        seed: The seed; None for a loop without seeds.
-        mode: Whether the guard intervened (`guarded`) or only watched (`shadow`).
         horizon_s: The prediction horizon H of the guard's risk, in seconds.
-        vocabulary: The name of the signals' vocabulary.
-        period_s: The time between two frames, in seconds.
         sequences: The sequence numbers of the frames.
         ended: Why the run ended.
         times_s: The time of each frame, in seconds.
@@ -333,13 +327,7 @@ class RecordedRun:
     """
 
     path: Path
-    scenario: str
-    title: str
-    seed: int | None
-    mode: str
     horizon_s: float
-    vocabulary: str
-    period_s: float
     sequences: tuple[int, ...]
     ended: str
     times_s: tuple[float, ...]
@@ -439,33 +427,29 @@ def _run(
         *cautions,
         *([told.problem] if told.problem else []),
     ]
+    head = replace(head, vocabulary=head.vocabulary or _vocabulary(told.watch))
     return RecordedRun(
-        path,
-        head.name,
-        head.title,
-        head.seed,
-        head.mode,
-        policy.horizon_s,
-        head.vocabulary or _vocabulary(told.watch),
-        head.period_s,
-        tuple(int(line["sequence"]) for line in reviews),
-        str(end.get("ended", "the record ends")),
-        tuple(float(decoded(line["time_s"])) for line in reviews),
-        _signals(header.get("provides"), reviews),
-        tuple(each["decision"] for each in decisions),
-        tuple(
+        **asdict(head),
+        path=path,
+        horizon_s=policy.horizon_s,
+        sequences=tuple(int(line["sequence"]) for line in reviews),
+        ended=str(end.get("ended", "the record ends")),
+        times_s=tuple(float(decoded(line["time_s"])) for line in reviews),
+        signals=_signals(header.get("provides"), reviews),
+        decisions=tuple(each["decision"] for each in decisions),
+        foreseen=tuple(
             risk if "foreseen" in line else None
             for line, risk in zip(reviews, risks, strict=True)
         ),
-        laws,
-        tuple(events(lines, head.mode != "guarded", head.period_s >= SLOW_S)),
-        told.watch,
-        told.nearest(),
-        told.states(),
-        scenery,
-        unseen,
-        tuple(cautions),
-        tuple(_unknown(told)),
+        laws=laws,
+        events=tuple(events(lines, head.mode != "guarded", head.period_s >= SLOW_S)),
+        watch=told.watch,
+        chain=told.nearest(),
+        visits=told.states(),
+        scenery=scenery,
+        unseen=unseen,
+        cautions=tuple(cautions),
+        notes=tuple(_unknown(told)),
     )
 
 
@@ -513,7 +497,7 @@ def _scenery(path: Path, head: Head, digest: str | None) -> tuple[Scenery | None
             "No scenes were stored with this run, or its world cannot be drawn."
         )
     try:
-        found = read_scene(file, head.name, head.seed or 0)
+        found = read_scene(file, head.scenario, head.seed or 0)
     except InvalidInput as error:
         return None, f"The scenes next to the record cannot be read: {error}."
     if digest is not None and found.sha256 != digest:

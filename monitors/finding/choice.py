@@ -50,7 +50,9 @@ WORSE = 0.02
 """Candidates tie if their values differ by at most this, which may be due to chance."""
 
 SOONER_S = 0.2
-"""Candidates tie if their mean lead times differ by at most this, in s."""
+"""Candidates tie if their mean lead times over all violations differ by at most this,
+in s.
+"""
 
 LOW = 0.3
 """If the risk of a law before violations never exceeds this, the model hardly predicts
@@ -94,6 +96,18 @@ class Evidence:
     def ahead_s(self) -> dict[str, float]:
         """The mean lead time of warnings in s, by law."""
         return {law: shared(each)[1] for law, each in self.early_s.items()}
+
+    @property
+    def gained_s(self) -> float:
+        """The mean lead time over all violations in s, 0 without a warning; averaged
+        over laws.
+        """
+        return _mean(
+            {
+                law: float(np.nan_to_num(each).mean())
+                for law, each in self.early_s.items()
+            }
+        )
 
     @property
     def worth(self) -> float:
@@ -140,23 +154,24 @@ def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
     """The candidates from best to worst.
 
     Candidates tie if the difference in value may be due to chance. Ties are broken by
-    the mean lead time, then in favor of the hand-made candidate, then by skill. If no
-    run keeps a law, warnings cannot be evaluated, and the skill decides.
+    the mean lead time over all violations, then in favor of the hand-made candidate,
+    then by value and by skill. If no run keeps a law, warnings cannot be evaluated, and
+    the skill decides.
     """
     left = sorted(evidence, key=lambda each: -each.worth)
     ordered: list[Evidence] = []
     while left:
         equals = [each for each in left if _as_good(each, left[0])]
-        soonest = max(_mean(each.ahead_s) for each in equals)
-        equals = [e for e in equals if _mean(e.ahead_s) >= soonest - SOONER_S]
+        soonest = max(each.gained_s for each in equals)
+        equals = [e for e in equals if e.gained_s >= soonest - SOONER_S]
         best = max(equals, key=_preferred)
         ordered.append(best)
         left.remove(best)
     return ordered
 
 
-def _preferred(one: Evidence) -> tuple[bool, float]:
-    return bool(one.early_s) and one.kind == "hand-made", one.mean
+def _preferred(one: Evidence) -> tuple[bool, float, float]:
+    return bool(one.early_s) and one.kind == "hand-made", one.worth, one.mean
 
 
 def _as_good(one: Evidence, best: Evidence) -> bool:

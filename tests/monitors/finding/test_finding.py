@@ -338,6 +338,18 @@ def test_what_was_made_by_hand_stays_unless_another_warns_better_beyond_chance(
     assert ordered[-1] is tree
 
 
+def test_missed_violations_do_not_lengthen_the_mean_lead_time() -> None:
+    every = tried("scored", "every", 0.9, ram=told(40, 40, early_s=2.0))
+    fewer = tried("scored", "fewer", 0.5, ram=told(39, 40, early_s=2.24))
+    assert best_first([fewer, every])[0] is every
+
+
+def test_of_two_scores_that_tie_the_one_with_the_higher_value_is_taken() -> None:
+    better = tried("scored", "better", 0.5, ram=told(40, 40))
+    truer = tried("scored", "truer", 0.9, ram=told(39, 40))
+    assert best_first([truer, better])[0] is better
+
+
 def test_a_law_whose_risk_tops_out_low_is_named() -> None:
     tree = replace(tried("learned", "tree", ram=told(2, 10)), top={"ram": 0.12})
     choice = Choice(Found(RUNS.basis), lambda _: Found(RUNS.basis), (tree,))

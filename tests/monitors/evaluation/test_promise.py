@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from forewarn.monitors.evaluation.figures import (
     CONFIDENCE,
@@ -88,3 +89,19 @@ def test_what_is_promised_stands_beside_what_came() -> None:
         "guaranteed with 95 % confidence: a false-alarm rate of at most 0.10;"
         " measured: no runs"
     )
+
+
+WIDEST = {
+    "false_alarms": 1.0, "missed": 1.0, "confidence": 0.999,
+    "clean": 0, "alarmed": 0, "violating": 0, "undetected": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("false_alarms", 1.1), ("missed", 1.1), ("confidence", 1.0), ("clean", -1)],
+)
+def test_a_promise_holds_fractions_and_counts(name: str, value: float) -> None:
+    assert Promise.model_validate(WIDEST).clean == 0
+    with pytest.raises(ValidationError):
+        Promise.model_validate(WIDEST | {name: value})

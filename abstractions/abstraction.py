@@ -33,11 +33,11 @@ from forewarn.abstractions.expression import (
 )
 from forewarn.abstractions.expression.scalar import compile_quantity, compile_test
 from forewarn.abstractions.expression.tree import (
-    Choice,
     Compare,
+    Conditional,
     Curve,
+    LookBack,
     Name,
-    Past,
     signals_of,
     summands,
     unit_of,
@@ -113,7 +113,7 @@ class _Term:
 
 def _term(node: Expression) -> _Term | None:
     """Converts a summand of a score to a term that can be shown to people."""
-    if isinstance(node, Choice):
+    if isinstance(node, Conditional):
         test = compile_test(node.condition)
         name = repr(node.condition)
         added = compile_quantity(node, PLAIN)
@@ -121,7 +121,7 @@ def _term(node: Expression) -> _Term | None:
     if not isinstance(node, Curve):
         return None
     operand = node.operand
-    signal = operand.operand if isinstance(operand, Past) else operand
+    signal = operand.operand if isinstance(operand, LookBack) else operand
     if not isinstance(signal, Name):
         return None
     unit = f" {signal.unit}" if signal.unit else ""
@@ -232,7 +232,7 @@ class Abstraction:
         self.irreversible = tuple(irreversible)
         self.period_s = period_s
         self.scores = tuple(scores)
-        self.past: tuple[Past, ...] = past_of(self._expressions)
+        self.past: tuple[LookBack, ...] = past_of(self._expressions)
         self._check_lags()
         self._lasting = sum(1 << texts.index(repr(node)) for node in irreversible)
 

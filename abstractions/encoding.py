@@ -22,9 +22,9 @@ from forewarn.abstractions.expression.tree import (
     And,
     Expression,
     Implies,
+    LookBack,
     Not,
     Or,
-    Past,
     atoms,
     unit_of,
 )
@@ -191,13 +191,13 @@ class Score:
     expression: Expression
 
 
-def past_of(nodes: Sequence[Expression]) -> tuple[Past, ...]:
+def past_of(nodes: Sequence[Expression]) -> tuple[LookBack, ...]:
     """All expressions over time in `nodes`, without duplicates, inner before outer."""
     found = {
         repr(node): node
         for whole in nodes
         for node in reversed(list(whole.walk()))
-        if isinstance(node, Past)
+        if isinstance(node, LookBack)
     }
     return tuple(found.values())
 
@@ -205,7 +205,7 @@ def past_of(nodes: Sequence[Expression]) -> tuple[Past, ...]:
 _BEST: Mapping[str, Callable[..., float]] = {"least": min, "most": max, "count": sum}
 
 
-def _operand_of(node: Past) -> Callable[[Mapping[str, Any]], float | None]:
+def _operand_of(node: LookBack) -> Callable[[Mapping[str, Any]], float | None]:
     if node.function == "count":
         return compile_test(node.operand)
     return compile_quantity(node.operand, unit_of(node.operand) or PLAIN)
@@ -216,7 +216,7 @@ class _While:
 
     __slots__ = ("_ago", "_best", "_kept", "_operand", "_span_s", "key")
 
-    def __init__(self, node: Past) -> None:
+    def __init__(self, node: LookBack) -> None:
         self.key = repr(node)
         self._ago, self._span_s = node.function == "ago", node.span_s
         self._best = _BEST.get(node.function, max)
@@ -261,7 +261,7 @@ class Reader:
     """
 
     def __init__(
-        self, encode: Encode, past: Sequence[Past], scores: Sequence[Score]
+        self, encode: Encode, past: Sequence[LookBack], scores: Sequence[Score]
     ) -> None:
         self._encode = encode
         self._past = [_While(node) for node in past]
@@ -306,7 +306,7 @@ class ColumnReader:
         scores: The scores, computed after the expressions over time.
     """
 
-    def __init__(self, past: Sequence[Past], scores: Sequence[Score] = ()) -> None:
+    def __init__(self, past: Sequence[LookBack], scores: Sequence[Score] = ()) -> None:
         self._past = [
             (
                 node,
@@ -332,7 +332,7 @@ class ColumnReader:
         return told
 
 
-def _past_column(node: Past, values: Floats, times: Floats) -> Floats:
+def _past_column(node: LookBack, values: Floats, times: Floats) -> Floats:
     if node.function == "ago":
         at = np.searchsorted(times, times - node.span_s + _SLACK_S, side="right") - 1
         return values[np.maximum(at, 0)]

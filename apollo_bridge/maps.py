@@ -14,12 +14,12 @@ from forewarn.abstractions.files import read_bytes
 from forewarn.apollo_bridge.channels import messages
 from forewarn.plugins.driving.places import Junctions, Movement
 from forewarn.plugins.driving.roads import Lane as RoadLane
-from forewarn.plugins.driving.roads import LightName, Line, Link, Point, Turn
+from forewarn.plugins.driving.roads import LightName, Line, Link, LinkDirection, Point
 
 FILES = ("base_map.bin", "base_map.txt")
 MAX_BYTES = 512 << 20
 
-_TURNS = {2: Turn.LEFT, 3: Turn.RIGHT, 4: Turn.U_TURN}
+_TURNS = {2: LinkDirection.LEFT, 3: LinkDirection.RIGHT, 4: LinkDirection.U_TURN}
 _DRIVING = 2
 _CELL_M = 8.0
 _USUAL_WIDTH_M = 3.5
@@ -53,7 +53,7 @@ class Lane:
     length_m: float
     width_m: float
     limit_mps: float
-    turn: Turn
+    turn: LinkDirection
     junction: str
     driving: bool
     before: tuple[str, ...]
@@ -271,7 +271,7 @@ def _lane(
     width = 2.0 * sum(widths) / len(widths) if widths else _USUAL_WIDTH_M
     return Lane(
         name, shape, length, width, max(0.0, each.speed_limit),
-        _TURNS.get(each.turn, Turn.FORWARD), junction,
+        _TURNS.get(each.turn, LinkDirection.FORWARD), junction,
         not each.HasField("type") or each.type == _DRIVING,
         tuple(i.id for i in each.predecessor_id),
         tuple(i.id for i in each.successor_id),
@@ -527,7 +527,7 @@ class Network(Junctions[str, Movement]):
             if to:
                 via = self.name_of[onward.name] if onward.junction else ""
                 inside = lane if lane.junction else onward
-                turn = inside.turn if inside.junction else Turn.FORWARD
+                turn = inside.turn if inside.junction else LinkDirection.FORWARD
                 yield Link(to, via, turn, onward.stops or lane.stops)
 
     def lights(self) -> Mapping[str, LightName]:

@@ -27,7 +27,7 @@ _LONGEST = 256 << 20
 _NAME_LIMIT = 4096
 
 
-class Recorded(NamedTuple):
+class RecordedMessage(NamedTuple):
     """A recorded message: its channel, the time of recording, and its bytes."""
 
     channel: str
@@ -41,7 +41,7 @@ class CutRecord(InvalidTrace):
 
 def read_record(
     path: Path, channels: Collection[str] | None = None
-) -> Iterator[Recorded]:
+) -> Iterator[RecordedMessage]:
     """Yields the messages of a record in the order in which they were written.
 
     Args:
@@ -178,7 +178,7 @@ class _Reading:
 
 def _messages(
     reading: _Reading, channels: Collection[str] | None
-) -> Iterator[Recorded]:
+) -> Iterator[RecordedMessage]:
     """Yields the messages of a chunk's body, which consists of a repeated field 1."""
     while reading.left > 0:
         tag = reading.number()
@@ -198,7 +198,7 @@ def _messages(
                 content = value
         reading.skip(reading.left - rest)
         if channels is None or channel in channels:
-            yield Recorded(channel, time_ns, content)
+            yield RecordedMessage(channel, time_ns, content)
 
 
 def _fields(
@@ -376,13 +376,13 @@ class _Newest:
     ) -> None:
         self._types = {n: messages[c.type] for n, c in channels.items()}
         self._source = source
-        self._said: dict[str, Recorded] = {}
+        self._said: dict[str, RecordedMessage] = {}
         self._read: dict[str, Any] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._said
 
-    def keep(self, name: str, said: Recorded) -> None:
+    def keep(self, name: str, said: RecordedMessage) -> None:
         self._said[name] = said
         self._read.pop(name, None)
 

@@ -257,9 +257,9 @@ def _agents(path: Path) -> tuple[list[Climb], list[str]]:
     as risk 1.
     """
     from forewarn.abstractions.readers.calls import CallRun, ToolCall
-    from forewarn.plugins.agents.past import Past
+    from forewarn.plugins.agents.past import LawReplay
 
-    law, heights, groups = Past(DELETES), list[float](), list[str]()
+    law, heights, groups = LawReplay(DELETES), list[float](), list[str]()
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines):
             said = json.loads(line)

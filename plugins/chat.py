@@ -89,7 +89,7 @@ def prompt_hash(model: str, messages: Sequence[Message]) -> str:
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
-class Recording:
+class RecordedChat:
     """A chat that records replies in a file.
 
     Args:
@@ -233,7 +233,7 @@ class Partner:
             return self._live
         if self._live is None:
             return Replayed(path)
-        return Recording(self._live, self._name, path)
+        return RecordedChat(self._live, self._name, path)
 
 
 def checked_url(url: str) -> str:

@@ -87,7 +87,7 @@ class Robot:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class RobotRun:
     """A recorded run.
 
     Args:
@@ -138,7 +138,7 @@ class Conformance:
     total: Tally = field(default_factory=Tally)
     by_set: dict[str, Tally] = field(default_factory=dict)
 
-    def add(self, recording: Recording, same: list[bool]) -> None:
+    def add(self, recording: RobotRun, same: list[bool]) -> None:
         """Counts one run."""
         self.total.add(same)
         self.by_set.setdefault(recording.part, Tally()).add(same)
@@ -149,7 +149,7 @@ class Conformance:
         return {**self.total.as_dict(), "by_set": sets}
 
 
-def read_recordings(path: Path) -> Iterator[Recording]:
+def read_recordings(path: Path) -> Iterator[RobotRun]:
     """Reads the recorded runs of a file."""
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
@@ -159,7 +159,7 @@ def read_recordings(path: Path) -> Iterator[Recording]:
         try:
             steps = tuple((s["input"], s["success"]) for s in row["steps"])
             good = all(isinstance(t, str) and isinstance(d, bool) for t, d in steps)
-            recording = Recording(str(row.get("set", "")), row["scene_name"], steps)
+            recording = RobotRun(str(row.get("set", "")), row["scene_name"], steps)
         except (AttributeError, KeyError, TypeError):
             good = False
         if not good:
@@ -177,7 +177,7 @@ def replay(
     scenes: Path | None,
     *,
     inside: bool = False,
-    watched: Callable[[Iterable[Recording]], Iterable[Recording]] = iter,
+    watched: Callable[[Iterable[RobotRun]], Iterable[RobotRun]] = iter,
 ) -> Conformance:
     """Repeats recorded runs and counts where the outcomes agree.
 
@@ -212,7 +212,7 @@ def replay(
     return found
 
 
-def repeat(controller: Controller, recording: Recording) -> list[bool]:
+def repeat(controller: Controller, recording: RobotRun) -> list[bool]:
     """Repeats a run; returns for each step whether the outcomes agree."""
     robot, same = HighLevel(controller), []
     for text, succeeded in recording.steps:

@@ -42,7 +42,7 @@ WOODEN = frozenset("Bed Box Pillow Sofa".split())
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RuleInput:
     """The inputs of a rule: the object of the action, the held object, the object that
     was last found, and the values of the frame.
     """
@@ -57,7 +57,7 @@ class Moment:
         return self.values.get(fact) is True
 
 
-def _put(moment: Moment) -> bool:
+def _put(moment: RuleInput) -> bool:
     held, place = moment.held, moment.thing
     wine = moment.so(f"is_filled_with({held}, wine)")
     coffee = moment.so(f"is_filled_with({held}, coffee)")
@@ -77,7 +77,7 @@ def _put(moment: Moment) -> bool:
     return place in WOODEN and held == "Candle"
 
 
-RULES: Mapping[str, Callable[[Moment], bool]] = {
+RULES: Mapping[str, Callable[[RuleInput], bool]] = {
     "break": lambda moment: True,
     "dirty": lambda moment: True,
     "throw": lambda moment: True,
@@ -99,7 +99,7 @@ class RuledPlanner(HouseholdPlanner):
         rule = RULES.get(action.name)
         thing = str(canonical(action).arguments.get("object", ""))
         held = str(frame.values.get("holding") or "")
-        moment = Moment(thing, held, self.found or "", frame.values)
+        moment = RuleInput(thing, held, self.found or "", frame.values)
         if rule is not None and rule(moment):
             return Action("stop")
         return action

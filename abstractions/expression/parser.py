@@ -16,8 +16,8 @@ from forewarn.abstractions.expression.tree import (
     MIRRORED,
     OF_TEXT,
     And,
-    Choice,
     Compare,
+    Conditional,
     Curve,
     Expression,
     Implies,
@@ -325,7 +325,7 @@ class ExpressionParser(TermParser):
         otherwise = self._plain_number()
         self._expect("else")
         self._expect(")")
-        return Choice(condition, holding, otherwise)
+        return Conditional(condition, holding, otherwise)
 
     def _step_end(self, operand: Expression, token: Token) -> Number:
         bound = self._negative()

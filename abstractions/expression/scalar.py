@@ -21,20 +21,20 @@ from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,
     Call,
-    Choice,
     Compare,
+    Conditional,
     Constant,
     Curve,
     Expression,
     Implies,
     IsNone,
+    LookBack,
     Name,
     Negative,
     Not,
     Number,
     ObjectPredicate,
     Or,
-    Past,
     Text,
     common_unit,
     unit_of,
@@ -223,11 +223,11 @@ def compile_quantity(node: Expression, target: Unit | None) -> Quantity:
             return lambda values: fixed
         case Name(name=name):
             return _value_of(name, factor)
-        case Past():
+        case LookBack():
             return _value_of(repr(node), factor)
         case Curve():
             return _curve(node, target)
-        case Choice(condition=condition, holding=holding, otherwise=otherwise):
+        case Conditional(condition=condition, holding=holding, otherwise=otherwise):
             holds = compile_test(condition)
             yes, no = (compile_quantity(x, target) for x in (holding, otherwise))
             return lambda values: yes(values) if holds(values) else no(values)

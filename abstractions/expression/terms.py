@@ -14,15 +14,15 @@ from forewarn.abstractions.expression.tree import (
     OF_TEXT,
     Arithmetic,
     Call,
-    Choice,
+    Conditional,
     Constant,
     Curve,
     Expression,
+    LookBack,
     Name,
     Negative,
     Number,
     ObjectPredicate,
-    Past,
     common_unit,
     unit_of,
 )
@@ -145,7 +145,7 @@ _CLOCK = {"s": 1.0, "ms": 0.001, "min": 60.0}
 _STEP_WORDS = {"below", "else"}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
 _WORD = re.compile(r"[\w/²^%°]+")
-NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Choice, Past)
+NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Conditional, LookBack)
 """The nodes that are numbers regardless of the vocabulary."""
 
 MAX_SPAN_S = 60.0
@@ -355,9 +355,9 @@ class TermParser(Cursor, ABC):
             mend = f"write {name.text}(x, 0.5 s), with up to {MAX_SPAN_S:g} s"
             self._fail("expected a number of seconds", token, mend=mend)
         self._expect(")")
-        return Past(name.text, operand, span)  # type: ignore[arg-type]
+        return LookBack(name.text, operand, span)  # type: ignore[arg-type]
 
-    def _count(self) -> Past:
+    def _count(self) -> LookBack:
         """Parses a count after its opening bracket, such as `0, 60 s](failed)`."""
         mend = "write count[0, 60 s](condition) <= 3"
         token = self._peek
@@ -374,12 +374,12 @@ class TermParser(Cursor, ABC):
             self._fail(f"expected '(', found {self._peek}", mend=mend)
         token = self._peek
         operand = self._counted()
-        if any(isinstance(node, Past) for node in operand.walk()):
+        if any(isinstance(node, LookBack) for node in operand.walk()):
             mend = "count a condition on the current frame"
             self._fail(
                 "a counted condition cannot itself look back in time", token, mend=mend
             )
-        return Past("count", operand, Number(seconds, "s"))
+        return LookBack("count", operand, Number(seconds, "s"))
 
     def _object(self) -> str:
         token = self._take()

@@ -206,7 +206,7 @@ class Curve(Expression):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Choice(Expression):
+class Conditional(Expression):
     """A number that depends on whether a condition holds: `curve(braking, 0.3 true,
     -0.1 else)`.
     """
@@ -221,7 +221,7 @@ class Choice(Expression):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Past(Expression):
+class LookBack(Expression):
     """`ago(x, 0.5 s)`, `least(x, 1 s)`, `most(x, 1 s)`, `count[0, 60 s](failed)`.
 
     An expression over time depends on several frames. A `Reader` remembers the
@@ -314,9 +314,9 @@ def unit_of(node: Expression) -> Unit | None:
             return named_unit(name)
         case Negative(operand=operand):
             return unit_of(operand)
-        case Curve() | Choice() | Past(function="count"):
+        case Curve() | Conditional() | LookBack(function="count"):
             return None
-        case Past(operand=operand):
+        case LookBack(operand=operand):
             return unit_of(operand)
         case Arithmetic(operator="*", left=left, right=right):
             return _product(left, right, 1)

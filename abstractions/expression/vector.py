@@ -29,20 +29,20 @@ from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,
     Call,
-    Choice,
     Compare,
+    Conditional,
     Constant,
     Curve,
     Expression,
     Implies,
     IsNone,
+    LookBack,
     Name,
     Negative,
     Not,
     Number,
     ObjectPredicate,
     Or,
-    Past,
     Text,
     common_unit,
     unit_of,
@@ -185,12 +185,12 @@ def compile_numbers(node: Expression, target: Unit | None) -> Numbers:
             return lambda columns: fixed
         case Name(name=name):
             return lambda c: _numbers(_numbers(c[name], name) * factor, name)
-        case Past():
+        case LookBack():
             key = repr(node)
             return lambda columns: _numbers(columns[key] * factor, key)
         case Curve():
             return _curve(node, target)
-        case Choice(condition=condition, holding=holding, otherwise=otherwise):
+        case Conditional(condition=condition, holding=holding, otherwise=otherwise):
             holds = compile_columns(condition)
             yes, no = (compile_numbers(x, target) for x in (holding, otherwise))
             return lambda columns: np.where(holds(columns), yes(columns), no(columns))

@@ -75,7 +75,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ApolloSurroundings:
     """What Apollo's channels do not provide: the map and facts about the surroundings.
 
     Args:
@@ -428,7 +428,7 @@ def signals(
     /,
     *,
     period: Annotated[float, Number(min=0.001, max=60.0)] = 0.1,
-    around: Around,
+    around: ApolloSurroundings,
     out: File | None = None,
 ) -> None:
     """Convert a .record file to driving signals.

@@ -11,7 +11,7 @@ import click
 
 from forewarn.abstractions.errors import naming
 from forewarn.cli.apollo import (
-    Around,
+    ApolloSurroundings,
     Edition,
     Pace,
     apollo,
@@ -25,7 +25,7 @@ from forewarn.cli.command import (
     command,
 )
 from forewarn.cli.guarding import (
-    Asked,
+    GuardOptions,
     Saying,
     until,
 )
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class GuardedApollo:
     """The Apollo to guard.
 
     Args:
@@ -70,9 +70,9 @@ class Watched:
 @command(of=apollo)
 def guard(
     *,
-    watched: Watched,
-    asked: Asked,
-    around: Around,
+    watched: GuardedApollo,
+    asked: GuardOptions,
+    around: ApolloSurroundings,
     record: File | None = None,
     live: Live = None,
 ) -> None:
@@ -133,7 +133,7 @@ def guard(
 def _stand_in(
     stack: ExitStack,
     scenario: str,
-    watched: Watched,
+    watched: GuardedApollo,
     edition: Edition,
 ) -> BusWorld:
     """Starts a stand-in in this process; returns the world that guards it."""
@@ -165,7 +165,7 @@ def _watch(
     world: BusWorld,
     loop: GuardedLoop,
     saying: Saying,
-    watched: Watched,
+    watched: GuardedApollo,
 ) -> None:
     """Runs the guard loop until the world ends or the time limit is reached."""
     from forewarn.apollo_bridge.act import planner_parameters

@@ -29,7 +29,7 @@ from forewarn.cli.command import (
 )
 from forewarn.cli.episodes import sumo_world
 from forewarn.cli.guarding import (
-    Asked,
+    GuardOptions,
     Saying,
     until,
 )
@@ -209,7 +209,7 @@ class Vehicle:
 def guard(
     *,
     vehicle: Vehicle,
-    asked: Asked,
+    asked: GuardOptions,
     traffic_manager: Annotated[int | None, Count(1, 65535)] = None,
     record: File | None = None,
     live: Live = None,

@@ -30,7 +30,7 @@ SHOWN_STATES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CheckedProperties:
     """The properties to check.
 
     Args:
@@ -74,7 +74,7 @@ class Computed:
     delta: Chance = 0.05
     within: Annotated[Seed | None, "STEPS"] = None
 
-    def check(self, asked: Asked) -> None:
+    def check(self, asked: CheckedProperties) -> None:
         """Rejects options that cannot be combined."""
         if not asked.prop and not asked.law:
             raise click.UsageError("there is nothing to check: give --prop or --law")
@@ -95,7 +95,7 @@ class Computed:
 
 
 @command()
-def check(model: File, /, *, asked: Asked, how: Computed) -> None:
+def check(model: File, /, *, asked: CheckedProperties, how: Computed) -> None:
     """Compute the probability of a property or of violating a law in a model.
 
     Properties are written in PCTL, such as P=? [ F<=20 "crash" ] or P>=0.9 [ "a" U "b"

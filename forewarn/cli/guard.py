@@ -27,7 +27,7 @@ from forewarn.cli.groups import (
     Telling,
 )
 from forewarn.cli.guarding import (
-    Asked,
+    GuardOptions,
     announced,
 )
 from forewarn.cli.live import (
@@ -55,7 +55,7 @@ def guard(
     topics: File | None = None,
     token_file: File | None = None,
     allow_remote: bool = False,
-    asked: Asked,
+    asked: GuardOptions,
     record: Folder | None = None,
     live: Live = None,
 ) -> None:
@@ -107,7 +107,7 @@ def guard(
 
 
 def _answer_ros(
-    asked: Asked,
+    asked: GuardOptions,
     folder: Path | None,
     live: Sequence[Callable[[], Listener]],
     address: str,
@@ -136,7 +136,7 @@ def _answer_ros(
 
 
 def _guarding(
-    asked: Asked, folder: Path | None, live: Sequence[Callable[[], Listener]]
+    asked: GuardOptions, folder: Path | None, live: Sequence[Callable[[], Listener]]
 ) -> Guarding:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _guarding(
 
 
 def _lend(
-    asked: Asked, folder: Path | None, live: Sequence[Callable[[], Listener]]
+    asked: GuardOptions, folder: Path | None, live: Sequence[Callable[[], Listener]]
 ) -> Lend:
     from forewarn.plugins.remote.session import GuardPool
 

@@ -288,7 +288,7 @@ class Judged:
         from forewarn.monitors.programs.functions import Toolbox
         from forewarn.monitors.programs.language import Program
         from forewarn.monitors.programs.request import access_program
-        from forewarn.plugins.programs.baselines import Asked, baselines
+        from forewarn.plugins.programs.baselines import ModelBaseline, baselines
         from forewarn.plugins.programs.judging import compiled, toolbox
         from forewarn.plugins.programs.writing import (
             REPAIRS,
@@ -312,7 +312,7 @@ class Judged:
         words = read_text(self.request), read_text(self.spec)
         shown = asking.shown(self.no_memory, self.least_similar)
         if (prompt := baselines().get(str(self.judge))) is not None:
-            model = Asked(chat, prompt, *words, asking.timeout_s, shown)
+            model = ModelBaseline(chat, prompt, *words, asking.timeout_s, shown)
             return model, model.usage, facts
         tools = Toolbox([]) if self.no_toolbox else toolbox()
         repairs = 0 if self.no_repairs else REPAIRS

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GuardOptions:
     """The guard's model, policy, laws and output files.
 
     Args:

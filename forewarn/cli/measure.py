@@ -277,7 +277,11 @@ def _on_file(
 ) -> Measurement:
     from forewarn.monitors.chains.model import load_models
     from forewarn.plugins.loop.guarding import Guarding
-    from forewarn.scenarios.measuring.measure import Watched, judge_runs, refuse_trained
+    from forewarn.scenarios.measuring.measure import (
+        EpisodeRisks,
+        judge_runs,
+        refuse_trained,
+    )
     from forewarn.scenarios.measuring.recorded import (
         Spectator,
         look_at_all,
@@ -292,7 +296,9 @@ def _on_file(
     left_out([runs])
     paths = recorded_runs(runs)
     looked = progress(look_at_all(paths, spectator), "runs", len(paths))
-    watched: list[Watched] = [Watched(episode, series) for episode, series in looked]
+    watched: list[EpisodeRisks] = [
+        EpisodeRisks(episode, series) for episode, series in looked
+    ]
     if not allow_training_seeds:
         held = [each.episode.seed for each in watched]
         for model in models:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from forewarn.thor_bridge.performing import (
         Conformance,
         Performed,
-        Recording,
+        RobotRun,
     )
 
 
@@ -69,7 +69,7 @@ def replay(
         replay as again,
     )
 
-    def shown(recordings: Iterable[Recording]) -> Iterator[Recording]:
+    def shown(recordings: Iterable[RobotRun]) -> Iterator[RobotRun]:
         return progress(recordings, "recorded runs")
 
     found = again(outcomes, scenes, inside=inside, watched=shown)

@@ -220,7 +220,7 @@ def _by_calls(
 ) -> None:
     """Certifies laws over tool calls."""
     from forewarn.abstractions.readers.calls import read_calls
-    from forewarn.plugins.agents.past import Past
+    from forewarn.plugins.agents.past import LawReplay
     from forewarn.plugins.agents.trajectory import POLICY, model_of_laws
     from forewarn.scenarios.warrant.alone import make_alone
     from forewarn.scenarios.warrant.folder import write_guard
@@ -238,7 +238,7 @@ def _by_calls(
     withheld = {}
     for law in laws:
         with naming("--law"):
-            judge = Past(law.reference)
+            judge = LawReplay(law.reference)
         runs = (judge.withheld(each.run) for each in past)
         withheld[law.name] = list(progress(runs, "runs replayed", len(past)))
     model = model_of_laws(laws)

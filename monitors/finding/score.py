@@ -27,8 +27,8 @@ from forewarn.abstractions.encoding import Score
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.expression.tree import (
     Arithmetic,
-    Choice,
     Compare,
+    Conditional,
     Curve,
     Expression,
     Name,
@@ -99,7 +99,7 @@ class Steps:
         """
         first, *others = map(float, values[:-1])
         if self.term.truth:
-            return Choice(self.term.expression, _number(others[0]), _number(first))
+            return Conditional(self.term.expression, _number(others[0]), _number(first))
         kept, bounds = [first], []
         for bound, value in zip(self.bounds, others, strict=True):
             if abs(value - kept[-1]) >= _FLAT:
@@ -111,11 +111,11 @@ class Steps:
     def split(self, last: int, low: Expression, high: Expression) -> Expression:
         """A number that is `low` up to step `last`, and otherwise `high`."""
         if self.term.truth:
-            return Choice(self.term.expression, high, low)
+            return Conditional(self.term.expression, high, low)
         if last == len(self.bounds):
             return Curve(self.term.expression, (), (low,), high)
         bound = Number(self.bounds[last], self.term.unit)
-        return Choice(Compare("<", self.term.expression, bound), low, high)
+        return Conditional(Compare("<", self.term.expression, bound), low, high)
 
 
 def rounded(cuts: Floats, span: float, lowest: float) -> tuple[float, ...]:

@@ -17,15 +17,15 @@ from forewarn.abstractions.errors import InvalidExpression, SignalFault
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import (
     And,
-    Choice,
     Compare,
+    Conditional,
     Constant,
     Expression,
     Implies,
+    LookBack,
     Name,
     Not,
     Or,
-    Past,
     signals_of,
 )
 from forewarn.abstractions.vocabularies.signals import Signal
@@ -188,9 +188,9 @@ def _numbers(node: Expression) -> tuple[str, ...]:
     def names(part: Expression) -> set[str]:
         if isinstance(part, Name):
             return {part.name}
-        if isinstance(part, Past):
+        if isinstance(part, LookBack):
             return {repr(part)}
-        if isinstance(part, Choice):
+        if isinstance(part, Conditional):
             return names(part.holding) | names(part.otherwise)
         found: set[str] = set()
         return found.union(*map(names, part.children))
@@ -204,7 +204,7 @@ class _Count:
 
     __slots__ = ("key", "_condition", "_fault", "_held", "_span_s")
 
-    def __init__(self, node: Past, library: Library) -> None:
+    def __init__(self, node: LookBack, library: Library) -> None:
         self.key, self._span_s = repr(node), node.span_s
         self._condition = Condition(node.operand, library)
         self.reset()

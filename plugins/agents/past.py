@@ -8,7 +8,7 @@ from forewarn.plugins.agents.guard import AgentGuard
 from forewarn.plugins.agents.trajectory import POLICY
 
 
-class Past:
+class LawReplay:
     """Replays runs to a guard with one law until the guard withholds a call.
 
     Args:

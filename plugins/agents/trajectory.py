@@ -25,14 +25,14 @@ from forewarn.abstractions.expression.tree import (
     EQUALITIES,
     Arithmetic,
     Call,
-    Choice,
     Compare,
+    Conditional,
     Curve,
     Expression,
+    LookBack,
     Name,
     Negative,
     Number,
-    Past,
     Text,
     atoms,
 )
@@ -296,9 +296,9 @@ def _kinds(atom: Expression) -> Iterator[tuple[str, str]]:
         elif isinstance(node, _NUMBERS):
             names = (each for each in node.children if isinstance(each, Name))
             yield from ((each.name, "number") for each in names)
-        elif isinstance(node, Choice) and isinstance(node.condition, Name):
+        elif isinstance(node, Conditional) and isinstance(node.condition, Name):
             yield node.condition.name, "truth value"
-        elif isinstance(node, Past):
+        elif isinstance(node, LookBack):
             for counted in atoms(node.operand):
                 if isinstance(counted, Name):
                     yield counted.name, "truth value"

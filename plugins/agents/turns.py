@@ -65,7 +65,7 @@ class Line:
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class CallTurn:
     """The exclusive right to make a call, from before the review until after the
     result.
 
@@ -75,13 +75,13 @@ class Turn:
     """
 
     of: Turns
-    within: Turn | None
+    within: CallTurn | None
     inner: Line = field(default_factory=Line)
     over: bool = False
     call: int | None = None
 
 
-_TURNS: ContextVar[Mapping[int, Turn]] = ContextVar("turns", default={})  # noqa: B039
+_TURNS: ContextVar[Mapping[int, CallTurn]] = ContextVar("turns", default={})  # noqa: B039
 """The current turn of each guard; tasks inherit it."""
 
 
@@ -126,7 +126,7 @@ class Turns:
         self._threads = ThreadPoolExecutor(1, "guard")
         self._process = os.getpid()
         self._calls = itertools.count(1)
-        self._open: dict[int, Turn | None] = {}
+        self._open: dict[int, CallTurn | None] = {}
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -173,7 +173,7 @@ class Turns:
         """Whether this process was forked from the one that created the guard."""
         return os.getpid() != self._process
 
-    def _now(self) -> Turn | None:
+    def _now(self) -> CallTurn | None:
         """The innermost turn of the current context that has not ended."""
         turn = _TURNS.get().get(id(self))
         while turn is not None and turn.over:
@@ -215,7 +215,7 @@ class Turns:
     @contextmanager
     def _within(self) -> Iterator[None]:
         """Opens a turn within which further calls take turns among themselves."""
-        turn = Turn(self, self._now())
+        turn = CallTurn(self, self._now())
         before = _TURNS.set({**_TURNS.get(), id(self): turn})
         try:
             yield

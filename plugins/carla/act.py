@@ -14,8 +14,8 @@ from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.actions import CAP
 from forewarn.plugins.carla.support import carla_module
 from forewarn.plugins.driving.act import (
-    Around,
     CarActuator,
+    CarSurroundings,
     amount,
     wanted_acceleration,
 )
@@ -49,7 +49,7 @@ def control_of(action: Action) -> Any:
 class CarlaActuator(CarActuator):
     """Slows and stops a vehicle through its pedals; the driver still steers."""
 
-    def __init__(self, look: Callable[[], Around] | None = None) -> None:
+    def __init__(self, look: Callable[[], CarSurroundings] | None = None) -> None:
         super().__init__(look)
         self._pedals = Pedals()
         self._steer = 0.0
@@ -136,7 +136,7 @@ class TrafficManagerActuator(CarlaActuator):
     """
 
     def __init__(
-        self, manager: Any, ego: Any, look: Callable[[], Around] | None = None
+        self, manager: Any, ego: Any, look: Callable[[], CarSurroundings] | None = None
     ) -> None:
         super().__init__(look)
         self._manager, self._ego = manager, ego

@@ -22,7 +22,7 @@ from forewarn.monitors.guarding.decision import Action, Decision, Outcome, Turn
 from forewarn.plugins.actions import Actions, ActionSpec, number, switch
 from forewarn.plugins.carla.act import CarlaActuator, action_of, control_of
 from forewarn.plugins.carla.sense import Bumps, CarlaScene, CarlaSenses, MapData
-from forewarn.plugins.driving.act import Around
+from forewarn.plugins.driving.act import CarSurroundings
 from forewarn.plugins.driving.scene import SceneShown
 from forewarn.plugins.driving.sense import PROVIDES as ALL
 from forewarn.plugins.driving.sense import Surroundings
@@ -125,10 +125,10 @@ class Watching:
     def _scene(self) -> CarlaScene | None:
         return None if self._senses is None else self._senses.scene
 
-    def around(self) -> Around:
+    def around(self) -> CarSurroundings:
         """Returns the surroundings of the vehicle, from which a stop is computed."""
         if self._senses is None or self._last is None:
-            return Around(0.0)
+            return CarSurroundings(0.0)
         speed = (self._last.values.get("speed") or 0.0) / 3.6
         return self._senses.around(speed)
 

@@ -17,7 +17,14 @@ from typing import Any, NamedTuple, Self
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.driving.places import SIDEWAYS, Junctions, Movement
-from forewarn.plugins.driving.roads import Lane, LightName, Link, Point, Turn, crossing
+from forewarn.plugins.driving.roads import (
+    Lane,
+    LightName,
+    Link,
+    LinkDirection,
+    Point,
+    crossing,
+)
 
 _STEP_M, _FAR_M, _ENDS_M = 1.0, 50.0, 0.001
 _STRAIGHT_M = 0.02  # tolerance of a simplified lane
@@ -181,13 +188,13 @@ def heading_of(line: Sequence[Point]) -> float:
     return math.degrees(math.atan2(by - ay, bx - ax))
 
 
-def turn_of(before: Sequence[Point], behind: Sequence[Point]) -> Turn:
+def turn_of(before: Sequence[Point], behind: Sequence[Point]) -> LinkDirection:
     turned = (heading_of(behind[:2]) - heading_of(before[-2:]) + 180.0) % 360.0 - 180.0
     if abs(turned) < _STRAIGHT_ON:
-        return Turn.FORWARD
+        return LinkDirection.FORWARD
     if abs(turned) > _TURNED_ROUND:
-        return Turn.U_TURN
-    return Turn.LEFT if turned > 0.0 else Turn.RIGHT
+        return LinkDirection.U_TURN
+    return LinkDirection.LEFT if turned > 0.0 else LinkDirection.RIGHT
 
 
 LONGEST_TEXT = 64 << 20
@@ -195,7 +202,11 @@ LONGEST_TEXT = 64 << 20
 
 _LIGHTS = frozenset({"1000001", "1000002", "1000009", "1000010", "1000011"})
 _STOP, _YIELD = "206", "205"
-_ARROWS = {"10": Turn.LEFT, "20": Turn.RIGHT, "30": Turn.FORWARD}
+_ARROWS = {
+    "10": LinkDirection.LEFT,
+    "20": LinkDirection.RIGHT,
+    "30": LinkDirection.FORWARD,
+}
 _DEEPEST = 8  # maximum number of consecutive lanes of a path through a junction
 _USUAL_LIMIT_KMH = 50.0
 
@@ -221,8 +232,10 @@ class _Movement(Movement):
             return True  # a vehicle that crosses at red must give way
         if self.straight != other.straight:
             return self.straight  # the road of the other movement ends at the junction
-        if (self.turn is Turn.FORWARD) != (other.turn is Turn.FORWARD):
-            return self.turn is Turn.FORWARD
+        if (self.turn is LinkDirection.FORWARD) != (
+            other.turn is LinkDirection.FORWARD
+        ):
+            return self.turn is LinkDirection.FORWARD
         if abs(turned) < SIDEWAYS:
             return self.beside > other.beside  # at a merge, the wider road goes first
         return turned > 0.0  # priority to the right
@@ -280,7 +293,7 @@ class CarlaNet(Junctions[int, _Movement]):
         edge, _, number = name.rpartition("_")
         shape = shape_of(self._map, start)
         length = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False))
-        links = tuple(Link(self._names[n], "", Turn.FORWARD) for n in after)
+        links = tuple(Link(self._names[n], "", LinkDirection.FORWARD) for n in after)
         limit = self._limits.get((key.road, key.lane), _USUAL_LIMIT_KMH)
         return Lane(
             name, edge, int(number), length, start.lane_width, limit,
@@ -298,7 +311,11 @@ class CarlaNet(Junctions[int, _Movement]):
                 if to is None:
                     continue
                 via = link.to if lanes[link.to].inside else ""
-                turn = turn_of(lane.shape, lanes[to].shape) if via else Turn.FORWARD
+                turn = (
+                    turn_of(lane.shape, lanes[to].shape)
+                    if via
+                    else LinkDirection.FORWARD
+                )
                 links.append(Link(to, via, turn))
             linked[name] = tuple(links)
         for name, found in linked.items():
@@ -318,7 +335,7 @@ class CarlaNet(Junctions[int, _Movement]):
     def _all_movements(self) -> Iterator[tuple[int, _Movement]]:
         stops: set[str] = set()
         for lane in self._lanes.values():
-            straight = any(link.turn is Turn.FORWARD for link in lane.links)
+            straight = any(link.turn is LinkDirection.FORWARD for link in lane.links)
             beside = sum(
                 other.edge == lane.edge and not other.inside
                 for other in self._lanes.values()
@@ -406,7 +423,7 @@ class _Signals:
             if not valid or any(low <= key.lane <= high for low, high in valid):
                 yield kind, arrow, name
 
-    def light(self, key: Key, turn: Turn) -> str:
+    def light(self, key: Key, turn: LinkDirection) -> str:
         """The traffic light that governs a turn from this lane; empty if none."""
         found = {
             _ARROWS.get(arrow): name

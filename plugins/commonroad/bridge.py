@@ -12,7 +12,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.plugins.commonroad.reading import Obstacle, Recorded, read_scene
+from forewarn.plugins.commonroad.reading import Obstacle, RecordedScene, read_scene
 from forewarn.plugins.commonroad.sense import CommonRoadNet, CommonRoadScene, coasting
 from forewarn.plugins.contracts import Example, Shape, Source, Thing
 from forewarn.plugins.driving.places import Places
@@ -140,13 +140,13 @@ def _example() -> CommonRoadWorld:
 
 
 @lru_cache(maxsize=32)
-def _known(path: Path) -> tuple[Recorded, Roads, Places]:
+def _known(path: Path) -> tuple[RecordedScene, Roads, Places]:
     told = read_scene(path)
     roads = Roads(CommonRoadNet(told))
     return told, roads, Places(roads)
 
 
-def _driving(told: Recorded) -> list[Obstacle]:
+def _driving(told: RecordedScene) -> list[Obstacle]:
     """The moving vehicles in a file."""
     return [
         each
@@ -156,7 +156,7 @@ def _driving(told: Recorded) -> list[Obstacle]:
 
 
 def _chosen(
-    told: Recorded,
+    told: RecordedScene,
     roads: Roads,
     places: Places,
     who: int | str | None,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.abstractions.files import read_bytes
-from forewarn.plugins.driving.roads import Point, Turn, length_of
+from forewarn.plugins.driving.roads import LinkDirection, Point, length_of
 from forewarn.plugins.driving.scene import Colour, TurnSignal
 
 
@@ -122,7 +122,7 @@ class TrafficLight:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedScene:
     """The content of a CommonRoad file.
 
     Args:
@@ -147,7 +147,7 @@ class Recorded:
     stops: frozenset[int]
     yields: frozenset[int]
     lights: Mapping[int, TrafficLight]
-    turns: Mapping[int, tuple[int, Turn]]
+    turns: Mapping[int, tuple[int, LinkDirection]]
     obstacles: Mapping[int, Obstacle]
     problems: Mapping[int, tuple[State, int]]
 
@@ -166,8 +166,8 @@ _STEPS_S = (0.001, 10.0)
 _LIMITS = frozenset(("274", "R2-1"))
 _STOP, _YIELD = frozenset(("206", "R1-1")), frozenset(("205", "R1-2"))
 _TURNS = {
-    "successorsLeft": Turn.LEFT, "successorsRight": Turn.RIGHT,
-    "successorsStraight": Turn.FORWARD,
+    "successorsLeft": LinkDirection.LEFT, "successorsRight": LinkDirection.RIGHT,
+    "successorsStraight": LinkDirection.FORWARD,
 }  # fmt: skip
 _COLOURS = {
     "red": Colour.RED, "redYellow": Colour.RED, "yellow": Colour.YELLOW,
@@ -175,7 +175,7 @@ _COLOURS = {
 }  # fmt: skip
 
 
-def read_scene(path: Path) -> Recorded:
+def read_scene(path: Path) -> RecordedScene:
     """Reads a CommonRoad file of version 2018b or 2020a, which may be compressed with
     gzip.
 
@@ -242,7 +242,7 @@ class _Reading:
     def __init__(self, source: str) -> None:
         self._source = source
 
-    def scene(self, root: ET.Element) -> Recorded:
+    def scene(self, root: ET.Element) -> RecordedScene:
         period_s = self._finite(root.get("timeStepSize"), "its timeStepSize")
         if not _STEPS_S[0] <= period_s <= _STEPS_S[1]:
             raise self._wrong(
@@ -273,7 +273,7 @@ class _Reading:
         bodies = [
             self._obstacle(e, period_s) for kind in kinds for e in root.iter(kind)
         ]
-        return Recorded(
+        return RecordedScene(
             self._source, period_s, lanelets, limits,
             frozenset(n for n, names in signs.items() if names & _STOP),
             frozenset(n for n, names in signs.items() if names & _YIELD),
@@ -364,7 +364,7 @@ class _Reading:
 
     def _turns(
         self, root: ET.Element, lanelets: Mapping[int, Lanelet]
-    ) -> Iterator[tuple[int, tuple[int, Turn]]]:
+    ) -> Iterator[tuple[int, tuple[int, LinkDirection]]]:
         for crossing in root.findall("intersection"):
             number = self._id(crossing)
             for incoming in crossing.findall("incoming"):

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.plugins.commonroad.reading import Lanelet, Obstacle, Recorded, State
+from forewarn.plugins.commonroad.reading import Lanelet, Obstacle, RecordedScene, State
 from forewarn.plugins.driving.places import Junctions, Movement, Places
 from forewarn.plugins.driving.roads import (
     Lane,
     LightName,
     Link,
+    LinkDirection,
     Roads,
-    Turn,
     crossing,
     length_of,
 )
@@ -32,7 +32,11 @@ _OTHERS = frozenset(
      "restricted_area", "busStop", "shoulder")
 )  # fmt: skip
 _CROSSWALK = "crosswalk"
-_SHOWS = {Turn.LEFT: "left", Turn.RIGHT: "right", Turn.FORWARD: "straight"}
+_SHOWS = {
+    LinkDirection.LEFT: "left",
+    LinkDirection.RIGHT: "right",
+    LinkDirection.FORWARD: "straight",
+}
 
 
 class CommonRoadNet(Junctions[int, Movement]):
@@ -42,7 +46,7 @@ class CommonRoadNet(Junctions[int, Movement]):
         told: The content of the file.
     """
 
-    def __init__(self, told: Recorded) -> None:
+    def __init__(self, told: RecordedScene) -> None:
         self._told = told
         self.names = dict(self._named())
         """The lane names of all lanelets except crosswalks, by id."""
@@ -117,7 +121,7 @@ class CommonRoadNet(Junctions[int, Movement]):
             via = self.names[number] if number in turns else ""
             to = self._behind(number)
             if to is not None:
-                turn = turns[number][1] if via else Turn.FORWARD
+                turn = turns[number][1] if via else LinkDirection.FORWARD
                 stops = bool(lanelet.signs & self._told.stops)
                 yield Link(self.names[to], via, turn, stops and bool(via))
 
@@ -170,7 +174,7 @@ class CommonRoadNet(Junctions[int, Movement]):
                     break
 
 
-def _governs(direction: str, turn: Turn) -> bool:
+def _governs(direction: str, turn: LinkDirection) -> bool:
     return direction == "all" or _SHOWS[turn] in direction.lower()
 
 
@@ -189,7 +193,7 @@ class CommonRoadScene(SeenScene):
     """
 
     def __init__(
-        self, told: Recorded, roads: Roads, places: Places, ego: Obstacle
+        self, told: RecordedScene, roads: Roads, places: Places, ego: Obstacle
     ) -> None:
         super().__init__(roads, str(ego.number), places)
         self._told, self._step = told, 0
@@ -252,7 +256,9 @@ class CommonRoadScene(SeenScene):
         return tuple(edges)
 
 
-def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obstacle:
+def coasting(
+    told: RecordedScene, roads: Roads, places: Places, number: int
+) -> Obstacle:
     """Simulates the ego of a planning problem, which keeps its speed and lane."""
     begins, steps = told.problems[number]
     alone = Obstacle(number, "car", LENGTH_M, WIDTH_M, (begins,))

@@ -51,7 +51,7 @@ _CREEPING = 1.0  # m/s
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class CarSurroundings:
     """The car's surroundings, which a stop needs in addition to the frame's signals.
 
     Args:
@@ -66,7 +66,7 @@ class Around:
 
 
 def stopping_acceleration(
-    values: Mapping[str, Any], around: Around, over_m: float | None = None
+    values: Mapping[str, Any], around: CarSurroundings, over_m: float | None = None
 ) -> float:
     """Returns the acceleration for a stop, in m/s².
 
@@ -211,7 +211,7 @@ class CarActuator:
     _over_m: float | None
     _last_s: float
 
-    def __init__(self, look: Callable[[], Around] | None = None) -> None:
+    def __init__(self, look: Callable[[], CarSurroundings] | None = None) -> None:
         self._look = look
         self.let_go()
 
@@ -241,7 +241,11 @@ class CarActuator:
         if frame is None or not isinstance(frame.values.get("speed"), float):
             return Action("stop")
         values = frame.values
-        around = Around(values["speed"] / 3.6) if self._look is None else self._look()
+        around = (
+            CarSurroundings(values["speed"] / 3.6)
+            if self._look is None
+            else self._look()
+        )
         passed_s = round(frame.time_s - self._last_s, 6)
         self._last_s = frame.time_s
         self._see_line(values, around.speed * passed_s if passed_s > 0.0 else 0.0)
@@ -344,7 +348,7 @@ _LINE_BRAKES = 2.0  # m/s²
 _SHORT_OF_LINE_M = 1.0
 
 
-class Choice(Strict):
+class DrivingChoice(Strict):
     """How the car is to drive until the next choice."""
 
     speed_kmh: float = Field(
@@ -365,19 +369,19 @@ class Choice(Strict):
         return Action(DRIVE.name, self.model_dump(exclude_defaults=True))
 
     @property
-    def held(self) -> Choice:
+    def held(self) -> DrivingChoice:
         """The same choice without its lane change, for the frames after the first."""
         return self.model_copy(update={"lane": "keep"})
 
 
-HALT = Choice(speed_kmh=0.0, stop="now", turn_signal="auto", lane="keep")
+HALT = DrivingChoice(speed_kmh=0.0, stop="now", turn_signal="auto", lane="keep")
 
 
 def schema_text() -> str:
     """Returns the JSON schema of a choice as text, for prompts."""
     properties = {
         name: {key: value for key, value in about.items() if key != "title"}
-        for name, about in Choice.model_json_schema()["properties"].items()
+        for name, about in DrivingChoice.model_json_schema()["properties"].items()
     }
     return json.dumps(
         {
@@ -389,14 +393,14 @@ def schema_text() -> str:
     )
 
 
-def choice_in(text: str) -> Choice:
+def choice_in(text: str) -> DrivingChoice:
     """Parses the last JSON object of a reply as a choice; other text is ignored.
 
     Raises:
         InvalidInput: The reply contains no choice.
     """
     found = _FLAT.findall(text)
-    return validated(Choice, parse_json((found or [""])[-1], "reply"), "reply")
+    return validated(DrivingChoice, parse_json((found or [""])[-1], "reply"), "reply")
 
 
 def as_control(action: Action | None, values: Mapping[str, Any]) -> Action | None:
@@ -412,7 +416,7 @@ def as_control(action: Action | None, values: Mapping[str, Any]) -> Action | Non
         return action
     arguments = dict(action.arguments)
     cap = {CAP: arguments.pop(CAP)} if CAP in arguments else {}
-    choice = validated(Choice, arguments, "the action drive")
+    choice = validated(DrivingChoice, arguments, "the action drive")
     control: dict[str, Any] = {"acceleration": _acceleration(choice, values), **cap}
     if choice.turn_signal != "auto":
         control["turn_signal"] = choice.turn_signal
@@ -421,7 +425,7 @@ def as_control(action: Action | None, values: Mapping[str, Any]) -> Action | Non
     return Action("control", control)
 
 
-def _acceleration(choice: Choice, values: Mapping[str, Any]) -> float:
+def _acceleration(choice: DrivingChoice, values: Mapping[str, Any]) -> float:
     speed = _number(values, "speed")
     if speed is None:
         raise InvalidInput(

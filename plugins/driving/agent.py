@@ -23,7 +23,7 @@ from forewarn.abstractions.vocabularies.vocabulary import named_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.chat import How, Message, Partner, Usage
 from forewarn.plugins.contracts import Example, Wrapping
-from forewarn.plugins.driving.act import HALT, Choice, choice_in, schema_text
+from forewarn.plugins.driving.act import HALT, DrivingChoice, choice_in, schema_text
 from forewarn.plugins.loop.reflection import BEGIN, END
 
 LONGEST_REPLY = 2000
@@ -139,7 +139,7 @@ class DrivingLLM:
             self._choice = self._choice.held if reflection is None else self._choice
         return self._choice.action
 
-    def _ask(self, told: str, reflection: str | None) -> Choice | None:
+    def _ask(self, told: str, reflection: str | None) -> DrivingChoice | None:
         text = told if reflection is None else f"{told}\n{reflection}"
         asked = Message("user", text)
         shown = self._said[-2 * REMEMBERED :]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from forewarn.plugins.driving.foresight import Progress
-from forewarn.plugins.driving.roads import Foe, Footway, Passage, Turn
+from forewarn.plugins.driving.roads import Foe, Footway, LinkDirection, Passage
 from forewarn.plugins.driving.scene import (
     EGO_WIDTH_M,
     LEAD_SEEN_M,
@@ -20,7 +20,11 @@ from forewarn.plugins.driving.scene import (
     clearance,
 )
 
-TURN_PACE = {Turn.LEFT: 8.0, Turn.RIGHT: 7.0, Turn.U_TURN: 5.0}  # m/s
+TURN_PACE = {
+    LinkDirection.LEFT: 8.0,
+    LinkDirection.RIGHT: 7.0,
+    LinkDirection.U_TURN: 5.0,
+}  # m/s
 
 _SLOW = 6.0  # m/s
 _TURN_M = 12.0  # usual distance from the stop line to the conflict points of a turn
@@ -212,7 +216,7 @@ def see_lead(lead: Near | None, demand: Demand) -> dict[str, Any]:
     return {"lead_distance": round(gap, 3), "lead_speed": round(3.6 * its, 3)}
 
 
-class Around(NamedTuple):
+class NearbyVehicles(NamedTuple):
     """The vehicles around the ego at one time.
 
     Args:
@@ -226,7 +230,7 @@ class Around(NamedTuple):
     oncoming: Mover | None
 
 
-def around(scene: Scene) -> Around:
+def around(scene: Scene) -> NearbyVehicles:
     """Finds the other vehicles around the ego."""
     ego = scene.ego
     back = ego.length / 2.0
@@ -252,10 +256,10 @@ def around(scene: Scene) -> Around:
                 oncoming, oncoming_m2 = other, away_m2
     if nearest is not None and not near:
         scene.watch(nearest)
-    return Around(near, nearest, oncoming)
+    return NearbyVehicles(near, nearest, oncoming)
 
 
-def see_around(ego: Mover, seen: Around) -> dict[str, Any]:
+def see_around(ego: Mover, seen: NearbyVehicles) -> dict[str, Any]:
     """Returns the signals of the nearest vehicle and the nearest oncoming vehicle."""
     nearest_m, nearest_kmh = _apart(ego, seen.nearest, math.inf)
     oncoming_m, oncoming_kmh = _apart(ego, seen.oncoming, ONCOMING_M)

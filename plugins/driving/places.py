@@ -15,7 +15,14 @@ from collections.abc import (
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from forewarn.plugins.driving.roads import Lane, Line, Point, Roads, Turn, crossing
+from forewarn.plugins.driving.roads import (
+    Lane,
+    Line,
+    LinkDirection,
+    Point,
+    Roads,
+    crossing,
+)
 
 _CELL_M = 12.0
 _ASIDE_M = 1.2  # a vehicle up to this far outside a lane still counts as being on it
@@ -242,7 +249,7 @@ class Movement:
     lane: str
     via: str
     to: str
-    turn: Turn
+    turn: LinkDirection
     heading: float
     stops: bool
     yields: bool

@@ -108,7 +108,7 @@ LightName = tuple[str, int]
 """Identifies a traffic light: its signal program, and its index in that program."""
 
 
-class Turn(StrEnum):
+class LinkDirection(StrEnum):
     """The direction of a link; the values are those of the signal `direction`."""
 
     FORWARD = "forward"
@@ -119,7 +119,7 @@ class Turn(StrEnum):
     @property
     def crosses(self) -> bool:
         """Whether the turn crosses the path of oncoming traffic."""
-        return self in (Turn.LEFT, Turn.U_TURN)
+        return self in (LinkDirection.LEFT, LinkDirection.U_TURN)
 
 
 class Link(NamedTuple):
@@ -127,7 +127,7 @@ class Link(NamedTuple):
 
     to: str
     via: str
-    turn: Turn
+    turn: LinkDirection
     stops: bool = False
     """Whether there is a stop sign."""
 
@@ -266,7 +266,7 @@ class Passage:
 
     line_m: float
     end_m: float
-    turn: Turn
+    turn: LinkDirection
     light: LightName | None
     stops: bool
     is_junction: bool

@@ -21,9 +21,9 @@ from forewarn.plugins.driving.places import Crosswalks, Place, Places
 from forewarn.plugins.driving.roads import (
     Lane,
     LightName,
+    LinkDirection,
     Point,
     Roads,
-    Turn,
     Way,
     apart,
 )
@@ -333,8 +333,9 @@ def half_extent(mover: Mover, axis: float) -> float:
 
 
 _TURNS = {
-    TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
-}  # fmt: skip
+    TurnSignal.LEFT: (LinkDirection.LEFT, LinkDirection.U_TURN),
+    TurnSignal.RIGHT: (LinkDirection.RIGHT,),
+}
 _LANE_KEEPING_M = 0.6  # a vehicle stays on its lane unless another fits better
 _SIDEWAYS = 0.3  # m/s; slower lateral motion is normal lane keeping
 _WAY_EDGES = 4
@@ -382,7 +383,7 @@ class SeenScene(Scene):
             ]
             if on_route:
                 return [link.via or link.to for link in on_route]
-        wanted = _TURNS.get(vehicle.signal, (Turn.FORWARD,))
+        wanted = _TURNS.get(vehicle.signal, (LinkDirection.FORWARD,))
         fits = [link for link in lane.links if link.turn in wanted]
         return [link.via or link.to for link in fits or lane.links]
 

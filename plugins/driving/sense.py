@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import Field
 
 from forewarn.abstractions.serial import Strict
-from forewarn.plugins.driving.act import Around
+from forewarn.plugins.driving.act import CarSurroundings
 from forewarn.plugins.driving.encroachment import Encroachments
 from forewarn.plugins.driving.foresight import DRAC, Foresight, Progress, to_lead_speed
 from forewarn.plugins.driving.foresight import NAMES as FORESIGHT
@@ -41,7 +41,7 @@ from forewarn.plugins.driving.others import (
     see_lead,
     see_people,
 )
-from forewarn.plugins.driving.roads import Lane, Roads, Turn, Way
+from forewarn.plugins.driving.roads import Lane, LinkDirection, Roads, Way
 from forewarn.plugins.driving.scene import Colour, Light, Mover, Scene
 
 PROVIDES = (
@@ -73,7 +73,12 @@ _DRIFTING = 0.05  # m/s across the lane
 _ROLLING = 0.1  # m/s
 _MOST = 1000.0
 _STOPPING = (Colour.RED, Colour.YELLOW)
-_F, _L, _R, _U = Turn.FORWARD, Turn.LEFT, Turn.RIGHT, Turn.U_TURN
+_F, _L, _R, _U = (
+    LinkDirection.FORWARD,
+    LinkDirection.LEFT,
+    LinkDirection.RIGHT,
+    LinkDirection.U_TURN,
+)
 _LANE_DIRECTIONS = {
     frozenset({_F}): "forward", frozenset({_L}): "left", frozenset({_R}): "right",
     frozenset({_F, _L}): "forward_left", frozenset({_F, _R}): "forward_right",
@@ -162,13 +167,13 @@ class Senses:
             )
         return values
 
-    def around(self, speed: float) -> Around:
+    def around(self, speed: float) -> CarSurroundings:
         """Returns the surroundings of the ego, from which a stop is computed.
 
         Args:
             speed: The speed of the ego in m/s.
         """
-        return Around(speed, self.scene.behind(), self.conflicts)
+        return CarSurroundings(speed, self.scene.behind(), self.conflicts)
 
     # -- the ego and its path ---------------------------------------------------------
 

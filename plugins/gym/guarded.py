@@ -56,7 +56,7 @@ class Equipment:
     period_s: float
 
 
-class Watched:
+class ReviewedAgent:
     """An agent whose actions are reviewed, in any kind of environment.
 
     Args:
@@ -176,7 +176,7 @@ class GuardedEnv(
             period_s=period_s,
         )
         gymnasium.Wrapper.__init__(self, env)
-        self._watched = Watched(Equipment(guarding, signals, actuator, period_s))
+        self._watched = ReviewedAgent(Equipment(guarding, signals, actuator, period_s))
         self.guard, self.loop = self._watched.guard, self._watched.loop
 
     def reset(
@@ -229,7 +229,7 @@ class GuardedVectorEnv(Closing, VectorWrapper):
             )
         self._mode = AutoresetMode(env.metadata["autoreset_mode"])
         parts = range(env.num_envs)
-        self.watched = [Watched(equipment, f"environment {i}") for i in parts]
+        self.watched = [ReviewedAgent(equipment, f"environment {i}") for i in parts]
         self._over = np.zeros(env.num_envs, dtype=bool)
 
     def reset(
@@ -306,20 +306,22 @@ class GuardedParallelEnv(Closing):
 
     def __init__(self, env: Any, equipment: Callable[[str], Equipment | None]) -> None:
         self.env, self._equipment = env, equipment
-        self._known: dict[str, Watched | None] = {}
+        self._known: dict[str, ReviewedAgent | None] = {}
         self._cut: set[str] = set()
         self._there: set[str] = set()
 
     @property
-    def watched(self) -> dict[str, Watched]:
+    def watched(self) -> dict[str, ReviewedAgent]:
         """The guarded agents that have occurred so far, by name."""
         return {name: one for name, one in self._known.items() if one is not None}
 
-    def _guard_of(self, agent: str) -> Watched | None:
+    def _guard_of(self, agent: str) -> ReviewedAgent | None:
         if agent not in self._known:
             equipped = self._equipment(agent)
             self._known[agent] = (
-                None if equipped is None else Watched(equipped, f"environment {agent}")
+                None
+                if equipped is None
+                else ReviewedAgent(equipped, f"environment {agent}")
             )
         return self._known[agent]
 

@@ -34,7 +34,7 @@ def baselines() -> Mapping[str, str]:
     return {name: f"{told} {answer}" for name, told in prompts()["judges"].items()}
 
 
-class Asked:
+class ModelBaseline:
     """A baseline that asks a model about each case, with its prompt."""
 
     def __init__(

@@ -45,7 +45,7 @@ Lend = Callable[[Hello], AbstractContextManager[GuardedLoop]]
 """Lends a guarded loop for an episode, given the hello of the client."""
 
 
-class Refused(ForewarnError):
+class WrongToken(ForewarnError):
     """A client did not send the right token; it receives no answer."""
 
 
@@ -180,7 +180,7 @@ class Session:
         """Returns the answer to a message; a hello has no answer.
 
         Raises:
-            Refused: The hello does not contain the token.
+            WrongToken: The hello does not contain the token.
             ForewarnError: The message is malformed, or no guard is available.
         """
         content = parse_object(message)
@@ -207,7 +207,7 @@ class Session:
         if self._token is not None:
             shown = hello.token.encode("utf-8", "surrogatepass")
             if not hmac.compare_digest(shown, self._token.encode()):
-                raise Refused("a loop did not send the right token")
+                raise WrongToken("a loop did not send the right token")
         self.welcome = True
         loop = self._borrowed.enter_context(self._lend(hello))
         if hello.can is not None:

@@ -16,8 +16,8 @@ from forewarn.plugins.actions import Actions, ActionSpec, number
 from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
 from forewarn.plugins.driving.act import (
     CAR_ACTIONS,
-    Around,
     CarActuator,
+    CarSurroundings,
     Wheel,
     amount,
 )
@@ -303,7 +303,7 @@ class SumoWorld(SteppedWorld):
                 return "a pedestrian"
         return None
 
-    def _around(self) -> Around:
+    def _around(self) -> CarSurroundings:
         self._regain()
         return self._senses.around(self._speed)
 

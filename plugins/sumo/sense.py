@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
-from forewarn.plugins.driving.roads import Lane, LightName, Link, Roads, Turn
+from forewarn.plugins.driving.roads import Lane, LightName, Link, LinkDirection, Roads
 from forewarn.plugins.driving.rss import rss_margins
 from forewarn.plugins.driving.scene import (
     FOLLOWER_SEEN_M,
@@ -24,8 +24,12 @@ from forewarn.plugins.driving.sense import Senses, Surroundings
 
 _CROSSWALK = re.compile(r"^:.*_c\d+_\d+$")
 _TURNS = {
-    "l": Turn.LEFT, "L": Turn.LEFT, "r": Turn.RIGHT, "R": Turn.RIGHT, "t": Turn.U_TURN,
-}  # fmt: skip
+    "l": LinkDirection.LEFT,
+    "L": LinkDirection.LEFT,
+    "r": LinkDirection.RIGHT,
+    "R": LinkDirection.RIGHT,
+    "t": LinkDirection.U_TURN,
+}
 _STOP = "s"
 
 
@@ -44,7 +48,7 @@ class SumoNet:
         for name in of.getIDList():
             links = tuple(
                 Link(
-                    link[0], link[4], _TURNS.get(link[6], Turn.FORWARD),
+                    link[0], link[4], _TURNS.get(link[6], LinkDirection.FORWARD),
                     link[5] == _STOP,
                 )
                 for link in of.getLinks(name)

@@ -71,7 +71,7 @@ def kind_of(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name))
 
 
-class Plan:
+class HomeLayout:
     """The static content of a home, which episodes share.
 
     Args:
@@ -115,7 +115,7 @@ class Home:
         opened: The ids of objects that the person opened and that are still open.
     """
 
-    plan: Plan
+    plan: HomeLayout
     state: Any
     switched_on: frozenset[int] = frozenset()
     opened: frozenset[int] = frozenset()
@@ -230,7 +230,7 @@ _GRAPHS = (
 
 
 @lru_cache(maxsize=64)
-def load_plan(scene: str) -> Plan:
+def load_plan(scene: str) -> HomeLayout:
     """Loads a home, given the setting `scene` of `VirtualHomeWorld`."""
     if scene == FLAT:
         path = HERE / "flat.json"
@@ -242,7 +242,7 @@ def load_plan(scene: str) -> Plan:
     if isinstance(graph, dict):
         # VirtualHome stores the initial and final graphs of a task in one file.
         graph = graph.get("init_graph", graph)
-    return Plan(graph, str(path))
+    return HomeLayout(graph, str(path))
 
 
 def _of_virtualhome(task: str) -> Path:

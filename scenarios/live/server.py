@@ -250,7 +250,7 @@ class Request:
         return token if kind == "Bearer" else ""
 
 
-class Refused(Exception):
+class RequestError(Exception):
     """The request is answered with an error status."""
 
     def __init__(self, status: str) -> None:
@@ -294,7 +294,7 @@ class Server:
                 request = await _head(reader)
             self._strangers.pop(writer, None)
             await self._answer(request, reader, writer)
-        except Refused as refused:
+        except RequestError as refused:
             writer.write(_response(refused.status, b"", "text/plain", NOTHING))
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
             pass
@@ -324,7 +324,7 @@ class Server:
             case "GET", "/stream":
                 _want(request, self._viewers)
                 if self._watching >= MOST_VIEWERS:
-                    raise Refused("503 Service Unavailable")
+                    raise RequestError("503 Service Unavailable")
                 self._watching += 1
                 try:
                     await self._stream(writer)
@@ -334,16 +334,16 @@ class Server:
                 _want(request, self._loops)
                 await self._feed(reader)
             case _:
-                raise Refused("404 Not Found")
+                raise RequestError("404 Not Found")
 
     def _admit(self, request: Request) -> None:
         """Rejects requests from pages of other origins, even with DNS rebinding."""
         own = {f"{HOST}:{self.port}", f"localhost:{self.port}"}
         origin = request.headers.get("origin", "")
         if request.headers.get("host") not in own:
-            raise Refused("421 Misdirected Request")
+            raise RequestError("421 Misdirected Request")
         if origin and origin.removeprefix("http://") not in own:
-            raise Refused("403 Forbidden")
+            raise RequestError("403 Forbidden")
 
     async def _stream(self, writer: asyncio.StreamWriter) -> None:
         view, silent_s = View(self._hub), 0.0
@@ -379,19 +379,19 @@ async def _head(reader: asyncio.StreamReader) -> Request:
     try:
         data = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise Refused("400 Bad Request") from None
+        raise RequestError("400 Bad Request") from None
     first, *lines = data.decode("latin-1").split("\r\n")
     try:
         method, path, _ = first.split(" ")
     except ValueError:
-        raise Refused("400 Bad Request") from None
+        raise RequestError("400 Bad Request") from None
     pairs = (line.partition(":") for line in lines if line)
     return Request(method, path, {n.lower(): value.strip() for n, _, value in pairs})
 
 
 def _want(request: Request, token: str) -> None:
     if not hmac.compare_digest(request.shown.encode("latin-1"), token.encode()):
-        raise Refused("401 Unauthorized")
+        raise RequestError("401 Unauthorized")
 
 
 def _response(status: str, body: bytes, kind: str, policy: str) -> bytes:

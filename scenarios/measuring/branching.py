@@ -24,7 +24,7 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.scenarios.measuring.late import WATCHED_S, Again, refuse_unrepeatable
-from forewarn.scenarios.running.plan import Plan, plan, runner_of, scenario_of
+from forewarn.scenarios.running.plan import RunPlan, plan, runner_of, scenario_of
 from forewarn.scenarios.running.pools import Lost, Pool
 from forewarn.scenarios.running.runner import Keep
 from forewarn.scenarios.schema import End, Scenario
@@ -42,8 +42,8 @@ class Branching:
         seed: The run's seed.
     """
 
-    watching: Plan
-    alone: Plan
+    watching: RunPlan
+    alone: RunPlan
     horizon_s: float
     seed: int
 

@@ -25,7 +25,7 @@ from forewarn.monitors.guarding.decision import RANK, Action, Judgement, Kind
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
-from forewarn.scenarios.running.plan import Plan, plan, scenario_of
+from forewarn.scenarios.running.plan import RunPlan, plan, scenario_of
 from forewarn.scenarios.running.pools import Lost, Pool
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import End, Scenario
@@ -61,7 +61,7 @@ class Violation:
         checked: Whether to check first that the run can be repeated exactly.
     """
 
-    plan: Plan
+    plan: RunPlan
     seed: int
     broken: Broken
     kind: Kind
@@ -70,7 +70,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class LastMoment:
     """The last moment at which the intervention helped.
 
     Args:
@@ -113,7 +113,7 @@ def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
 
 def last_moments(
     scenario: Scenario, episodes: Iterable[Episode], kind: Kind, on: Pool
-) -> Iterator[Moment]:
+) -> Iterator[LastMoment]:
     """Yields the last moment for each violating run and law.
 
     Raises:
@@ -134,7 +134,7 @@ def last_moments(
             yield found
 
 
-def last_moment(job: Violation) -> Moment:
+def last_moment(job: Violation) -> LastMoment:
     """Finds the last moment at which the intervention prevents one violation."""
     again = Again.of(job.plan, os.getpid())
     broken, law = job.broken, job.broken.law
@@ -151,8 +151,8 @@ def last_moment(job: Violation) -> Moment:
             break
         runs += 1
         if again.helps(job, begins_s):
-            return Moment(law, job.seed, broken.time_s, lead_s, runs)
-    return Moment(law, job.seed, broken.time_s, None, runs)
+            return LastMoment(law, job.seed, broken.time_s, lead_s, runs)
+    return LastMoment(law, job.seed, broken.time_s, None, runs)
 
 
 class _Timed:
@@ -179,7 +179,7 @@ class _Timed:
 class Again:
     """Repeats the runs of a scenario with an intervention during a given period."""
 
-    def __init__(self, planned: Plan) -> None:
+    def __init__(self, planned: RunPlan) -> None:
         self._timed = timed = _Timed()
         self.scenario = scenario = scenario_of(planned)
         abstraction = scenario.abstraction
@@ -193,7 +193,7 @@ class Again:
 
     @staticmethod
     @lru_cache(maxsize=1)
-    def of(planned: Plan, process: int) -> Again:
+    def of(planned: RunPlan, process: int) -> Again:
         """Returns the repeater for a plan, which is created once per process."""
         return Again(planned)
 
@@ -264,7 +264,7 @@ class Late:
 
     law: str
     kind: Kind
-    moments: tuple[Moment, ...]
+    moments: tuple[LastMoment, ...]
     alarms_s: Mapping[int, float | None]
     prevented: frozenset[int] | None
 

@@ -328,7 +328,7 @@ Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class EpisodeRisks:
     """An episode with its risks; the series is empty if the episode failed."""
 
     episode: Episode
@@ -520,7 +520,9 @@ def _acting(
     return replace(found, guarded={**pairs, "policy": policy.as_dict()}), done
 
 
-def _watch(wish: Wish, on: Pool, folder: Path, progress: Progress) -> Iterator[Watched]:
+def _watch(
+    wish: Wish, on: Pool, folder: Path, progress: Progress
+) -> Iterator[EpisodeRisks]:
     watching = plan(wish.scenario, wish.model, replace(wish.policy, shadow=True))
     taking_part = wish.rivals(folder)
     todo = jobs(watching, wish.scenario, wish.seeds, folder, ["series"], taking_part)
@@ -528,10 +530,10 @@ def _watch(wish: Wish, on: Pool, folder: Path, progress: Progress) -> Iterator[W
         series = Series((), {})
         if episode.series is not None:
             series = read_series(folder / episode.series)
-        yield Watched(episode, series)
+        yield EpisodeRisks(episode, series)
 
 
-def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
+def judge_runs(wish: Wish, watched: Sequence[EpisodeRisks]) -> Measurement:
     """Evaluates the warnings in runs with the guard in shadow mode."""
     ordered = sorted(watched, key=lambda each: each.episode.seed)
     good = [each for each in ordered if not each.episode.failed]
@@ -563,7 +565,7 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
     )
 
 
-def _rows(law: str, runs: Sequence[Watched], wish: Wish) -> Iterator[LawRow]:
+def _rows(law: str, runs: Sequence[EpisodeRisks], wish: Wish) -> Iterator[LawRow]:
     steps = [Step("alert", threshold) for threshold in wish.thresholds]
     horizon_s = wish.policy.horizon_s
     risks, happened = [], []
@@ -620,7 +622,7 @@ def _brier_interval(
 
 
 def _baseline(
-    name: str, runs: Sequence[Watched]
+    name: str, runs: Sequence[EpisodeRisks]
 ) -> tuple[tuple[str, float, Warned], ...]:
     judged = runs[0].series.baselines[name]
     return tuple(
@@ -630,7 +632,7 @@ def _baseline(
     )
 
 
-def _scored(runs: Sequence[Watched], law: str, baseline: str = "") -> list[Scored]:
+def _scored(runs: Sequence[EpisodeRisks], law: str, baseline: str = "") -> list[Scored]:
     """Returns each run's scores, by a baseline or by default the guard."""
     return [
         Scored(
@@ -649,7 +651,7 @@ def _scored(runs: Sequence[Watched], law: str, baseline: str = "") -> list[Score
     ]
 
 
-def _paper_table(runs: Sequence[Watched]) -> list[Cell]:
+def _paper_table(runs: Sequence[EpisodeRisks]) -> list[Cell]:
     series = runs[0].series
     rows = [
         ("guard", law, risk, warned_at(_scored(runs, law), risk))
@@ -662,7 +664,7 @@ def _paper_table(runs: Sequence[Watched]) -> list[Cell]:
 
 
 def _curves(
-    runs: Sequence[Watched], baselines: Sequence[str], horizon_s: float
+    runs: Sequence[EpisodeRisks], baselines: Sequence[str], horizon_s: float
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     series = runs[0].series
 

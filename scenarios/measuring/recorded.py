@@ -33,7 +33,7 @@ from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.running.runner import FAILED
 from forewarn.scenarios.running.series import (
-    Judge,
+    BaselineJudge,
     Rival,
     Series,
     SeriesLog,
@@ -44,7 +44,7 @@ from forewarn.scenarios.shipped import shipped_with
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class StoredRun:
     """One stored run.
 
     Args:
@@ -84,7 +84,7 @@ def is_record(run: Stored) -> bool:
     return isinstance(content, dict) and content.get("format") == RECORD
 
 
-def read_run(run: Stored) -> Recorded:
+def read_run(run: Stored) -> StoredRun:
     """Reads a trace or a run record.
 
     Raises:
@@ -95,7 +95,7 @@ def read_run(run: Stored) -> Recorded:
         return _from_record(run.path)
     trace = run.trace()
     source, seed = check_header(run, trace.header)
-    return Recorded(run.path, trace.header.scenario, seed, source, trace.frames)
+    return StoredRun(run.path, trace.header.scenario, seed, source, trace.frames)
 
 
 def check_header(run: Stored, header: TraceHeader) -> tuple[Source, int]:
@@ -127,7 +127,7 @@ def _refuse_guarded(path: Path, guarded: bool) -> None:
         )
 
 
-def _from_record(path: Path) -> Recorded:
+def _from_record(path: Path) -> StoredRun:
     lines = read_record(path)
     header: dict[str, Any] = next(lines).content
     try:
@@ -152,7 +152,7 @@ def _from_record(path: Path) -> Recorded:
             problem = str(content.get("error", ""))
     except BrokenRecord as error:
         problem = str(error)
-    return Recorded(path, scenario, seed, source, tuple(frames), problem)
+    return StoredRun(path, scenario, seed, source, tuple(frames), problem)
 
 
 class Spectator:
@@ -171,10 +171,10 @@ class Spectator:
         baselines: Sequence[Rival] = (),
     ) -> None:
         self._guarding, self._laws = guarding, tuple(laws)
-        self._judges = [Judge(rival, laws) for rival in baselines]
+        self._judges = [BaselineJudge(rival, laws) for rival in baselines]
         self._made: tuple[Source, int] | None = None
 
-    def look(self, run: Recorded) -> tuple[Episode, Series]:
+    def look(self, run: StoredRun) -> tuple[Episode, Series]:
         """Returns the episode, with the decisions that the guard would have made, and
         its risks.
         """

@@ -12,7 +12,7 @@ from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Point, Shape, Thing
 from forewarn.scenarios.report.runs import SLOW_S, LawStory, RecordedRun, vocabulary_of
-from forewarn.scenarios.running.scenery import Moment, Scenery
+from forewarn.scenarios.running.scenery import Scenery, VisibleThings
 
 SEEN_M = 120.0
 """The distance in metres from the ego up to which things are shown, if the scene is not
@@ -84,7 +84,7 @@ def concerned(laws: Iterable[Law]) -> set[str]:
     return names - {""}
 
 
-def _ego(moment: Moment | None) -> Point | None:
+def _ego(moment: VisibleThings | None) -> Point | None:
     for thing in moment.things.values() if moment is not None else ():
         if thing.kind == "ego":
             return thing.x, thing.y
@@ -109,7 +109,7 @@ def _span(values: Iterable[float]) -> tuple[float, float]:
 
 
 def _presences(
-    moments: Sequence[Moment | None], nearby: bool
+    moments: Sequence[VisibleThings | None], nearby: bool
 ) -> list[tuple[int, list[Thing]]]:
     """Returns each uninterrupted appearance of a thing, with the index of the first
     frame.

@@ -139,7 +139,7 @@ def told_by_the_guard(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RunEvent:
     """An event in a run; the kind determines how it is marked, and the text is a
     sentence.
 
@@ -163,7 +163,9 @@ class Telling:
         self._would = watched_only
         self._raised, self._obeyed = 0, False
 
-    def decided(self, decision: Mapping[str, Any], more: str = "") -> Iterator[Event]:
+    def decided(
+        self, decision: Mapping[str, Any], more: str = ""
+    ) -> Iterator[RunEvent]:
         """Yields an event if the decision begins, escalates or ends an alarm.
 
         Args:
@@ -174,24 +176,26 @@ class Telling:
         if RANK[kind] > self._raised:
             words = KIND_WORDS[kind]
             does = f"would {words.would}" if self._would else words.done
-            yield Event(time_s, kind, _alarm(f"The guard {does}", decision), more)
+            yield RunEvent(time_s, kind, _alarm(f"The guard {does}", decision), more)
             self._obeyed = False
         elif kind == "proceed" and self._raised:
-            yield Event(time_s, "proceed", "The risk has passed.")
+            yield RunEvent(time_s, "proceed", "The risk has passed.")
         self._raised = RANK[kind]
 
-    def carried_out(self, time_s: float, outcome: Mapping[str, Any]) -> Iterator[Event]:
+    def carried_out(
+        self, time_s: float, outcome: Mapping[str, Any]
+    ) -> Iterator[RunEvent]:
         """Yields an event when an intervention is first obeyed."""
         if outcome.get("obeyed") and not self._obeyed:
             self._obeyed = True
-            yield Event(
+            yield RunEvent(
                 time_s, "obeyed", "The world shows that the intervention was obeyed."
             )
 
 
 def events(
     lines: Sequence[Mapping[str, Any]], watched_only: bool, acts: bool
-) -> Iterator[Event]:
+) -> Iterator[RunEvent]:
     """Yields the events of a run: alarms, acknowledgements, violations and the end.
 
     Args:
@@ -205,7 +209,7 @@ def events(
         if "decision" in line:
             time_s, decision = float(line["time_s"]), line["decision"]
             if acts and line.get("proposal"):
-                yield Event(time_s, "action", _wish(line["proposal"], after))
+                yield RunEvent(time_s, "action", _wish(line["proposal"], after))
             said = {**decision, "time_s": time_s}
             yield from telling.decided(said, _said(after))
         elif line.get("event") == "carried_out":
@@ -217,11 +221,11 @@ def events(
             if goes_on:
                 continue
             owed = f"; the obligation arose at {since:g} s" if since < time_s else ""
-            yield Event(time_s, "violated", f"{law} is broken{owed}.")
+            yield RunEvent(time_s, "violated", f"{law} is broken{owed}.")
     end = lines[-1]
     if "end" in end:
         ended = str(end["ended"])
-        yield Event(time_s, "end", f"{ended[:1].upper()}{ended[1:]}.")
+        yield RunEvent(time_s, "end", f"{ended[:1].upper()}{ended[1:]}.")
 
 
 def _wish(proposal: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -335,7 +339,7 @@ class RecordedRun(Head):
     decisions: tuple[Kind, ...]
     foreseen: tuple[Risk | None, ...]
     laws: tuple[LawStory, ...]
-    events: tuple[Event, ...]
+    events: tuple[RunEvent, ...]
     watch: Watch | None = None
     chain: ChainWatch | None = None
     visits: tuple[int | None, ...] = ()

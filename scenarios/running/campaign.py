@@ -39,12 +39,12 @@ from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.registry import load, make_world
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
-from forewarn.scenarios.running.plan import Plan, runner_of
+from forewarn.scenarios.running.plan import RunPlan, runner_of
 from forewarn.scenarios.running.pools import Here, Lost, Pool, Processes
 from forewarn.scenarios.running.runner import FAILED, Keep
 from forewarn.scenarios.running.scenery import scene_file
 from forewarn.scenarios.running.series import (
-    Judge,
+    BaselineJudge,
     Rival,
     SeriesLog,
 )
@@ -72,7 +72,7 @@ class Job:
         baselines: Other methods that score the same frames.
     """
 
-    plan: Plan
+    plan: RunPlan
     scenario: str
     seed: int
     folder: str
@@ -116,7 +116,7 @@ class Job:
 
 
 def jobs(
-    plan: Plan,
+    plan: RunPlan,
     scenario: Scenario,
     seeds: Iterable[int],
     folder: Path,
@@ -306,10 +306,10 @@ def play(job: Job) -> Episode:
 
 
 @lru_cache(maxsize=2)
-def _judges(plan: Plan, baselines: tuple[Rival, ...]) -> tuple[Judge, ...]:
+def _judges(plan: RunPlan, baselines: tuple[Rival, ...]) -> tuple[BaselineJudge, ...]:
     """Creates the baselines of a plan, once per process because this takes time."""
     laws = runner_of(plan).scenario.laws
-    return tuple(Judge(rival, laws) for rival in baselines)
+    return tuple(BaselineJudge(rival, laws) for rival in baselines)
 
 
 def _table(job: Job, recorder: Recorder, episode: Episode) -> RunTable:

@@ -27,7 +27,7 @@ from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario, load_scen
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """A scenario to run, with or without a guard.
 
     Args:
@@ -64,7 +64,7 @@ class Plan:
             return "unguarded"
         return "shadow" if json.loads(self.policy)["shadow"] else "guarded"
 
-    def watching(self) -> Plan:
+    def watching(self) -> RunPlan:
         """Returns the same plan with the guard in shadow mode."""
         if not self.policy:
             return self
@@ -85,7 +85,7 @@ def plan(
     approver: Callable[[], Approver] | None = None,
     judges: Sequence[Judge] = (),
     pace: float = 0.0,
-) -> Plan:
+) -> RunPlan:
     """Creates a plan to run a scenario, with a guard if a model is given.
 
     The scenario's own rules are evaluated before `judges`.
@@ -93,8 +93,8 @@ def plan(
     pilot = scenario.pilot.model_dump_json()
     source, laws = scenario.source, scenario.references
     if model is None:
-        return Plan(source, scenario.unguarded_digest, laws, pilot, pace=pace)
-    return Plan(
+        return RunPlan(source, scenario.unguarded_digest, laws, pilot, pace=pace)
+    return RunPlan(
         source,
         scenario.digest,
         laws,
@@ -127,7 +127,7 @@ def without_risk(scenario: Scenario, folder: Path) -> Path:
     return path
 
 
-def scenario_of(plan: Plan) -> Scenario:
+def scenario_of(plan: RunPlan) -> Scenario:
     """Loads the scenario of a plan, with the plan's pilot and laws."""
     pilot = Plug.model_validate_json(plan.pilot)
     scenario = load_scenario(plan.scenario).under(plan.laws).driven_by(pilot)
@@ -139,7 +139,7 @@ def scenario_of(plan: Plan) -> Scenario:
 
 
 @lru_cache(maxsize=2)
-def runner_of(plan: Plan) -> Runner:
+def runner_of(plan: RunPlan) -> Runner:
     """Returns the runner of a plan, which is created once per process."""
     scenario = scenario_of(plan)
     if not plan.policy:

@@ -174,7 +174,7 @@ def thing_row(thing: Thing) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class VisibleThings:
     """The things that are visible at one frame, by name."""
 
     sequence: int
@@ -196,7 +196,7 @@ class Scenery:
     """
 
     ground: tuple[Shape, ...]
-    moments: tuple[Moment, ...]
+    moments: tuple[VisibleThings, ...]
     sha256: str
     problem: str = ""
     pictures: Mapping[int, str] = field(default_factory=dict)
@@ -217,7 +217,7 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
                 source=str(path),
             )
         ground = tuple(_shape(row) for row in header["ground"])
-        moments: list[Moment] = []
+        moments: list[VisibleThings] = []
         pictures: dict[int, str] = {}
         things: dict[str, Thing] = {}
         problem = ""
@@ -228,7 +228,7 @@ def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
             things = {n: t for n, t in things.items() if n not in line.get("gone", ())}
             things |= {n: _thing(n, row) for n, row in line["things"].items()}
             at = int(line["sequence"]), _number(line["time_s"])
-            moments.append(Moment(*at, things))
+            moments.append(VisibleThings(*at, things))
             if "picture" in line:
                 pictures[at[0]] = rendering.checked(line["picture"])
     except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:

@@ -42,7 +42,7 @@ Numbers = Mapping[str, Sequence[Score]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class BaselineScores:
     """The scores of a baseline in one episode.
 
     Args:
@@ -73,7 +73,7 @@ class Series:
     times_s: Sequence[float]
     risks: Numbers
     forced: frozenset[int] = frozenset()
-    baselines: Mapping[str, Judgement] = field(default_factory=dict)
+    baselines: Mapping[str, BaselineScores] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Writes the series as JSON, compressed if the path ends in `.gz`."""
@@ -114,7 +114,7 @@ class SeriesLog(Listener):
                 risk = law.judged
             self._risks.setdefault(law.name, []).append(risk)
 
-    def series(self, judges: Sequence[Judge] = ()) -> Series:
+    def series(self, judges: Sequence[BaselineJudge] = ()) -> Series:
         """Returns the recorded series, with the baselines' scores."""
         return Series(
             self._times,
@@ -124,7 +124,7 @@ class SeriesLog(Listener):
         )
 
 
-class Judge(Listener):
+class BaselineJudge(Listener):
     """Computes a baseline's scores frame by frame, for every law that it can evaluate.
 
     Args:
@@ -174,10 +174,10 @@ class Judge(Listener):
         for law, baseline in self._baselines.items():
             self._scores[law].append(baseline.score(frame))
 
-    def judgement(self) -> Judgement:
+    def judgement(self) -> BaselineScores:
         """Returns the baseline's scores in the episode."""
         thresholds = {law: each.thresholds for law, each in self._baselines.items()}
-        return Judgement(self._scores, thresholds, self._skipped)
+        return BaselineScores(self._scores, thresholds, self._skipped)
 
 
 BASELINE_FORMAT = "forewarn.baseline/1"

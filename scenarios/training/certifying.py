@@ -21,7 +21,7 @@ from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.pairs import slowed
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
-from forewarn.scenarios.running.plan import Plan, plan
+from forewarn.scenarios.running.plan import RunPlan, plan
 from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.schema import Scenario
 
@@ -84,7 +84,7 @@ def acted_on(
             runs without an intervention are reused.
     """
 
-    def run(planned: Plan, seeds: Sequence[int], what: str) -> list[Episode]:
+    def run(planned: RunPlan, seeds: Sequence[int], what: str) -> list[Episode]:
         todo = jobs(planned, scenario, seeds, folder)
         done = by_seed(list(progress(campaign(todo, on), what, len(todo))))
         if failed := [each for each in done if each.failed]:

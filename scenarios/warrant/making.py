@@ -50,7 +50,7 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.trust.hindsight import Judge
 from forewarn.scenarios.training.train import HOLD_S, holds, learned
-from forewarn.scenarios.warrant.runs import Past, PastCalls, deal, once
+from forewarn.scenarios.warrant.runs import LoggedRun, PastCalls, deal, once
 from forewarn.scenarios.warrant.shadow import clip
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
@@ -95,7 +95,7 @@ def assumption(group: str | None) -> str:
 
 
 def make(
-    past: Sequence[Past],
+    past: Sequence[LoggedRun],
     laws: Sequence[Law],
     hand: Abstraction | None,
     asked: Asked,
@@ -165,7 +165,7 @@ def make(
     return certified_on(guards, policy, past, last, before, asked, group, len(again))
 
 
-def _named(past: Sequence[Past], numbers: Sequence[int]) -> dict[str, str]:
+def _named(past: Sequence[LoggedRun], numbers: Sequence[int]) -> dict[str, str]:
     """Returns the digests of runs by name."""
     found: dict[str, str] = {}
     for number in numbers:
@@ -206,7 +206,7 @@ class Learned:
 def certified_on(
     guards: Sequence[Learned],
     policy: Policy,
-    past: Sequence[Past],
+    past: Sequence[LoggedRun],
     numbers: Sequence[int],
     before: dict[str, dict[str, str]],
     asked: Asked,
@@ -265,7 +265,7 @@ def certified_on(
     return Made(models, policy, certificate, (), climbs, counts, again)
 
 
-Run = TypeVar("Run", Past, PastCalls)
+Run = TypeVar("Run", LoggedRun, PastCalls)
 
 
 def issue(
@@ -357,7 +357,7 @@ def share_aside(runs: int, asked: Asked) -> float:
 
 def too_few(
     laws: Sequence[Law],
-    past: Sequence[Past],
+    past: Sequence[LoggedRun],
     use: dict[str, list[int]],
     asked: Asked,
     period_s: float,
@@ -408,7 +408,7 @@ def _array(value: float) -> Any:
 
 
 def _told(
-    judge: Judge, past: Sequence[Past], numbers: Sequence[int]
+    judge: Judge, past: Sequence[LoggedRun], numbers: Sequence[int]
 ) -> dict[str, list[Foretold]]:
     found: dict[str, list[Foretold]] = {}
     for number in numbers:
@@ -457,7 +457,7 @@ def _over(
     )  # fmt: skip
 
 
-def check_laws(laws: Sequence[Law], past: Sequence[Past]) -> None:
+def check_laws(laws: Sequence[Law], past: Sequence[LoggedRun]) -> None:
     """Raises an error if a law needs a signal that a run does not have."""
     for each in past:
         header = each.run.header

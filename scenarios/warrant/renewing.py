@@ -17,14 +17,14 @@ from forewarn.monitors.guarding.certificate import Certificate
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.risk.evidence import laws_of
 from forewarn.scenarios.warrant.making import PARTS, Learned, Made, certified_on
-from forewarn.scenarios.warrant.runs import Past, once
+from forewarn.scenarios.warrant.runs import LoggedRun, once
 
 
 def renew(
     certificate: Certificate,
     models: Sequence[Model],
     policy: Policy,
-    past: Sequence[Past],
+    past: Sequence[LoggedRun],
 ) -> Made:
     """Certifies a guard again, on all runs that were not used to learn it.
 
@@ -52,7 +52,7 @@ def renew(
     return certified_on(guards, policy, past, runs, before, asked, group, len(again))
 
 
-def _not_learned_from(certificate: Certificate, past: Sequence[Past]) -> list[int]:
+def _not_learned_from(certificate: Certificate, past: Sequence[LoggedRun]) -> list[int]:
     """Returns the indices of the runs that are not in a group with training runs.
 
     Raises:

@@ -94,7 +94,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Past:
+class LoggedRun:
     """A run from the logs.
 
     Args:
@@ -174,7 +174,7 @@ def read_past(
     group: str | None,
     period_s: float | None = None,
     progress: Shown = lambda items, *_: items,
-) -> list[Past]:
+) -> list[LoggedRun]:
     """Reads runs of frames, with their groups and labels.
 
     Args:
@@ -191,7 +191,7 @@ def read_past(
         for batch in batches(stored, wanted, None, period_s)
         for pair in zip(batch.runs, batch.apart(), strict=True)
     )
-    found: list[Past] = []
+    found: list[LoggedRun] = []
     for number, (origin, run) in enumerate(progress(read, "runs read", len(stored))):
         header = run.header
         if header.guarded:
@@ -216,7 +216,7 @@ def read_past(
         kept = Kept(header, run.times_s, run.signals, run.vocabulary)
         own = grouped(said, group, origin.name, facts.source or str(origin.path))
         label = labelled(said.get("label", ""), facts.source)
-        found.append(Past(origin, kept, own, label))
+        found.append(LoggedRun(origin, kept, own, label))
     return found
 
 

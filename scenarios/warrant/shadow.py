@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forewarn.monitors.guarding.certificate import Clip
-from forewarn.scenarios.warrant.runs import Past, PastCalls
+from forewarn.scenarios.warrant.runs import LoggedRun, PastCalls
 
 CLIP_S = 3.0
 """The length of a clip in seconds, both before and after the decisive moment."""
@@ -19,7 +19,7 @@ AROUND = 3
 SHOWN_CHARACTERS = 200
 
 
-def clip(past: Past, at_s: float, signals: Sequence[str]) -> Clip:
+def clip(past: LoggedRun, at_s: float, signals: Sequence[str]) -> Clip:
     """Returns the frames around a moment, thinned if there are too many."""
     import numpy as np
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli import main
 from forewarn.monitors.programs.cases import read_cases
-from forewarn.plugins.chat import Message, Recording, Reply
+from forewarn.plugins.chat import Message, RecordedChat, Reply
 from forewarn.plugins.programs.judging import toolbox
 from forewarn.plugins.programs.writing import GuardAgent, Writer
 
@@ -237,14 +237,14 @@ class _Model:
 def kept(tmp_path: Path) -> Path:
     """Replies recorded of a model, for one request and for two cases of it."""
     folder = tmp_path / "kept"
-    chat = Recording(_Model(), "scripted at temperature 0", folder / "0.jsonl")
+    chat = RecordedChat(_Model(), "scripted at temperature 0", folder / "0.jsonl")
     request, about = (WEB / "web.md").read_text(), (WEB / "web-agent.md").read_text()
     Writer(chat, toolbox()).write(request, about)
     cases = folder / "cases.jsonl"
     lines = (WEB / "web-cases.jsonl").read_text().splitlines()
     chosen = [line for line in lines if '"group": "hotel"' in line][:2]
     cases.write_text("\n".join(chosen) + "\n")
-    chat = Recording(
+    chat = RecordedChat(
         _Model(), "scripted at temperature 0", folder / "cases" / "0.jsonl"
     )
     agent = GuardAgent(Writer(chat, toolbox()), request, about)

@@ -33,7 +33,7 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step, When
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import load_watch
-from forewarn.plugins.chat import Message, Recording, Reply
+from forewarn.plugins.chat import Message, RecordedChat, Reply
 from forewarn.plugins.loop.records import model_file
 from forewarn.thor_bridge.household.scenes import own_scenes
 
@@ -303,7 +303,7 @@ def _replies() -> bytes:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "0.jsonl"
-        kept = Recording(Parrot(), "m", path)
+        kept = RecordedChat(Parrot(), "m", path)
         kept.reply([Message("user", "find Mug")])
         kept.reply([Message("user", "pick Mug")])
         return path.read_bytes()

@@ -348,11 +348,11 @@ class Measuring(Way):
         return Source("a file", "driving", ("speed",), 0.5), Frame(0.0, 0, {"speed": 1})
 
     def drive(self, guarding: Guarding, foresees: bool, folder: Path) -> None:
-        from forewarn.scenarios.measuring.recorded import Recorded, Spectator
+        from forewarn.scenarios.measuring.recorded import Spectator, StoredRun
 
         source, _ = self.sees(foresees)
         frames = tuple(Frame(i / 2, i, {"speed": float(i)}) for i in range(6))
-        run = Recorded(folder / "trace.jsonl", "s", 7, source, frames)
+        run = StoredRun(folder / "trace.jsonl", "s", 7, source, frames)
         Spectator(guarding, load_scenario("tiny-road").laws).look(run)
 
 

@@ -15,8 +15,8 @@ from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.measuring.late import (
     LEADS_S,
     Again,
+    LastMoment,
     Late,
-    Moment,
     Violation,
     kind_of,
     last_moment,
@@ -96,7 +96,7 @@ def test_the_intervention_is_the_severest_of_the_policy() -> None:
 
 def test_alarms_are_held_to_the_last_moment() -> None:
     moments = tuple(
-        Moment("law", seed, 20.0, lead, 3)
+        LastMoment("law", seed, 20.0, lead, 3)
         for seed, lead in enumerate((1.0, 2.0, None, 1.0))
     )
     alarms = {0: 19.0, 1: 18.5, 2: 10.0, 3: None}

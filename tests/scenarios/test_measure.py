@@ -18,7 +18,7 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.measuring.measure import (
-    Watched,
+    EpisodeRisks,
     Wish,
     judge_runs,
     measure,
@@ -181,7 +181,7 @@ def test_processes_and_runs_on_file_measure_the_same(tmp_path: Path) -> None:
         rivals = wanted.rivals(tmp_path)
         spectator = Spectator(guarding, scenario.laws, rivals)
         looked = list(look_at_all(recorded_runs(folder), spectator))
-        found = judge_runs(wanted, [Watched(*each) for each in looked]).as_dict()
+        found = judge_runs(wanted, [EpisodeRisks(*each) for each in looked]).as_dict()
         for key in ("laws", "baselines", "seeds", "frames", "unknown", "reliability"):
             assert found[key] == facts[key], key
 

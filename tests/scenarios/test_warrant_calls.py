@@ -13,7 +13,7 @@ from forewarn.abstractions.readers.calls import read_calls
 from forewarn.cli import main
 from forewarn.monitors.guarding.certificate import load_certificate
 from forewarn.plugins.agents import AgentGuard
-from forewarn.plugins.agents.past import Past
+from forewarn.plugins.agents.past import LawReplay
 from forewarn.plugins.loop.warrant import Warrant
 
 LAW = "careful := always (tool == delete -> once (tool == backup and not failed))"
@@ -107,12 +107,14 @@ def test_laws_read_what_calls_gave_and_where_arguments_were_copied_from(
         {"role": "assistant", "tool_calls": [send]},
     ]
     log = read_calls(write(tmp_path / "log.jsonl", [{"messages": messages}]))
-    told = Past('always not (tool == send and from_to == "find.body")')
+    told = LawReplay('always not (tool == send and from_to == "find.body")')
     assert told.withheld(log.runs[0]) == 1
-    gave = Past('always (tool == send -> not once (result_body matches "eve"))')
+    gave = LawReplay('always (tool == send -> not once (result_body matches "eve"))')
     assert gave.withheld(log.runs[0]) == 1
     assert (
-        Past('always not (tool == send and from_to == "new")').withheld(log.runs[0])
+        LawReplay('always not (tool == send and from_to == "new")').withheld(
+            log.runs[0]
+        )
         is None
     )
 

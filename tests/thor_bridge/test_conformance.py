@@ -11,7 +11,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.thor_bridge.performing import (
     Conformance,
-    Recording,
+    RobotRun,
     read_recordings,
     replay,
 )
@@ -63,9 +63,9 @@ def _counted(found: Conformance) -> None:
 
 
 def test_outcomes_are_counted(outcomes: Path) -> None:
-    seen: list[Recording] = []
+    seen: list[RobotRun] = []
 
-    def watched(recordings: Iterable[Recording]) -> Iterator[Recording]:
+    def watched(recordings: Iterable[RobotRun]) -> Iterator[RobotRun]:
         for recording in recordings:
             yield recording
             seen.append(recording)

@@ -17,7 +17,7 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.chat import (
     Chat,
     Message,
-    Recording,
+    RecordedChat,
     Replayed,
     ReplayMismatch,
     Reply,
@@ -225,7 +225,7 @@ ASKED = [Message("user", "what now?")]
 
 def test_replies_in_another_order_or_beyond_the_end_are_told(tmp_path: Path) -> None:
     path = tmp_path / "kept" / "0.jsonl"
-    kept = Recording(Scripted("a", "b"), "m", path)
+    kept = RecordedChat(Scripted("a", "b"), "m", path)
     assert [kept.reply(ASKED).text, kept.reply([]).text] == ["a", "b"]
     again = Replayed(path)
     assert again.reply(ASKED) == Reply("a", 1, 3)
@@ -247,7 +247,7 @@ def test_replies_are_written_over_no_other_file(tmp_path: Path, text: str) -> No
         InvalidInput,
         match=("the file does not contain replies, so it is not overwritten"),
     ):
-        Recording(Scripted("a"), "m", path)
+        RecordedChat(Scripted("a"), "m", path)
     assert path.read_text(encoding="latin-1") == text
     link = tmp_path / "4.jsonl"
     link.symlink_to(path)
@@ -255,10 +255,10 @@ def test_replies_are_written_over_no_other_file(tmp_path: Path, text: str) -> No
         InvalidInput,
         match=("the file does not contain replies, so it is not overwritten"),
     ):
-        Recording(Scripted("a"), "m", link)
+        RecordedChat(Scripted("a"), "m", link)
     kept = tmp_path / "5.jsonl"
     for word in "ab":
-        Recording(Scripted(word), "m", kept).reply(ASKED)
+        RecordedChat(Scripted(word), "m", kept).reply(ASKED)
     assert Replayed(kept).reply(ASKED).text == "b"
 
 

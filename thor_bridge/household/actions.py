@@ -13,10 +13,10 @@ from forewarn.thor_bridge.household.objects import Object, complete
 from forewarn.thor_bridge.household.scenes import Scene
 from forewarn.thor_bridge.household.world import (
     NO_FAILURES,
+    ActionRejected,
+    ActionResult,
     Failures,
-    Outcome,
     Pose,
-    Refused,
     World,
 )
 
@@ -141,7 +141,7 @@ ACTION_S = 0.25
 """The simulated duration of an action in seconds."""
 
 
-def perform(world: World, action: Arguments) -> Outcome:
+def perform(world: World, action: Arguments) -> ActionResult:
     """Carries out an action. If AI2-THOR would reject the action, the outcome is a
     failure.
     """
@@ -149,10 +149,10 @@ def perform(world: World, action: Arguments) -> Outcome:
     carry_out = ACTIONS.get(name)
     try:
         if carry_out is None:
-            raise Refused(f"Invalid action: {name}", "InvalidAction")
+            raise ActionRejected(f"Invalid action: {name}", "InvalidAction")
         returned = carry_out(world, action)
-    except Refused as refusal:
-        world.last = Outcome(name, False, refusal.message, refusal.code)
+    except ActionRejected as refusal:
+        world.last = ActionResult(name, False, refusal.message, refusal.code)
         return world.last
     if name not in _TIMELESS:
         world.time_s += ACTION_S
@@ -160,7 +160,7 @@ def perform(world: World, action: Arguments) -> Outcome:
         world.look()
     elif name in _SETUP:
         world.look()
-    world.last = Outcome(name, True, returned=returned)
+    world.last = ActionResult(name, True, returned=returned)
     return world.last
 
 

@@ -27,15 +27,15 @@ from forewarn.thor_bridge.household.moving import (
     thrown,
 )
 from forewarn.thor_bridge.household.objects import Object, new_object
-from forewarn.thor_bridge.household.world import HAND_M, Refused, World
+from forewarn.thor_bridge.household.world import HAND_M, ActionRejected, World
 
 
 def open_it(world: World, action: Arguments) -> None:
     thing = target(world, action)
     if not thing["openable"]:
-        raise Refused(f"{thing['objectId']} is not an Openable object")
+        raise ActionRejected(f"{thing['objectId']} is not an Openable object")
     if thing["objectType"] == "Microwave" and thing["isToggled"]:
-        raise Refused("Target must be OFF to open!")
+        raise ActionRejected("Target must be OFF to open!")
     openness = number(action, "openness", 1.0)
     if not 0 <= openness <= 1:
         raise thrown("ArgumentException", "openness must be in [0, 1]")
@@ -45,7 +45,7 @@ def open_it(world: World, action: Arguments) -> None:
 def close_it(world: World, action: Arguments) -> None:
     thing = target(world, action)
     if not thing["openable"]:
-        raise Refused(f"{thing['objectId']} is not an Openable object")
+        raise ActionRejected(f"{thing['objectId']} is not an Openable object")
     world.edit(thing["objectId"], isOpen=False, openness=0.0)
 
 
@@ -53,17 +53,19 @@ def toggle(on: bool) -> Callable[[World, Arguments], None]:
     def act(world: World, action: Arguments) -> None:
         thing = target(world, action)
         if thing["objectType"] == "StoveBurner":
-            raise Refused(
+            raise ActionRejected(
                 "target object is controlled by another sim object. target object"
                 " cannot be turned on/off directly"
             )
         if not thing["toggleable"]:
-            raise Refused("object is not toggleable.")
+            raise ActionRejected("object is not toggleable.")
         if thing["isToggled"] == on:
             which = "on" if on else "off"
-            raise Refused(f"can't toggle object {which} if it's already {which}!")
+            raise ActionRejected(
+                f"can't toggle object {which} if it's already {which}!"
+            )
         if on and thing["objectType"] == "Microwave" and thing["isOpen"]:
-            raise Refused("Target must be closed to Toggle On!")
+            raise ActionRejected("Target must be closed to Toggle On!")
         world.edit(thing["objectId"], isToggled=on)
 
     return act
@@ -72,9 +74,9 @@ def toggle(on: bool) -> Callable[[World, Arguments], None]:
 def break_it(world: World, action: Arguments) -> None:
     thing = target(world, action)
     if not thing["breakable"]:
-        raise Refused(f"{thing['name']} cannot be broken!")
+        raise ActionRejected(f"{thing['name']} cannot be broken!")
     if thing["isBroken"]:
-        raise Refused(f"{thing['name']} is already broken!")
+        raise ActionRejected(f"{thing['name']} is already broken!")
     shatter(world, thing["objectId"])
 
 
@@ -114,11 +116,13 @@ def turn_into(
 def slice_it(world: World, action: Arguments) -> None:
     thing = target(world, action)
     if thing["isPickedUp"]:
-        raise Refused("target object cannot be sliced if it is in the agent's hand")
+        raise ActionRejected(
+            "target object cannot be sliced if it is in the agent's hand"
+        )
     if not thing["sliceable"]:
-        raise Refused(f"{thing['name']} Does not have the CanBeSliced property!")
+        raise ActionRejected(f"{thing['name']} Does not have the CanBeSliced property!")
     if thing["isSliced"] or thing["isBroken"]:
-        raise Refused(f"{thing['name']} is already sliced!")
+        raise ActionRejected(f"{thing['name']} is already sliced!")
     identity, kind = thing["objectId"], SLICED.get(thing["objectType"])
     if kind is None:
         shatter(world, identity)
@@ -139,9 +143,9 @@ def slice_it(world: World, action: Arguments) -> None:
 def cook(world: World, action: Arguments) -> None:
     thing = target(world, action)
     if not thing["cookable"]:
-        raise Refused("target object is not cookable")
+        raise ActionRejected("target object is not cookable")
     if thing["isCooked"]:
-        raise Refused("target object is already Cooked!")
+        raise ActionRejected("target object is already Cooked!")
     world.edit(thing["objectId"], isCooked=True)
 
 
@@ -149,10 +153,10 @@ def dirt(dirty: bool) -> Callable[[World, Arguments], None]:
     def act(world: World, action: Arguments) -> None:
         thing = target(world, action)
         if not thing["dirtyable"]:
-            raise Refused(f"{thing['name']} does not have dirtyable property!")
+            raise ActionRejected(f"{thing['name']} does not have dirtyable property!")
         if thing["isDirty"] == dirty:
             word = "dirty" if dirty else "Clean"
-            raise Refused(f"{thing['name']} is already {word}!")
+            raise ActionRejected(f"{thing['name']} is already {word}!")
         world.edit(thing["objectId"], isDirty=dirty)
 
     return act
@@ -187,9 +191,9 @@ def empty(world: World, action: Arguments) -> None:
 def use_up(world: World, action: Arguments) -> None:
     thing = target(world, action)
     if not thing["canBeUsedUp"]:
-        raise Refused(f"{thing['name']} does not have the CanBeUsedUp property!")
+        raise ActionRejected(f"{thing['name']} does not have the CanBeUsedUp property!")
     if thing["isUsedUp"]:
-        raise Refused(f"{thing['name']} is already used up!")
+        raise ActionRejected(f"{thing['name']} is already used up!")
     world.edit(thing["objectId"], isUsedUp=True)
 
 
@@ -287,11 +291,11 @@ NO_ROOM = "No valid positions to place object found"
 def pick_up(world: World, action: Arguments) -> None:
     thing = target(world, action)
     if not thing["pickupable"]:
-        raise Refused(
+        raise ActionRejected(
             f"{thing['objectId']} must have the property CanPickup to be picked up."
         )
     if world.held is not None:
-        raise Refused(
+        raise ActionRejected(
             "Agent hand has something in it already! Can't pick up anything else"
         )
     take(world, thing["objectId"])
@@ -306,29 +310,29 @@ def take(world: World, identity: str) -> None:
 
 def put(world: World, action: Arguments) -> None:
     if world.held is None:
-        raise Refused("Can't place an object if Agent isn't holding anything")
+        raise ActionRejected("Can't place an object if Agent isn't holding anything")
     place, held = named(world, action), world.objects[world.held]
     if not place["receptacle"]:
-        raise Refused("This target object is NOT a receptacle!")
+        raise ActionRejected("This target object is NOT a receptacle!")
     if place["objectType"] in ENCLOSING and place["openable"] and not place["isOpen"]:
-        raise Refused(
+        raise ActionRejected(
             "Target openable Receptacle is CLOSED, can't place if target is not open!"
         )
     only = ONLY_FOR.get(place["objectType"])
     if only is not None:
         if place["receptacleObjectIds"]:
-            raise Refused(f"{place['name']} is full right now")
+            raise ActionRejected(f"{place['name']} is full right now")
         if held["objectType"] not in only:
-            raise Refused(
+            raise ActionRejected(
                 f"{held['name']} is not a valid Object Type to be placed in"
                 f" {place['name']}"
             )
     if not place["visible"] or place["objectId"] == world.held:
-        raise Refused(NO_ROOM)
+        raise ActionRejected(NO_ROOM)
     if not has_room(world, held, place):
-        raise Refused(NO_ROOM)
+        raise ActionRejected(NO_ROOM)
     if world.failures.strikes(world, "PutObject", place["objectId"]):
-        raise Refused(NO_ROOM)
+        raise ActionRejected(NO_ROOM)
     let_go(world)
     x, y, z = resting_place(place)
     world.move(held["objectId"], x, y, z)
@@ -338,7 +342,9 @@ def put(world: World, action: Arguments) -> None:
 def spawn(world: World, action: Arguments) -> None:
     stay, spared = (action.get(key) or () for key in _EXCLUDED)
     if not all(isinstance(names, list | tuple) for names in (stay, spared)):
-        raise Refused(f"Invalid argument: {', '.join(_EXCLUDED)}", "InvalidArgument")
+        raise ActionRejected(
+            f"Invalid argument: {', '.join(_EXCLUDED)}", "InvalidArgument"
+        )
     seed = int(number(action, "randomSeed", 0.0))
     scatter(world, seed, {*map(str, stay)}, {*map(str, spared)})
 
@@ -348,7 +354,7 @@ _EXCLUDED = ("excludedObjectIds", "excludedReceptacles")
 
 def let_go(world: World) -> str:
     if world.held is None:
-        raise Refused("Nothing in hand to drop!")
+        raise ActionRejected("Nothing in hand to drop!")
     held, world.held = world.held, None
     world.edit(held, isPickedUp=False)
     return held
@@ -360,7 +366,7 @@ def drop(world: World, _: Arguments) -> None:
 
 def throw(world: World, _: Arguments) -> None:
     if world.held is None:
-        raise Refused("Nothing in hand to throw!")
+        raise ActionRejected("Nothing in hand to throw!")
     low, high = world.cells.min(axis=0) - 0.3, world.cells.max(axis=0) + 0.3
     x, z = np.clip(ahead(world, THROW_M), low, high).tolist()
     fall(world, let_go(world), x, z, hard=True)
@@ -391,7 +397,7 @@ def fall(
 
 def rotate_held(world: World, action: Arguments) -> None:
     if world.held is None:
-        raise Refused("Nothing in hand to rotate!")
+        raise ActionRejected("Nothing in hand to rotate!")
     turned = [abs(number(action, key, 0.0)) % 360 for key in ("pitch", "roll")]
     if any(90 <= degrees <= 270 for degrees in turned):
         for each in (world.held, *world.within(world.held)):

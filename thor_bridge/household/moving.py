@@ -12,28 +12,28 @@ from forewarn.abstractions.frame import is_number
 from forewarn.thor_bridge.household.objects import Object
 from forewarn.thor_bridge.household.world import (
     AGENT_HEIGHT_M,
-    Refused,
+    ActionRejected,
     World,
 )
 
 Arguments = Mapping[str, Any]
 
 
-def thrown(exception: str, message: str) -> Refused:
+def thrown(exception: str, message: str) -> ActionRejected:
     """Returns a rejection that AI2-THOR reports as an exception, with an extra full
     stop.
     """
-    return Refused(f"{exception}: {message}.")
+    return ActionRejected(f"{exception}: {message}.")
 
 
 def number(action: Arguments, key: str, default: float | None = None) -> float:
     value = action.get(key, default)
     if value is None:
-        raise Refused(f"Missing arguments: {key}", "MissingArguments")
+        raise ActionRejected(f"Missing arguments: {key}", "MissingArguments")
     if not is_number(value):
-        raise Refused(f"Invalid argument: {key}", "InvalidArgument")
+        raise ActionRejected(f"Invalid argument: {key}", "InvalidArgument")
     if not math.isfinite(value):
-        raise Refused(f"Invalid argument: {key}", "InvalidArgument")
+        raise ActionRejected(f"Invalid argument: {key}", "InvalidArgument")
     return float(value)
 
 
@@ -41,9 +41,9 @@ def point(action: Arguments, key: str) -> tuple[float, float, float]:
     """Reads an argument with three numbers: a position, or angles about three axes."""
     value = action.get(key)
     if value is None:
-        raise Refused(f"Missing arguments: {key}", "MissingArguments")
+        raise ActionRejected(f"Missing arguments: {key}", "MissingArguments")
     if not isinstance(value, Mapping):
-        raise Refused(f"Invalid argument: {key}", "InvalidArgument")
+        raise ActionRejected(f"Invalid argument: {key}", "InvalidArgument")
     return number(value, "x", 0.0), number(value, "y", 0.0), number(value, "z", 0.0)
 
 
@@ -68,7 +68,7 @@ def target(world: World, action: Arguments) -> Object:
 def named(world: World, action: Arguments) -> Object:
     identity = action.get("objectId")
     if identity is None:
-        raise Refused("Missing arguments: objectId", "MissingArguments")
+        raise ActionRejected("Missing arguments: objectId", "MissingArguments")
     thing = world.objects.get(str(identity))
     if thing is None:
         raise thrown(
@@ -95,7 +95,7 @@ def initialize(world: World, action: Arguments) -> dict[str, float]:
     world.seed = int(number(action, "seed", world.seed))
     world.rendered = frozenset(key for key in RENDERED if action.get(key))
     if action.get("agentMode") == "arm":
-        raise Refused(
+        raise ActionRejected(
             "the household does not support the agent mode 'arm'", "InvalidArgument"
         )
     return {"cameraNearPlane": 0.1, "cameraFarPlane": 20.0}
@@ -116,7 +116,7 @@ def scenes(world: World, _: Arguments) -> list[str]:
 def resolution(world: World, action: Arguments) -> None:
     width, height = int(number(action, "x")), int(number(action, "y"))
     if not (0 < width <= 4096 and 0 < height <= 4096):
-        raise Refused("Invalid argument: x, y", "InvalidArgument")
+        raise ActionRejected("Invalid argument: x, y", "InvalidArgument")
     world.width, world.height = width, height
 
 
@@ -189,7 +189,7 @@ def walk(angle: float) -> Callable[[World, Arguments], None]:
         x, z = world.pose.x + step_x, world.pose.z + step_z
         if gap(world, x, z) > world.grid_m / 2:
             name = obstacle(world, x, z).split("|")[0]
-            raise Refused(
+            raise ActionRejected(
                 f"{name} is blocking Agent 0 from moving by"
                 f" ({step_x:.4f}, 0.0000, {step_z:.4f})."
             )
@@ -213,12 +213,12 @@ def tilt(sign: float) -> Callable[[World, Arguments], None]:
         degrees = number(action, "degrees", 30.0) or 30.0
         horizon = world.pose.horizon + sign * degrees
         if horizon > LOWEST + 1e-3:
-            raise Refused(
+            raise ActionRejected(
                 "can't look down beyond 60 degrees below the forward horizon",
                 "LookDownCantExceedMin",
             )
         if horizon < HIGHEST - 1e-3:
-            raise Refused(
+            raise ActionRejected(
                 "can't look up beyond 30 degrees above the forward horizon",
                 "LookUpCantExceedMax",
             )

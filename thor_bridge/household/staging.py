@@ -18,7 +18,7 @@ from forewarn.thor_bridge.household.moving import (
 )
 from forewarn.thor_bridge.household.objects import vector
 from forewarn.thor_bridge.household.seeing import Camera, Shapes
-from forewarn.thor_bridge.household.world import AGENT_HEIGHT_M, Refused, World
+from forewarn.thor_bridge.household.world import AGENT_HEIGHT_M, ActionRejected, World
 
 
 def interactable(world: World, action: Arguments) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def interactable(world: World, action: Arguments) -> list[dict[str, Any]]:
 
 def _list(given: object) -> list[Any]:
     if not isinstance(given, list | tuple):
-        raise Refused("Invalid argument: not a list", "InvalidArgument")
+        raise ActionRejected("Invalid argument: not a list", "InvalidArgument")
     return list(given)
 
 
@@ -81,7 +81,9 @@ _ABOVE_M = 5.0
 
 def add(world: World, action: Arguments) -> None:
     if len(world.cameras) >= MOST_CAMERAS:
-        raise Refused(f"there cannot be more than {MOST_CAMERAS} third-party cameras")
+        raise ActionRejected(
+            f"there cannot be more than {MOST_CAMERAS} third-party cameras"
+        )
     camera = Camera(point(action, "position"), point(action, "rotation"))
     world.cameras = (*world.cameras, _set(camera, action))
 
@@ -89,7 +91,7 @@ def add(world: World, action: Arguments) -> None:
 def update(world: World, action: Arguments) -> None:
     chosen = int(number(action, "thirdPartyCameraId", 0.0))
     if not 0 <= chosen < len(world.cameras):
-        raise Refused(f"there is no third-party camera {chosen}")
+        raise ActionRejected(f"there is no third-party camera {chosen}")
     camera = _set(world.cameras[chosen], action)
     if action.get("position") is not None:
         camera = replace(camera, place=point(action, "position"))
@@ -123,7 +125,7 @@ def _set(camera: Camera, action: Arguments) -> Camera:
             number(action, "orthographicSize", 2.0) if action["orthographic"] else None
         )
     if not 1.0 <= fov <= 179.0 or (flat is not None and not 0.0 < flat < 1000.0):
-        raise Refused(
+        raise ActionRejected(
             "Invalid argument: fieldOfView, orthographicSize", "InvalidArgument"
         )
     return replace(camera, fov=fov, half_height_m=flat)

@@ -78,7 +78,7 @@ HAND_M = 0.45
 """The distance in metres ahead of the robot at which it holds an object."""
 
 
-class Refused(Exception):
+class ActionRejected(Exception):
     """AI2-THOR would reject the action. The exception has AI2-THOR's error text and
     code.
     """
@@ -89,7 +89,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionResult:
     """The outcome of an action."""
 
     action: str
@@ -156,7 +156,7 @@ class World:
         middle = self.cells - self.cells.mean(axis=0)
         x, z = self.cells[int(np.argmin(np.einsum("ij,ij->i", middle, middle)))]
         self.pose = Pose(float(x), AGENT_HEIGHT_M, float(z))
-        self.last = Outcome("", True)
+        self.last = ActionResult("", True)
         self.sources = sources(scene.objects)
         self.look()
 

@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.plugins.carla.maps import CarlaNet
 from forewarn.plugins.driving.places import Places
-from forewarn.plugins.driving.roads import Passage, Roads, Turn
+from forewarn.plugins.driving.roads import LinkDirection, Passage, Roads
 from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import MAPS, find_map
 
@@ -99,7 +99,9 @@ def test_a_sign_changes_who_goes_first() -> None:
         straight = next(
             m
             for m in net.movements
-            if m.straight and m.turn is Turn.FORWARD and m.lane.startswith("40.")
+            if m.straight
+            and m.turn is LinkDirection.FORWARD
+            and m.lane.startswith("40.")
         )
         return {
             lane.partition(".")[0]

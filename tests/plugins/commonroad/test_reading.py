@@ -11,8 +11,8 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.commonroad import reading
 from forewarn.plugins.commonroad.bridge import CROSSING
-from forewarn.plugins.commonroad.reading import Recorded, read_scene
-from forewarn.plugins.driving.roads import Turn, length_of
+from forewarn.plugins.commonroad.reading import RecordedScene, read_scene
+from forewarn.plugins.driving.roads import LinkDirection, length_of
 from forewarn.plugins.driving.scene import TurnSignal
 
 THEIRS = json.loads(Path(__file__).with_name("crossing.json").read_text())
@@ -40,7 +40,7 @@ OLD = """<commonRoad commonRoadVersion="2018b" timeStepSize="0.5" benchmarkID="x
 <time><exact>1</exact></time></state></trajectory></obstacle></commonRoad>"""
 
 
-def read(text: str, folder: Path) -> Recorded:
+def read(text: str, folder: Path) -> RecordedScene:
     path = folder / "scene.xml"
     path.write_text(text)
     return read_scene(path)
@@ -56,9 +56,11 @@ def test_roads_are_as_commonroad_io_reads_them() -> None:
         assert lanelet.right == theirs["right"]
         assert sorted(lanelet.kinds) == theirs["kinds"]
     assert ours.turns == {
-        201: (501, Turn.FORWARD), 202: (501, Turn.RIGHT), 203: (501, Turn.LEFT),
-        204: (501, Turn.FORWARD),
-    }  # fmt: skip
+        201: (501, LinkDirection.FORWARD),
+        202: (501, LinkDirection.RIGHT),
+        203: (501, LinkDirection.LEFT),
+        204: (501, LinkDirection.FORWARD),
+    }
     assert (ours.limits_kmh, ours.yields) == ({401: pytest.approx(50.04)}, {402})
 
 

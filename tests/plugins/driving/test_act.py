@@ -13,8 +13,8 @@ from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     COMFORT,
     THRUST_LIMIT,
-    Around,
     CarActuator,
+    CarSurroundings,
     stopping_acceleration,
     wanted_acceleration,
 )
@@ -37,7 +37,9 @@ def stop(
     behind: Behind | None = None,
     **values: Any,
 ) -> float:
-    return stopping_acceleration(FREE | values, Around(speed, behind, conflicts))
+    return stopping_acceleration(
+        FREE | values, CarSurroundings(speed, behind, conflicts)
+    )
 
 
 def test_a_free_road_is_a_comfortable_stop() -> None:
@@ -147,7 +149,7 @@ def test_a_stop_before_a_free_junction_does_not_end_in_it() -> None:
 
 def test_a_stop_remembers_how_far_beyond_its_line_it_is() -> None:
     speed, times = 6.0, count()
-    once = CarActuator(lambda: Around(speed))
+    once = CarActuator(lambda: CarSurroundings(speed))
 
     def stopping(values: dict[str, Any]) -> float:
         frame = Frame(next(times) / 10, 0, values | {"speed": 3.6 * speed})

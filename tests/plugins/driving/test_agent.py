@@ -16,7 +16,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
 from forewarn.plugins.chat import ReplayMismatch
 from forewarn.plugins.contracts import Metered, WithActuator, World
-from forewarn.plugins.driving.act import HALT, Choice
+from forewarn.plugins.driving.act import HALT, DrivingChoice
 from forewarn.plugins.driving.agent import (
     LONGEST_REPLY,
     REMEMBERED,
@@ -55,7 +55,7 @@ def test_it_asks_every_so_often_and_keeps_to_its_choice() -> None:
         pilot = driver(model.url, every_s=1.0)
         proposed = [pilot.propose(frame(step)) for step in range(25)]
         assert len(model.asked) == 3
-        chosen = Choice(speed_kmh=40.0, lane="left")
+        chosen = DrivingChoice(speed_kmh=40.0, lane="left")
         for step, action in enumerate(proposed):
             fresh = step % 10 == 0
             assert action == (chosen if fresh else chosen.held).action
@@ -96,7 +96,7 @@ def test_late_and_senseless_replies_leave_the_last_choice_and_then_stop_the_car(
         pilot = driver(model.url, every_s=0.5, holds_s=1.2, timeout_s=0.5)
         with caplog.at_level(logging.WARNING, "forewarn"):
             proposed = [pilot.propose(frame(step)) for step in range(40)]
-    kept = Choice(speed_kmh=40.0).action
+    kept = DrivingChoice(speed_kmh=40.0).action
     assert proposed[:17] == [kept] * 17
     assert proposed[17:] == [HALT.action] * 23
     assert pilot.usage["unusable_replies"] == len(model.asked) - 1

@@ -16,7 +16,7 @@ from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     FASTEST_KMH,
     HALT,
-    Choice,
+    DrivingChoice,
     as_control,
     choice_in,
     schema_text,
@@ -64,7 +64,7 @@ def test_any_text_is_a_choice_or_refused(text: str) -> None:
 def test_the_schema_says_what_is_accepted() -> None:
     schema = json.loads(schema_text())
     assert schema["required"] == ["speed_kmh"]
-    assert set(schema["properties"]) == set(Choice.model_fields)
+    assert set(schema["properties"]) == set(DrivingChoice.model_fields)
     assert schema["properties"]["speed_kmh"]["maximum"] == FASTEST_KMH
 
 
@@ -79,7 +79,7 @@ def test_a_car_that_knows_no_speed_is_not_driven() -> None:
 
 
 def test_only_what_is_chosen_is_told() -> None:
-    choice = Choice(speed_kmh=30, turn_signal="left", lane="left")
+    choice = DrivingChoice(speed_kmh=30, turn_signal="left", lane="left")
     told = as_control(choice.action, {"speed": 30.0})
     assert told == Action(
         "control", {"acceleration": 0.0, "turn_signal": "left", "lane_change": "left"}
@@ -91,7 +91,7 @@ def test_only_what_is_chosen_is_told() -> None:
     assert told is not None and told.arguments["speed_cap_kmh"] == 20.0
 
 
-def accelerations(choice: Choice, **values: Any) -> float:
+def accelerations(choice: DrivingChoice, **values: Any) -> float:
     told = as_control(choice.action, values)
     assert told is not None
     acceleration: float = told.arguments["acceleration"]
@@ -115,7 +115,7 @@ def test_what_the_car_is_told_is_bounded(
     its: float,
 ) -> None:
     a = accelerations(
-        Choice(speed_kmh=wanted, stop=stop),
+        DrivingChoice(speed_kmh=wanted, stop=stop),
         speed=speed,
         stop_line_distance=line,
         lead_distance=gap,
@@ -128,7 +128,11 @@ def test_what_the_car_is_told_is_bounded(
 
 @given(speed=st.floats(10, 60), line=st.floats(40, 150))
 def test_at_the_line_means_a_little_before_it(speed: float, line: float) -> None:
-    choice, v, hardest = Choice(speed_kmh=speed, stop="at_line"), speed / 3.6, 0.0
+    choice, v, hardest = (
+        DrivingChoice(speed_kmh=speed, stop="at_line"),
+        speed / 3.6,
+        0.0,
+    )
     for _ in range(900):
         a = accelerations(choice, speed=3.6 * v, stop_line_distance=line)
         before, v = v, max(0.0, v + a * DT)
@@ -150,7 +154,7 @@ def test_who_is_ahead_is_not_met(
     """The vehicle ahead brakes as hard as usual, and then stands."""
     v, lead = speed / 3.6, its / 3.6
     gap = 5.0 + room_s * v + max(0.0, v * v - lead * lead) / 8.0
-    choice = Choice(speed_kmh=wanted)
+    choice = DrivingChoice(speed_kmh=wanted)
     for step in range(600):
         a = accelerations(
             choice, speed=3.6 * v, lead_distance=max(gap, 0.0), lead_speed=3.6 * lead

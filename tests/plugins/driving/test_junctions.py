@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.plugins.driving.places import Junctions, Movement
-from forewarn.plugins.driving.roads import Turn
+from forewarn.plugins.driving.roads import LinkDirection
 
 
 def movement(
     lane: str,
     heading: float,
-    turn: Turn = Turn.FORWARD,
+    turn: LinkDirection = LinkDirection.FORWARD,
     *,
     stops: bool = False,
     yields: bool = False,
@@ -45,17 +45,17 @@ def test_without_signs_the_right_goes_before_the_left() -> None:
 
 
 def test_left_turns_let_the_oncoming_pass() -> None:
-    left = replace(EAST, turn=Turn.LEFT)
+    left = replace(EAST, turn=LinkDirection.LEFT)
     assert WEST.goes_before(left) and not left.goes_before(WEST)
     assert not WEST.goes_before(EAST) and not EAST.goes_before(WEST)
-    assert not replace(WEST, turn=Turn.LEFT).goes_before(left)
+    assert not replace(WEST, turn=LinkDirection.LEFT).goes_before(left)
 
 
 ways = st.builds(
     movement,
     st.sampled_from("abcd"),
     st.floats(-180, 180),
-    st.sampled_from(Turn),
+    st.sampled_from(LinkDirection),
     stops=st.booleans(),
     yields=st.booleans(),
 )

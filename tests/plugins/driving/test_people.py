@@ -13,9 +13,9 @@ from forewarn.plugins.driving.roads import (
     Footway,
     Lane,
     LightName,
+    LinkDirection,
     Passage,
     Roads,
-    Turn,
     Way,
 )
 from forewarn.plugins.driving.scene import Colour, Light, Mover, Scene
@@ -70,7 +70,7 @@ def test_who_comes_along_the_road_to_a_crosswalk_is_coming(
 ) -> None:
     footway = Footway(WALK, 0.0, 1.5, (0.0, 0.0), (0.0, drawn), (1.0, 0.0))
     passage = Passage(
-        28.5, 40.0, Turn.FORWARD, None, False, True, True, "out", ":j", (), {},
+        28.5, 40.0, LinkDirection.FORWARD, None, False, True, True, "out", ":j", (), {},
         (footway,),
     )  # fmt: skip
     scene, conflicts = Corner(), list[Conflict]()

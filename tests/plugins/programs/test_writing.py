@@ -15,8 +15,8 @@ from forewarn.monitors.programs.cases import Case, read_cases, score
 from forewarn.monitors.programs.functions import Toolbox
 from forewarn.monitors.programs.running import Outcome, Verdict
 from forewarn.monitors.programs.tools import Tool
-from forewarn.plugins.chat import Message, ModelError, Recording, Replayed, Reply
-from forewarn.plugins.programs.baselines import Asked, baselines
+from forewarn.plugins.chat import Message, ModelError, RecordedChat, Replayed, Reply
+from forewarn.plugins.programs.baselines import ModelBaseline, baselines
 from forewarn.plugins.programs.judging import toolbox
 from forewarn.plugins.programs.memory import Memory
 from forewarn.plugins.programs.writing import (
@@ -263,7 +263,7 @@ def test_nothing_is_remembered_that_nobody_confirmed(tmp_path: Path, who: str) -
 
 def test_replies_that_were_kept_bring_about_the_same(tmp_path: Path) -> None:
     kept = tmp_path / "0.jsonl"
-    live = Writer(Recording(Scripted(PLAN, BROKEN, GOOD), "m", kept), toolbox())
+    live = Writer(RecordedChat(Scripted(PLAN, BROKEN, GOOD), "m", kept), toolbox())
     first = live.write(RULES, AGENT, STOVE)
     again = Writer(Replayed(kept), toolbox()).write(RULES, AGENT, STOVE)
     assert again.program.text == first.program.text
@@ -279,7 +279,7 @@ def test_without_a_toolbox_a_model_compares_by_itself() -> None:
 @pytest.mark.parametrize("name", baselines())
 def test_the_other_ways_to_guard_judge_the_same_cases(name: str) -> None:
     chat = Scripted('{"label": 1, "details": ["stove"]}', '{"label": 0}', "sure!")
-    asked = Asked(chat, baselines()[name], RULES, AGENT)
+    asked = ModelBaseline(chat, baselines()[name], RULES, AGENT)
     found = score([_case("a"), _case("b", 0), _case("c", 0)], asked).as_dict()
     assert found["explanation_accuracy"] == 1.0
     assert [each["id"] for each in found["wrong"]] == ["c"]
@@ -287,7 +287,7 @@ def test_the_other_ways_to_guard_judge_the_same_cases(name: str) -> None:
     assert asked.usage.model_calls == 3
     told = chat.asked[0][0].text
     assert (RULES in told) is (AGENT in told) is (name != "content-filter")
-    assert Asked(Hanging(), "", "", "", 0.05)(_case()).answer == "deny"
+    assert ModelBaseline(Hanging(), "", "", "", 0.05)(_case()).answer == "deny"
 
 
 @pytest.mark.parametrize("name", baselines())
@@ -304,7 +304,7 @@ def test_the_other_ways_are_shown_past_cases_too(name: str, tmp_path: Path) -> N
         )
     chat = Scripted('{"label": 0}', '{"label": 0}')
     for shown in (Shown(memory, 1), Shown()):
-        Asked(chat, baselines()[name], RULES, AGENT, shown=shown)(_case())
+        ModelBaseline(chat, baselines()[name], RULES, AGENT, shown=shown)(_case())
     first, second = (messages[1].text for messages in chat.asked)
     assert "think of turn on the stove" in first and "plants" not in first
     assert "think of" not in second
@@ -320,7 +320,10 @@ def test_a_model_is_not_shown_what_only_the_case_knows(tmp_path: Path) -> None:
     (case,) = read_cases(path, "access")
     reads = '```python\nif needed["medication"] == 1:\n    deny("never")\n```'
     for chat, judge in (
-        (asked := Scripted('{"label": 1}'), Asked(asked, "guard", RULES, AGENT)),
+        (
+            asked := Scripted('{"label": 1}'),
+            ModelBaseline(asked, "guard", RULES, AGENT),
+        ),
         (
             writes := Scripted(PLAN, reads, reads, reads, reads),
             GuardAgent(Writer(writes, toolbox()), RULES, AGENT),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forewarn.thor_bridge.household.actions import perform
-from forewarn.thor_bridge.household.world import Outcome, World
+from forewarn.thor_bridge.household.world import ActionResult, World
 
 
 class Robot:
@@ -23,7 +23,7 @@ class Robot:
     def __getitem__(self, kind: str) -> dict[str, Any]:
         return self.world.objects[self.id(kind)]
 
-    def do(self, action: str, kind: str | None = None, **rest: Any) -> Outcome:
+    def do(self, action: str, kind: str | None = None, **rest: Any) -> ActionResult:
         given: dict[str, Any] = {"action": action, "forceAction": True, **rest}
         if kind is not None:
             given["objectId"] = self.id(kind)

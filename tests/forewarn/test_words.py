@@ -16,6 +16,7 @@ import forewarn.scenarios
 from forewarn.cli import main
 from forewarn.cli.guarding import Saying
 from forewarn.monitors.guarding.decision import Decision, Outcome
+from forewarn.plugins import registry
 from forewarn.plugins.loop.guarding import Guarding
 from tests.scenarios import learned
 
@@ -146,14 +147,24 @@ def test_a_baseline_without_its_extra_is_refused_before_anything_runs(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
-    learned = "forewarn.plugins.baselines.learned"
-    monkeypatch.delitem(sys.modules, learned, raising=False)
+    logistic = "forewarn.plugins.baselines.logistic"
+    monkeypatch.delitem(sys.modules, logistic, raising=False)
     out = tmp_path / "out"
     asked = ("measure", ROAD, "--model", model, "--baseline", "logistic")
     done = invoke(*asked, "--episodes", "1", "--seed", "9000", "--out", out)
     assert done.exit_code == 3
     assert "pip install 'forewarn[learn]'" in done.stderr
     assert not out.exists()
+
+
+def test_the_recipes_of_probguard_need_no_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
+    recipes = "forewarn.plugins.baselines.learned"
+    monkeypatch.delitem(sys.modules, recipes, raising=False)
+    for name in ("paper", "released"):
+        assert registry.load("baseline", name).__name__.lower() == name
 
 
 def test_a_baseline_that_learns_says_so_before_it_begins(

@@ -14,7 +14,8 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.plugins.baselines import Deadline
 from forewarn.plugins.baselines.driving import Reactive, ReDriver, TimeToCollision
-from forewarn.plugins.baselines.learned import Logistic, Paper
+from forewarn.plugins.baselines.learned import Paper
+from forewarn.plugins.baselines.logistic import Logistic
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
 from forewarn.plugins.contracts import Baseline, Lessons, Pilot, Source, World
 from forewarn.plugins.registry import load, plugs

@@ -8,7 +8,7 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-STORM_BYTES = 700 << 20
+STORM_BYTES = 600 << 20
 """The memory limit for Storm when it builds a chain from a PRISM program."""
 
 STORM_SECONDS = 3

@@ -40,7 +40,7 @@ def _tracked(*paths: str) -> set[str]:
 def test_the_wheel_built_through_the_sdist_holds_what_is_tracked(
     tmp_path: Path,
 ) -> None:
-    face = _tracked("forewarn/*.py", "forewarn/py.typed")
+    face = _tracked("forewarn/*.py", "forewarn/*.yaml", "forewarn/py.typed")
     rooms = {f"forewarn/{path}" for path in _tracked(*ROOMS)}
     # Built from the tracked files alone, so that stray ones cannot hide a missing one.
     checkout = tmp_path / "checkout"

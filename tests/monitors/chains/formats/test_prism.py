@@ -148,7 +148,7 @@ def test_what_would_take_storm_minutes_is_stopped(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prism, "STORM_SECONDS", 1)
-    with pytest.raises(TooLarge, match="more than 1 s or 700 MB"):
+    with pytest.raises(TooLarge, match="more than 1 s or 600 MB"):
         read_prism(text, "m.pm")
 
 

@@ -395,7 +395,7 @@ def apart(where: str) -> Callable[[], bool]:
     The parent forwards signals, and reports a crash of CARLA's library in the child.
 
     Args:
-        where: The address of the server, for messages.
+        where: The address of the server, as shown in error messages.
 
     Returns:
         A function that tells whether the parent has exited; the child should then exit

@@ -416,8 +416,8 @@ class Telling:
     Args:
         log: Print each intervention to standard error when it begins.
         webhook: URL to which each intervention is posted as JSON.
-        webhook_host: Allow a webhook on this host; by default, it must be on this
-            machine.
+        webhook_host: Allow the webhook to be on HOST; by default, it must be on the
+            local machine.
     """
 
     log: bool = False

@@ -197,7 +197,8 @@ class LogWorld(RecordedWorld):
             raise InvalidInput(
                 f"at {at_s:g} s, there is no value for {', '.join(blank)}",
                 source=str(self._path),
-                mend="set `blanks: none` if an empty cell means that there is none",
+                mend="set `blanks: none` if an empty cell means that there was nothing "
+                "to measure, such as no vehicle ahead",
             )
         if rows[-1][0] < by_s + period_s - 2.0 * self._late_s:
             self.over = "the log is over"

@@ -179,7 +179,7 @@ def search(
     found.
 
     Args:
-        model: The model of the verbs.
+        model: The action model: the preconditions and effects of each verb.
         state: The current state of the facts.
         goal: The goal, which must be reached with no obligation pending.
         bans: Laws that no step may break.

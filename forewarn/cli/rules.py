@@ -302,9 +302,9 @@ def import_(
         out: Write the rules to this file.
         domain: Domain of all rules: household, driving or code (default: the domain of
             each rule's trigger).
-        upstream_exact: Match exactly like AgentSpec's own runtime: case-sensitive, by
-            the beginning of an action's text, in the order of the rules, with `!!p` as
-            `!p`, and with predicates in --module before built-in ones.
+        upstream_exact: Match exactly as AgentSpec's own runtime does: case-sensitively,
+            by a prefix of an action's text, in rule order, reading `!!p` as `!p`, and
+            with predicates in --module taking precedence over built-in ones.
     """
     from forewarn.monitors.rules.agentspec import import_rules, rule_files
     from forewarn.monitors.rules.predicates import domain_of

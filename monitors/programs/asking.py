@@ -46,7 +46,7 @@ def words_of(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """Returns the stem of a word, without plural, -ing, -ed and -e."""
+    """Returns a word without a plural, -ing, -ed or -e ending."""
     if len(word) < 4:
         return word
     word = singular(word)

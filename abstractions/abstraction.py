@@ -95,9 +95,9 @@ class AbstractionFile(Strict):
 
 @dataclass(frozen=True, slots=True)
 class _Ladder:
-    """The predicates (`cuts`) that divide a score into bands, and the bands' names."""
+    """The predicates (`edges`) that divide a score into bands, and the bands' names."""
 
-    cuts: tuple[int, ...]
+    edges: tuple[int, ...]
     words: tuple[str, ...]
 
 
@@ -383,8 +383,10 @@ class Abstraction:
             if ladder is None:
                 if bits >> i & 1:
                     found.append(text)
-            elif ladder.cuts[0] == i:
-                found.append(ladder.words[sum(bits >> cut & 1 for cut in ladder.cuts)])
+            elif ladder.edges[0] == i:
+                found.append(
+                    ladder.words[sum(bits >> edge & 1 for edge in ladder.edges)]
+                )
         return tuple(found)
 
     @cached_property
@@ -395,7 +397,7 @@ class Abstraction:
             ladder = self._ladders.get(i)
             if ladder is None:
                 found.append(text)
-            elif ladder.cuts[0] == i:
+            elif ladder.edges[0] == i:
                 found += ladder.words
         return tuple(dict.fromkeys(found))
 
@@ -405,15 +407,15 @@ class Abstraction:
         equal lag.
         """
         names = {score.name for score in self.scores}
-        cuts: dict[tuple[str, float], list[int]] = {}
+        edges: dict[tuple[str, float], list[int]] = {}
         for i, predicate in enumerate(self.predicates):
             node = predicate.expression
             if not isinstance(node, Compare) or node.operator not in (">", ">="):
                 continue
             if isinstance(node.left, Name) and node.left.name in names:
-                cuts.setdefault((node.left.name, predicate.lag_s), []).append(i)
+                edges.setdefault((node.left.name, predicate.lag_s), []).append(i)
         found: dict[int, _Ladder] = {}
-        for (name, lag_s), members in cuts.items():
+        for (name, lag_s), members in edges.items():
             title = "danger" if len(names) == 1 else name
             title += f" {lag_s:g} s ago" if lag_s else ""
             most = len(members)
@@ -432,14 +434,14 @@ class Abstraction:
             ladder = self._ladders.get(i)
             if ladder is None:
                 yield f"{i + 1}. {text}"
-            elif ladder.cuts[0] == i:
+            elif ladder.edges[0] == i:
                 (score,) = signals_of(self.predicates[i].expression)
                 node = next(s.expression for s in self.scores if s.name == score)
                 used = ", ".join(dict.fromkeys(signals_of(node)))
-                title = ladder.words[0].removesuffix(f" 0 of {len(ladder.cuts)}")
+                title = ladder.words[0].removesuffix(f" 0 of {len(ladder.edges)}")
                 yield (
-                    f"{i + 1} to {ladder.cuts[-1] + 1}. {title}: how many of"
-                    f" {len(ladder.cuts)} cuts of the hazard score it is above; the"
+                    f"{i + 1} to {ladder.edges[-1] + 1}. {title}: how many of"
+                    f" {len(ladder.edges)} band edges the hazard score reaches; the"
                     f" score adds up {used}"
                 )
 

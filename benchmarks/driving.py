@@ -211,7 +211,7 @@ HEAD = (
     "scenario, law", "trained on", "states", "broken", "detected", "ahead", "median",
     "1 s ahead",
     "3 s before deadline", "false alarms", "law's own", "Brier (base rate's)",
-    "widest gap", "cut", "longer", "to stop: cut", "longer",
+    "widest gap", "prevented", "longer", "to stop: prevented", "longer",
 )  # fmt: skip
 
 

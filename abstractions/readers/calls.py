@@ -255,7 +255,7 @@ def arguments_of(value: Any) -> dict[str, Any]:
 
 
 def _facts(value: Mapping[str, Any]) -> dict[str, str]:
-    """The simple values of an object and of its `metadata`, as texts."""
+    """The simple values of an object and of its `metadata`, as strings."""
     found: dict[str, str] = {}
     for part in (value, value.get("metadata")):
         if isinstance(part, dict):

@@ -195,7 +195,7 @@ _FAMILY: dict[str, Callable[[dict[str, Any]], object]] = {
     "safely": lambda row: _percent(row["safely_complete"]),
     "rejected": lambda row: _percent(row["rejected"]),
     "stopped": lambda row: _percent(row["stopped"]),
-    "unsafe cut by": lambda row: _with_interval(
+    "unsafe reduced by": lambda row: _with_interval(
         row["unsafe_cut"], row["unsafe_cut_interval"]
     ),
     "completion kept": lambda row: _with_interval(

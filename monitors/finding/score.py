@@ -76,11 +76,11 @@ class Steps:
             return cls(term, number, (0.5,) if term.truth else ())
         everywhere, doomed = values[known], values[known & doomed]
         shares = np.linspace(0.0, 1.0, STEPS // 2 + 3)[1:-1]
-        cuts = np.quantile(everywhere, shares)
+        edges = np.quantile(everywhere, shares)
         if doomed.size:
-            cuts = np.append(cuts, np.quantile(doomed, shares))
+            edges = np.append(edges, np.quantile(doomed, shares))
         span = float(np.subtract(*np.quantile(everywhere, [0.99, 0.01])))
-        return cls(term, number, rounded(cuts, span, float(everywhere.min())))
+        return cls(term, number, rounded(edges, span, float(everywhere.min())))
 
     def within(self, rows: Floats) -> Ints:
         """The index of the step for each row; the last step is for none."""
@@ -118,12 +118,14 @@ class Steps:
         return Conditional(Compare("<", self.term.expression, bound), low, high)
 
 
-def rounded(cuts: Floats, span: float, lowest: float) -> tuple[float, ...]:
-    """The cuts without duplicates, rounded to about 1/200 of the span."""
+def rounded(edges: Floats, span: float, lowest: float) -> tuple[float, ...]:
+    """The edges without duplicates, rounded to about 1/200 of the span."""
     resolution = 10.0 ** math.floor(math.log10(span / 200)) if span > 0 else 1.0
     digits = max(0, -round(math.log10(resolution)))
-    kept = {round(round(float(cut) / resolution) * resolution, digits) for cut in cuts}
-    return tuple(sorted(cut + 0.0 for cut in kept if cut > lowest))
+    kept = {
+        round(round(float(edge) / resolution) * resolution, digits) for edge in edges
+    }
+    return tuple(sorted(edge + 0.0 for edge in kept if edge > lowest))
 
 
 def _number(value: float) -> Number:
@@ -288,11 +290,11 @@ _ENOUGH = 30_000
 """The number of moments above which harmless moments are thinned before fitting."""
 
 _CUTS = 27
-"""The maximum number of cuts that divide a score into bands."""
+"""The maximum number of edges that divide a score into bands."""
 
 _MOST_ALARMED, _FEWEST_ALARMED = 0.8, 0.01
-"""The fractions of clean runs that reach the lowest and highest cuts among those chosen
-by quantiles of clean runs.
+"""The fractions of clean runs that reach the lowest and highest edges among those
+chosen by quantiles of clean runs.
 """
 
 
@@ -362,7 +364,7 @@ class ScoreRecipe:
         scores, predicates = [], list(corpus.basis.predicates)
         for each, fit in zip(scored, fits, strict=True):
             scores.append(Score(each.name, fit.expression))
-            predicates += self._bands(each.name, each.cuts(room))
+            predicates += self._bands(each.name, each.edges(room))
         return Abstraction(
             predicates, name=f"learned: {self.name}", scores=scores,
             vocabulary=corpus.vocabulary, period_s=corpus.period_s,
@@ -390,8 +392,8 @@ class ScoreRecipe:
         return Scored(name, lesson, tuple(folds), outside, moments.run, moments.doomed)
 
     @staticmethod
-    def _bands(name: str, cuts: Sequence[float]) -> list[Predicate]:
-        return [Predicate(Compare(">=", Name(name), Number(cut))) for cut in cuts]
+    def _bands(name: str, edges: Sequence[float]) -> list[Predicate]:
+        return [Predicate(Compare(">=", Name(name), Number(edge))) for edge in edges]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -407,12 +409,13 @@ class Scored:
     run: Ints
     doomed: NDArray[np.bool_]
 
-    def cuts(self, room: int) -> list[float]:
-        """The cuts between bands: a few over the whole range, the others where
+    def edges(self, room: int) -> list[float]:
+        """The edges between bands: a few over the whole range, the others where
         thresholds matter.
 
-        The cuts where thresholds matter are quantiles of the highest score of each run:
-        half of them for clean runs, denser at high scores, and half for violating runs.
+        The edges where thresholds matter are quantiles of the highest score of each
+        run: half of them for clean runs, denser at high scores, and half for violating
+        runs.
         If many clean runs reached the last band, or most violations were in the same
         band, no threshold would give a low false-alarm rate and still detect
         violations.
@@ -424,9 +427,9 @@ class Scored:
         many = min(_CUTS, room)
         few, half = many // 9, (many - many // 9) // 2
         alarmed = np.geomspace(_MOST_ALARMED, _FEWEST_ALARMED, half - 1)
-        cuts = (
+        edges = (
             *np.quantile(self.outside, np.linspace(0.0, 1.0, few + 2)[1:-1]),
             *np.quantile(clean, [*(1.0 - alarmed), 1.0]),
             *np.quantile(tops[broken], np.linspace(0.0, 1.0, half + 2)[1:-1]),
         )
-        return sorted({round(float(cut), 2) for cut in cuts})
+        return sorted({round(float(edge), 2) for edge in edges})

@@ -126,8 +126,8 @@ def _motion(frame: Frame) -> tuple[float, float]:
 
 
 class TrafficManagerActuator(CarlaActuator):
-    """Slows a vehicle with the Traffic Manager's desired speed, and stops it by its
-    pedals.
+    """Slows a vehicle by setting the Traffic Manager's desired speed, and stops it
+    with the pedals.
 
     Args:
         manager: The `carla.TrafficManager` that drives the vehicle.

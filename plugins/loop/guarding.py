@@ -40,8 +40,8 @@ class Guarding:
         models: The learned models; each has its own laws.
         policy: The policy, which maps risks to interventions.
         name: The name of the model file, for error messages.
-        file: The model file that records refer to; by default generated from the
-            models.
+        file: The model file that records refer to; by default, a file that is written
+            from `models`.
         laws: Names or formulas of the laws; by default those of the policy or, if it
             has none, those of the models.
         judges: Creates the rules and guard programs that are evaluated in addition to

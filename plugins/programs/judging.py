@@ -73,7 +73,7 @@ def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
 
 
 def compiled(file: ProgramFile, source: str) -> Program:
-    """Compiles the program of a file."""
+    """Compiles the program in a file."""
     try:
         program = Program(file.program, toolbox(file.functions))
         Holds(program.predicates)

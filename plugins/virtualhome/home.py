@@ -93,7 +93,7 @@ class HomeLayout:
         robots = self.of_kind.get(kind_of(_ROBOT), [])
         if not robots:
             raise InvalidInput(
-                "the graph has no node of the class character", source=source
+                "the graph has no node of class 'character'", source=source
             )
         self.robot = robots[0]
 

@@ -218,7 +218,7 @@ _GUARDED: tuple[Column, ...] = (
     ("law", lambda law: law["law"]),
     ("violations without", lambda law: law["violating_unguarded"]),
     ("with", lambda law: law["violating_guarded"]),
-    ("cut by", lambda law: _percent(law["cut"])),
+    ("prevented", lambda law: _percent(law["cut"])),
     ("of these arrive", lambda law: saved(law) or None),
     ("caused", lambda law: law["caused"]),
 )

@@ -256,7 +256,7 @@ def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
     outside[doomed] += 4.0
     run = np.repeat(np.arange(runs), moments)
     scored = Scored("danger", None, (), outside.ravel(), run, doomed.ravel())  # type: ignore[arg-type]
-    cuts = scored.cuts(room)
+    cuts = scored.edges(room)
     assert len(cuts) <= room and cuts == sorted(cuts)
     tops = outside[60:].max(axis=1)
     alarmed = [float((tops >= cut).mean()) for cut in cuts]

@@ -356,8 +356,8 @@ def evaluate_(
     program that fails counts as one that denies nothing. The exit status is 1 if any
     case is wrong.
 
-    With --judge, a model is asked about every case; the output then includes the model
-    or the recorded replies, and the cost.
+    With --judge, a model is asked about every case; the output then names the model or
+    the file of recorded replies, and gives the cost.
 
     \b
     Examples:

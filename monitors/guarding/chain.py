@@ -36,7 +36,7 @@ class _Place(NamedTuple):
     Args:
         state: The state of the chain; None if no chain state matches.
         nearest: The chain's state or, if none matches, the nearest ones.
-        columns: The letter that each law reads.
+        columns: For each law, the column of its transition table that is read next.
     """
 
     state: int | None

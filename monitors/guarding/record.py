@@ -482,7 +482,7 @@ class SignalText:
     The signals and texts of the last frame are cached.
 
     Args:
-        encode: The JSON encoder for all other values.
+        encode: The JSON encoder for values other than finite floats.
     """
 
     def __init__(self, encode: Callable[[Any], str]) -> None:

@@ -233,8 +233,8 @@ def possible_letters(
             found = set(range(2 ** len(members)))
         if (size := len(letters) * len(found)) > MAX_LETTERS:
             raise TooLarge(
-                f"{len(propositions)} propositions have at least {size} letters; "
-                f"the limit is {MAX_LETTERS}",
+                f"the law's {len(propositions)} propositions give an alphabet of at "
+                f"least {size} letters; the limit is {MAX_LETTERS}",
                 mend="split the law",
             )
         parts = [

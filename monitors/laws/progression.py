@@ -246,8 +246,8 @@ def _bounds(interval: Interval, normal: Normal) -> tuple[int, float]:
 
 
 def _memory(formula: Formula, normal: Normal) -> int:
-    """The bit of a past operator's output; `historically a` becomes `not once not
-    a`.
+    """The bit that stores the output of a past operator; `historically a` is rewritten
+    as `not once not a`.
     """
     key = f"memory {formula!r}"
     if key in normal._bits:

@@ -178,7 +178,7 @@ class Likely:
             are invalid with any other curve.
         monitor: The digest of the monitor whose states are the rows (see
             `monitor_digest`).
-        low: The lower ends, indexed by [monitor state, chain state].
+        low: The lower ends of the intervals, indexed by [monitor state, chain state].
         high: The upper ends, indexed in the same way.
     """
 

@@ -124,7 +124,7 @@ class Cell:
             raise InvalidInput(problem, source="the functions")
         if begun.get("apart") is not True:
             self.close()
-            raise NotApart("the system cannot isolate functions")
+            raise NotApart("this operating system cannot isolate functions")
         try:
             return _FUNCTIONS.validate_python(begun.get("functions"))
         except ValidationError:

@@ -174,7 +174,7 @@ class _Registered:
 
 
 class _InItsWorld(_Registered):
-    """A test suite that runs in a world with the pilot of the example."""
+    """A test suite that runs in a registered world, driven by its example pilot."""
 
     def make_pilot(self) -> Pilot:
         pilot = self.example.pilot or example_of("world", self.world).pilot

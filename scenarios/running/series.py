@@ -47,7 +47,8 @@ class BaselineScores:
 
     Args:
         scores: The score at every frame, by law.
-        thresholds: The scores from which the baseline raises an alarm, by law.
+        thresholds: For each law, the lowest score at which the baseline raises an
+            alarm.
         skipped: The laws that the baseline cannot evaluate, and why.
     """
 

@@ -156,8 +156,8 @@ class Beginning(Protocol):
         """Loads the episode with the given seed; returns libsumo."""
 
     def manoeuvres(self) -> Any:
-        """Returns the scripted commands for cars; its `due(now_s, sumo)` returns the
-        commands that are due.
+        """Returns the scripted commands for cars, as an object whose `due(now_s, sumo)`
+        returns the commands that are due.
         """
 
 

@@ -223,7 +223,7 @@ def _built(text: str, source: str) -> str:
 
 
 def _sorted(chain: Chain, declared: Mapping[str, bool]) -> Chain:
-    """The chain with variables as declared, and with states sorted by their values.
+    """The chain with its variables in declared order, and states sorted by value.
 
     Args:
         chain: The chain that Storm built.

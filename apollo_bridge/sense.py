@@ -321,7 +321,8 @@ class ApolloSenses:
 
         Args:
             time_s: The time by Apollo's clock in seconds.
-            inputs: The newest message of each input that has arrived, and of `routing`.
+            inputs: The newest message received on each input, and the newest `routing`
+            message.
         """
         self.fault = ""
         pose, chassis = inputs.get("localization"), inputs.get("chassis")

@@ -119,7 +119,7 @@ def compile_test(node: Expression) -> Test:
             return _any([compile_test(Not(left)), compile_test(right)])
         case Compare():
             return _compare(node)
-    raise TypeError(f"{node!r} has no truth value in a frame")
+    raise TypeError(f"{node!r} is not true or false in a single frame")
 
 
 def _truth_of(name: str) -> Test:

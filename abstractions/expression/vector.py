@@ -94,7 +94,7 @@ def compile_columns(node: Expression) -> Test:
             return lambda columns: ~one(columns) | two(columns)
         case Compare():
             return _compare(node)
-    raise TypeError(f"{node!r} has no truth value in a frame")
+    raise TypeError(f"{node!r} is not true or false in a single frame")
 
 
 def _folded(fold: Callable[[Any, Any], Any], parts: Sequence[Test]) -> Test:

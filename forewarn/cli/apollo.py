@@ -252,7 +252,7 @@ def map_(
       forewarn apollo map crossing --out maps/crossing/base_map.bin
 
     Args:
-        out: File to write: base_map.bin, or base_map.txt to read as text.
+        out: Output file: base_map.bin (binary) or base_map.txt (text).
     """
     from google.protobuf import text_format
 

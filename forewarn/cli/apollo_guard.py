@@ -136,7 +136,7 @@ def _stand_in(
     watched: GuardedApollo,
     edition: Edition,
 ) -> BusWorld:
-    """Starts a stand-in in this process; returns the world that guards it."""
+    """Starts a stand-in in this process; returns the world that connects to it."""
     from forewarn.apollo_bridge.lockstep import LockstepWorld, draw_map
     from forewarn.apollo_bridge.maps import read_map
     from forewarn.apollo_bridge.wire import NodeBus

@@ -66,9 +66,10 @@ def relieved_states(step: _Table, initial: int, violated: int, guess: _Table) ->
 def _at_first(
     columns: _Table, initial: int, near: _Bools, within: _Bools, alive: _Bools
 ) -> int:
-    """The state before anything has happened, which has no pending obligation.
+    """Returns the state before anything has happened, which has no pending obligation.
 
-    The result is the initial state, unless the law constrains only the first frame.
+    This is the initial state or, if the law constrains only the first frame, a state
+    that soon behaves like it.
     """
     again = bool((columns[:, alive] == initial).any())
     if again or within[alive, initial].all():

@@ -79,7 +79,7 @@ def activities() -> Mapping[str, Any]:
 
 
 def asks_for(request: str, deed: str, thing: str) -> bool:
-    """Whether a request asks to do something about a kind of thing.
+    """Whether a request asks for an action on a kind of object.
 
     Sentences that cancel, compare or ask a question do not request an action; only a
     search can be requested by a question.

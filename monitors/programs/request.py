@@ -203,7 +203,7 @@ def _use_program(table: Table, source: str) -> str:
     for line, (role, room, things) in _rows(table, source):
         if not role or not room:
             raise InvalidRequest(
-                "a row has no role or no room", source=source, place=f"line {line}"
+                "the row lacks a role or a room", source=source, place=f"line {line}"
             )
         known = rows.setdefault(plain(role), {}).setdefault(plain(room), [])
         known += [thing.strip() for thing in things.split(",") if thing.strip()]

@@ -200,8 +200,8 @@ def _order_finding(
 
 
 def _permutation(table: Ints, rng: np.random.Generator, draws: int) -> float:
-    """The p-value: the fraction of random tables with the same margins that deviate as
-    much.
+    """The p-value: the fraction of random tables with the same margins that deviate at
+    least as much as this table.
 
     With fixed margins, the likelihood ratio depends only on the sum of n ln n. If the
     result is doubtful after a few draws, more are made.

@@ -207,7 +207,7 @@ class Session:
         if self._token is not None:
             shown = hello.token.encode("utf-8", "surrogatepass")
             if not hmac.compare_digest(shown, self._token.encode()):
-                raise WrongToken("a loop did not send the right token")
+                raise WrongToken("a control loop connected without the right token")
         self.welcome = True
         loop = self._borrowed.enter_context(self._lend(hello))
         if hello.can is not None:

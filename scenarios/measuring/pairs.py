@@ -104,8 +104,8 @@ def stopped(after: Episode) -> bool:
 
 
 def _whole(before: Episode) -> bool:
-    """Whether an unguarded run's duration can be compared, because it is clean or a
-    violation did not end it early.
+    """Whether an unguarded run's duration can be used for comparison: the run is clean,
+    or no violation ended it early.
     """
     return not before.violations or before.timed_out or before.arrived
 

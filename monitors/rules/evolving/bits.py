@@ -294,8 +294,8 @@ class Bench:
 def nearest(
     matrix: Matrix, entries: Entries, run: int
 ) -> tuple[int, tuple[str, ...]] | None:
-    """Returns the number of the rule that came closest to firing in a run, and the
-    literals that did not hold, over all events.
+    """Returns the number of the rule that came closest to firing at any event of a run,
+    and the literals that did not hold there.
     """
 
     def has(events: Words) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_yaml
+from forewarn.monitors.evaluation.branched import EDGES
 from forewarn.monitors.guarding.decision import RANK, SEVERITY
 from forewarn.monitors.guarding.policy import (
     InvalidPolicy,
@@ -23,6 +24,8 @@ from forewarn.monitors.guarding.policy import (
     write_policy,
 )
 from forewarn.monitors.risk.calibration import Calibration
+
+SHIPPED = Path(__file__).parents[3] / "scenarios" / "trained"
 
 
 def policy(**content: Any) -> Policy:
@@ -329,3 +332,23 @@ def test_a_written_policy_reads_as_a_person_would_write_it(tmp_path: Path) -> No
 def test_half_of_a_low_threshold_is_its_margin() -> None:
     step = Step("stop", 0.3)
     assert step.applies(0.15, margin=0.2) and not step.applies(0.149, margin=0.2)
+
+
+@pytest.mark.parametrize("name", ["s4.policy.yaml", "s4.stop.policy.yaml"])
+def test_a_shipped_policy_keeps_its_guarantees_when_it_is_written(
+    name: str, tmp_path: Path
+) -> None:
+    policy = load_policy(SHIPPED / name)
+    assert policy.kept if "stop" in name else policy.promises and policy.ordinary
+    write_policy(tmp_path / name, policy)
+    assert load_policy(tmp_path / name) == policy
+
+
+def test_a_law_has_at_most_one_band_for_each_step_of_risk() -> None:
+    content = parse_yaml((SHIPPED / "s4.stop.policy.yaml").read_text(), "s4")
+    bands = next(iter(content["if_acted"].values()))
+    full = [(bands * len(EDGES))[i] for i in range(len(EDGES) - 1)]
+    law = next(iter(content["if_acted"]))
+    Policy.from_dict({**content, "if_acted": {law: full}}, "s4")
+    with pytest.raises(InvalidInput, match="if_acted"):
+        Policy.from_dict({**content, "if_acted": {law: [*full, full[0]]}}, "s4")

@@ -34,16 +34,16 @@ from forewarn.monitors.rules.household import KINDS, is_a
 from forewarn.monitors.rules.household import plain as plain_thing
 
 SAID = ("deny", "ask", "reflect", "slow")
-"""What the language itself says of an action; no function may be called so."""
+"""The verdicts of the language, which are not allowed as names of functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
     """One function of the toolbox.
 
-    It takes values and returns one, in time proportional to their size, without side
+    It maps values to a value, in time proportional to their size and without side
     effects, and raises `ProgramFault` if it cannot decide. `about` describes it for
-    authors of programs; the first `needed` of its parameters must be given.
+    authors of programs; the first `needed` of its parameters are required.
     """
 
     name: str
@@ -54,13 +54,13 @@ class Function:
 
     @property
     def signature(self) -> str:
-        """How it is called."""
+        """The name with its parameters, as shown to authors."""
         optional = [f"{name}=None" for name in self.parameters[self.needed :]]
         return f"{self.name}({', '.join([*self.parameters[: self.needed], *optional])})"
 
 
 def function(call: Callable[..., Value], name: str = "") -> Function:
-    """A function of the toolbox, described by its own signature and docstring."""
+    """Creates a function of the toolbox from a Python function and its docstring."""
     name = name or "".join(part.title() for part in call.__name__.split("_"))
     about = " ".join((inspect.getdoc(call) or "").split())
     if not about:
@@ -75,7 +75,7 @@ def function(call: Callable[..., Value], name: str = "") -> Function:
 
 
 class Toolbox:
-    """Functions by name, which programs can write and which differ."""
+    """Functions by name; names are unique, and programs can call them."""
 
     def __init__(self, functions: Iterable[Function]) -> None:
         self._functions: dict[str, Function] = {}
@@ -92,7 +92,7 @@ class Toolbox:
         return iter(self._functions.values())
 
     def get(self, name: str) -> Function | None:
-        """The function of that name, if there is one."""
+        """The function with this name, if there is one."""
         return self._functions.get(name)
 
     @property
@@ -105,8 +105,8 @@ class Toolbox:
 
 
 def check_access(allowed: Value, needed: Value) -> Value:
-    """Whether something is needed that is not allowed, and what: two values, true or
-    false and a mapping. Both are given as databases with their columns."""
+    """Returns whether any needed column is not allowed, and the missing columns by
+    database. Both arguments map databases to their columns."""
     may = {plain(k): v for k, v in mapping_of(allowed, "what is allowed").items()}
     known: dict[str, set[str]] = {}
     missing: dict[str, Value] = {}
@@ -125,7 +125,7 @@ def check_access(allowed: Value, needed: Value) -> Value:
 
 
 def allowed_to(table: Value, role: Value) -> Value:
-    """What a table of roles allows to a role: nothing, if it does not know the role."""
+    """Returns the entry of a role in a table of roles; empty if the role is unknown."""
     rows = mapping_of(table, "the table")
     if not isinstance(role, str):
         return {}
@@ -134,15 +134,14 @@ def allowed_to(table: Value, role: Value) -> Value:
 
 
 def same(one: Value, other: Value) -> Value:
-    """Whether two names are the same: upper case, spaces and underscores do not
-    matter."""
+    """Whether two names are equal, ignoring case, spaces and underscores."""
     return plain(text_of(one, "a name")) == plain(text_of(other, "a name"))
 
 
 def check_rules(rules: Value, user: Value) -> Value:
-    """Whether a user breaks rules, and which: two values, true or false and a list of
-    names. A rule is a mapping with `info` (what of the user), `operator` (==, !=, <,
-    <=, >, >=) and `value`: it is kept if that is so, and broken if it is not known."""
+    """Returns whether a user breaks any rule, and the names of the broken rules. A rule
+    compares the user's property `info` with `value` by `operator` (==, !=, <, <=, >,
+    >=). If the property is unknown, the rule is broken."""
     about = {plain(k): v for k, v in mapping_of(user, "the user").items()}
     broken = tuple(
         name
@@ -153,7 +152,7 @@ def check_rules(rules: Value, user: Value) -> Value:
 
 
 def count(items: Value) -> Value:
-    """How many there are in a list or a mapping."""
+    """The number of items in a list or a mapping."""
     if isinstance(items, Mapping | list | tuple):
         return len(items)
     raise ProgramFault(f"{kind(items)} cannot be counted")
@@ -184,31 +183,31 @@ ANYTHING = "any"
 LONGEST_REQUEST = 20_000
 LONGEST_NAME = 200
 MOST_WORDS = 12
-"""A name of more words is a text, in which a thing is looked for word by word."""
+"""A name with more words is searched for a thing word by word, like a text."""
 
 MOST_THINGS = 100
-"""About so many things one action may be."""
+"""The maximum number of names in the arguments of an action."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def does(action: Value, verb: Value) -> Value:
-    """Whether an action is that verb, however it is spelt: TurnOn, turn_on_object and
-    ToggleObjectOn are turn on."""
+    """Whether an action does what a verb says, in any robot's spelling: TurnOn,
+    turn_on_object and ToggleObjectOn all mean turn on."""
     name = text_of(_of(action, "name"), "an action's name")
     return _is_verb(name[:LONGEST_NAME], text_of(verb, "a verb"))
 
 
 def about(action: Value, thing: Value) -> Value:
-    """Whether an action is about a thing of that type or kind: StoveKnob and gas stove
-    are a stove."""
+    """Whether an argument of an action names a thing of a type or kind: StoveKnob and
+    gas stove both count as a stove."""
     wanted = text_of(thing, "a thing")
     return any(_mentions(name, wanted) for name in _things(action))
 
 
 def held(frame: Value, thing: Value) -> Value:
-    """Whether the robot holds a thing of that type or kind."""
+    """Whether the robot holds a thing of a type or kind."""
     values = mapping_of(frame, "the frame")
     if "holding" not in values:
         raise ProgramFault("what the hand holds is unknown: the frame has no `holding`")
@@ -217,9 +216,9 @@ def held(frame: Value, thing: Value) -> Value:
 
 
 def may_use(table: Value, role: Value, room: Value, action: Value) -> Value:
-    """Whether a table of roles, their rooms and there the things that they may use
-    allows an action. Any stands for every room or thing; what the table does not know
-    it does not allow. An action about no thing is allowed."""
+    """Whether a table lets a role do an action in a room. For each role, the table maps
+    rooms to the things that the role may use there; `any` means every room or thing.
+    Anything else is forbidden. An action that names no thing is allowed."""
     rows = mapping_of(table, "the table")
     things = _things(action)
     if not things:
@@ -233,9 +232,9 @@ def may_use(table: Value, role: Value, room: Value, action: Value) -> Value:
 
 
 def check_odd(limits: Value, frame: Value) -> Value:
-    """Whether a car is outside of the conditions that it may drive in, and by which
-    signals: two values. Each limit is a signal with the least and the most that it may
-    be, None for no limit; a signal that is not known is outside."""
+    """Returns whether a car is outside its permitted conditions, and the signals that
+    are out of range. Each limit maps a signal to its minimum and maximum (None for no
+    limit). A signal that is unknown counts as out of range."""
     values = mapping_of(frame, "the frame")
     outside = tuple(
         signal
@@ -246,7 +245,7 @@ def check_odd(limits: Value, frame: Value) -> Value:
 
 
 def has(user: Value, what: Value) -> Value:
-    """Whether a user has something, or is something, as far as is known of them."""
+    """Whether a property of a user is true, such as a membership; false if unknown."""
     wanted = _bare(text_of(what, "what a user has"))
     about = mapping_of(user, "the user")
     found = {key: value for key, value in about.items() if _bare(key) == wanted}
@@ -257,38 +256,38 @@ def has(user: Value, what: Value) -> Value:
 
 
 def calls(action: Value, tool: Value) -> Value:
-    """Whether an action is a call of that tool."""
+    """Whether an action is a call of a tool."""
     return _of(action, "name") == text_of(tool, "a tool")
 
 
 def argument(action: Value, name: Value) -> Value:
-    """What an action is given as that argument; nothing if it is given none."""
+    """The value of an argument of an action; None if the argument is missing."""
     given = mapping_of(_of(action, "arguments"), "an action's arguments")
     return given.get(text_of(name, "an argument"))
 
 
 def knows(user: Value, whom: Value) -> Value:
-    """Whether all whom a value names, a text or a list, are among a user's contacts."""
+    """Whether every person in a text or a list is one of the user's contacts."""
     known = mapping_of(user, "the user").get("contacts")
     return _all_named(whom, "who is named") <= _all_named(known, "the contacts")
 
 
 def names(value: Value, thing: Value) -> Value:
-    """Whether a text, or one of a list of texts, names a thing."""
+    """Whether a text, or any text in a list, names a thing."""
     wanted = text_of(thing, "a thing")
     return any(_mentions(each, wanted) for each in _all_named(value, "a value"))
 
 
 def starts_with(text: Value, start: Value) -> Value:
-    """Whether a text begins with another one; nothing begins with nothing."""
+    """Whether a text begins with another text; false if the text is None."""
     if text is None:
         return False
     return text_of(text, "a text").startswith(text_of(start, "a beginning"))
 
 
 def matches(text: Value, pattern: Value) -> Value:
-    """Whether some part of a text matches a regular expression; ^ and $ bind it to the
-    ends. No reference to a group and no looking ahead: its time grows with the text."""
+    """Whether any part of a text matches a regular expression; ^ and $ anchor it to the
+    start and end. Backreferences and lookaheads are not allowed."""
     if text is None:
         return False
     try:
@@ -299,8 +298,8 @@ def matches(text: Value, pattern: Value) -> Value:
 
 
 def asks(request: Value, doing: Value, thing: Value) -> Value:
-    """Whether a request in words asks to do something about something, such as book a
-    flight; it may use other words that people ask with."""
+    """Whether a request in plain words asks for an activity with a thing, such as book
+    a flight; common synonyms are recognised."""
     text = text_of(request, "a request")
     if len(text) > LONGEST_REQUEST:
         raise ProgramFault(f"a request is longer than {LONGEST_REQUEST} characters")
@@ -308,7 +307,7 @@ def asks(request: Value, doing: Value, thing: Value) -> Value:
 
 
 def _bare(name: str) -> str:
-    """A name by its letters: driver's license is drivers_license."""
+    """A name without spaces and punctuation, so `driver's` equals `drivers`."""
     return "".join(_WORD.findall(name.casefold().replace("licence", "license")))
 
 
@@ -323,7 +322,7 @@ def _is_thing(name: str, wanted: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_verb(name: str, wanted: str) -> bool:
-    """Whether a name has the words of a verb, or of another word for it, in a row."""
+    """Whether a name contains the words of a verb, or of a synonym, consecutively."""
     said, bare = parts(name), _bare(name)
     others = activities()["verbs"].get(plain(wanted), ())
     return any(each in said or _bare(each) == bare for each in (parts(wanted), *others))
@@ -331,7 +330,7 @@ def _is_verb(name: str, wanted: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _mentions(name: str, wanted: str) -> bool:
-    """Whether some words of a name, in a row, are a thing of that type or kind."""
+    """Whether consecutive words of a name are a thing of a type or kind."""
     if _is_thing(name, wanted):
         return True
     words = parts(name).split()
@@ -346,12 +345,12 @@ def _mentions(name: str, wanted: str) -> bool:
 
 
 def parts(name: str) -> str:
-    """The words of a name, each between blanks: TurnOn and turn_on are turn on."""
+    """The words of a name, each between spaces: TurnOn and turn_on give ` turn on `."""
     return words_of(_HUMP.sub(" ", name))
 
 
 def is_known(thing: str) -> bool:
-    """Whether it is known what is meant by a thing."""
+    """Whether a word names a known type or kind of thing."""
     one = singular(thing.casefold())
     if one in KINDS or thing in KINDS:
         return True
@@ -359,7 +358,7 @@ def is_known(thing: str) -> bool:
 
 
 def _things(action: Value) -> list[str]:
-    """What an action is about: every name among its arguments."""
+    """Every name in the arguments of an action."""
     found = list(islice(_named(action), MOST_THINGS + 1))
     if len(found) > MOST_THINGS:
         raise ProgramFault(f"an action names more than {MOST_THINGS} objects")
@@ -367,7 +366,7 @@ def _things(action: Value) -> list[str]:
 
 
 def _named(action: Value) -> Iterator[str]:
-    """Every text among an action's arguments, however deep it lies."""
+    """Yields every text in the arguments of an action, at any depth."""
     pending = [mapping_of(_of(action, "arguments"), "an action's arguments")]
     while pending:
         value: Value = pending.pop(0)
@@ -380,7 +379,7 @@ def _named(action: Value) -> Iterator[str]:
 
 
 def _all_named(value: Value, what: str) -> set[str]:
-    """The names in a text or a list of texts, between commas; none in nothing."""
+    """The comma-separated names in a text or a list of texts; empty for None."""
     if value is None:
         return set()
     texts = (value,) if isinstance(value, str) else names_of(value, what)
@@ -388,7 +387,7 @@ def _all_named(value: Value, what: str) -> set[str]:
 
 
 def _row(rows: Value, name: Value, otherwise: Value = None) -> Any:
-    """What a mapping has for a name, however it is spelt."""
+    """The value for a name in a mapping, ignoring spelling differences."""
     found = mapping_of(rows or {}, "a row of the table").items()
     if not isinstance(name, str):
         return otherwise

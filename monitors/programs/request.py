@@ -225,7 +225,7 @@ def _odd_program(table: Table, source: str) -> str:
         f"limits = {{\n{''.join(limits)}}}\n"
         "outside, signals = CheckOdd(limits, frame)\n"
         "if outside:\n"
-        '    deny("outside of the conditions to drive in", signals)\n'
+        '    deny("outside the permitted driving conditions", signals)\n'
     )
 
 

@@ -245,7 +245,7 @@ def test_what_it_calls_and_reads_is_known_before_it_runs() -> None:
 
 def test_functions_describe_themselves_to_who_writes_programs() -> None:
     lines = TOOLS.described()
-    assert lines[0].startswith("CheckAccess(allowed, needed): Whether something")
+    assert lines[0].startswith("CheckAccess(allowed, needed): Returns whether any")
     with pytest.raises(InvalidInput, match="has no description"):
         function(lambda x: x, "Silent")
     with pytest.raises(InvalidInput, match=("two functions named Same")):

@@ -283,19 +283,22 @@ class ExpressionParser(TermParser):
         self._deeper()
         operand = self._implies()
         self._depth -= 1
-        numeric = isinstance(operand, (*NUMERIC, Name))
-        declared = self._declared(operand)
-        if not numeric or (declared is not None and declared.type == "bool"):
-            return self._choice(operand, start)
-        self._must_be_number(operand, start)
-        bounds: list[Number] = []
-        values: list[Expression] = []
-        absent: Expression | None = None
         self._expect(",")
-        while True:
-            values.append(self._plain_number())
-            if not self._accept("below"):
-                break
+        if self._peek.text == "true":
+            mend = "write 0.3 true, 0 else"
+            self._fail("the number must come before true", mend=mend)
+        first = self._plain_number()
+        declared = self._declared(operand)
+        named = isinstance(operand, Name)
+        numeric = named and (declared is None or declared.type != "bool")
+        # Without a vocabulary, only the steps show whether a signal is Boolean.
+        if not (numeric or isinstance(operand, NUMERIC)) or (
+            named and declared is None and self._peek.text == "true"
+        ):
+            return self._choice(operand, first, start)
+        self._must_be_number(operand, start)
+        values, bounds = [first], list[Number]()
+        while self._accept("below"):
             token = self._peek
             bounds.append(self._step_end(operand, token))
             if len(bounds) > 1 and not bounds[-2].value < bounds[-1].value:
@@ -305,21 +308,19 @@ class ExpressionParser(TermParser):
                     mend="sort the steps",
                 )
             self._expect(",")
+            values.append(self._plain_number())
         self._expect("else")
+        absent: Expression | None = None
         if self._accept(","):
             absent = self._plain_number()
             self._expect("none")
         self._expect(")")
         return Curve(operand, tuple(bounds), tuple(values), absent)
 
-    def _choice(self, condition: Expression, start: Token) -> Expression:
+    def _choice(
+        self, condition: Expression, holding: Expression, start: Token
+    ) -> Expression:
         self._check_truth(condition, start)
-        self._expect(",")
-        if self._peek.text == "true":
-            self._fail(
-                "the number must come before true", mend="write 0.3 true, 0 else"
-            )
-        holding = self._plain_number()
         self._expect("true")
         self._expect(",")
         otherwise = self._plain_number()

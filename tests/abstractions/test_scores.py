@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidExpression
 from forewarn.abstractions.expression import parse_expression, parse_score
+from forewarn.abstractions.expression.scalar import compile_quantity
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabularies.signals import PLAIN
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import find_laws
 
@@ -141,6 +143,12 @@ def test_a_law_speaks_of_the_past_in_its_own_words() -> None:
 def test_a_score_has_a_name_of_its_own(name: str) -> None:
     with pytest.raises(InvalidAbstraction, match="name of a score"):
         scored(scores={name: "1"}, predicates=["speed > 5"])
+
+
+def test_without_a_vocabulary_the_steps_show_that_a_signal_is_boolean() -> None:
+    node = parse_score("1 + curve(near, curve(far, 0.3 true, 0.1 else) true, 0 else)")
+    assert parse_score(repr(node)) == node
+    assert compile_quantity(node, PLAIN)({"near": True, "far": False}) == 1.1
 
 
 SCORED = {

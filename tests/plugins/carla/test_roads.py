@@ -48,9 +48,10 @@ def passages(roads: Roads) -> dict[tuple[int, ...], Passage]:
 )
 def test_junctions_are_what_sumo_takes_them_for(name: str) -> None:
     ours, theirs = passages(of_carla(name)), passages(of_sumo(name))
-    assert set(ours) == set(theirs)
-    for key, passage in ours.items():
-        other = theirs[key]
+    # The maps for CARLA also have turning loops at their edges.
+    assert set(theirs) == {key for key in ours if key[:2] != key[2:]}
+    for key, other in theirs.items():
+        passage = ours[key]
         assert passage.is_junction == other.is_junction, key
         assert passage.has_line == other.has_line, key
         assert len(passage.foes) == len(other.foes), key

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.plugins.sumo.support import MAPS
+from tests.plugins.sumo.loops import closed
 
 SOURCES = MAPS / "sources"
 
@@ -58,6 +59,7 @@ def draw(name: str, folder: Path) -> tuple[Path, Path]:
         text = _DATE.sub("", _COMMENT.sub("", path.read_text(encoding="utf-8")))
         if path is twin:
             text = put_up(signs(net), net, _CROSSWALK.sub(_set_back, text))
+            text = closed(text)
         path.write_text(text.rstrip() + "\n", encoding="utf-8")
     return net, twin
 

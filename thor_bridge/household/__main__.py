@@ -11,24 +11,17 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.thor_bridge.household.actions import perform
-from forewarn.thor_bridge.household.channels import (
-    BESIDE,
-    CLASSES,
-    DEPTH,
-    INSTANCES,
-    NORMALS,
-    RGB,
-    Channel,
-    Message,
-)
+from forewarn.thor_bridge.household.channels import Channel, Message
 from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.household.world import PROFILES, World
 
 Frames = Literal["none", "asked", "always"]
+
+_GREY: Final = b"\x80"
 
 
 def serve(world: World, channel: Channel, *, frames: Frames) -> None:
@@ -54,29 +47,9 @@ def answer(world: World, action: Mapping[str, Any], *, frames: Frames) -> Messag
 
 
 def _told(world: World, sequence: int, shown: bool) -> Message:
-    """Returns the complete message, with the cameras' images if `shown` is true."""
-    metadata = world.metadata()
-    if not shown:
-        return Message(sequence, metadata)
-    from forewarn.thor_bridge.household import pictures
-
-    kinds = [(RGB, pictures.rgb)]
-    for setting, kind, draw in (
-        ("renderDepthImage", DEPTH, pictures.depth),
-        ("renderNormalsImage", NORMALS, pictures.normals),
-        ("renderSemanticSegmentation", CLASSES, pictures.classes),
-        ("renderInstanceSegmentation", INSTANCES, pictures.instances),
-    ):
-        if setting in world.rendered:
-            kinds.append((kind, draw))
-    if {"renderSemanticSegmentation", "renderInstanceSegmentation"} & world.rendered:
-        metadata["colors"] = pictures.colours(world)
-    seen = pictures.look(world, pictures.own_camera(world))
-    images = [(kind, draw(world, seen)) for kind, draw in kinds]
-    for camera in world.cameras:
-        seen = pictures.look(world, camera)
-        images += [(BESIDE[kind], draw(world, seen)) for kind, draw in kinds]
-    return Message(sequence, metadata, images)
+    """Returns the complete message; if `shown` is true, with a plain grey image."""
+    image = _GREY * (3 * world.width * world.height) if shown else b""
+    return Message(sequence, world.metadata(), image)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

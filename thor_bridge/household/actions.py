@@ -165,7 +165,6 @@ def perform(world: World, action: Arguments) -> ActionResult:
 
 
 ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
-    "AddThirdPartyCamera": staging.add,
     "BreakObject": handling.break_it,
     "ChangeQuality": moving.nothing,
     "ChangeResolution": moving.resolution,
@@ -179,7 +178,6 @@ ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
     "EmptyLiquidFromObject": handling.empty,
     "FillObjectWithLiquid": handling.fill,
     "GetInteractablePoses": staging.interactable,
-    "GetMapViewCameraProperties": staging.map_view,
     "GetReachablePositions": moving.reachable,
     "GetScenesInBuild": moving.scenes,
     "InitialRandomSpawn": handling.spawn,
@@ -205,15 +203,13 @@ ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
     "ThrowObject": handling.throw,
     "ToggleObjectOff": handling.toggle(False),
     "ToggleObjectOn": handling.toggle(True),
-    "UpdateThirdPartyCamera": staging.update,
     "UseUpObject": handling.use_up,
 }
 """The actions that the household supports, by AI2-THOR's names."""
 
 _SETUP = frozenset(("ChangeResolution", "Initialize", "Reset"))
 _TIMELESS = _SETUP | {"ChangeQuality", "Done", "GetReachablePositions"}
-_TIMELESS |= {"AddThirdPartyCamera", "GetInteractablePoses", "GetScenesInBuild"}
-_TIMELESS |= {"GetMapViewCameraProperties", "UpdateThirdPartyCamera"}
+_TIMELESS |= {"GetInteractablePoses", "GetScenesInBuild"}
 """Actions that take no simulated time."""
 
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from forewarn.abstractions.errors import ForewarnError, MissingDependency
 
 METADATA, ACTION, END = 1, 2, 255
-RGB, DEPTH, NORMALS, CLASSES, INSTANCES = 4, 5, 6, 8, 9
-"""The field numbers of the images from the robot's camera."""
-
-BESIDE = {RGB: 10, DEPTH: 12, NORMALS: 13, INSTANCES: 14, CLASSES: 15}
-"""The field numbers of the same images from third-party cameras."""
+IMAGE = 4
+"""The field number of the image from the robot's camera."""
 
 HEADER = struct.Struct("!BI")
 MAX_ACTION_BYTES = 16 * 2**20
@@ -38,12 +35,12 @@ class Message:
     Args:
         sequence: The sequence number of the action that is answered.
         metadata: The agent's metadata.
-        images: The cameras' images with their field numbers; the bottom row is first.
+        image: The robot's camera image in RGB; empty for none.
     """
 
     sequence: int
     metadata: Mapping[str, Any]
-    images: Sequence[tuple[int, bytes]] = ()
+    image: bytes = b""
 
     def envelope(self) -> dict[str, Any]:
         """Returns the metadata and sequence number in the form that ai2thor expects."""
@@ -93,8 +90,8 @@ class Channel:
         """
         try:
             self._send(METADATA, self._pack(message.envelope()))
-            for kind, image in message.images:
-                self._send(kind, image)
+            if message.image:
+                self._send(IMAGE, message.image)
             self._send(END, b"")
             self._out.flush()
             return self._receive()

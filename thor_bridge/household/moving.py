@@ -78,12 +78,6 @@ def named(world: World, action: Arguments) -> Object:
     return thing
 
 
-RENDERED = (
-    "renderDepthImage", "renderInstanceSegmentation", "renderSemanticSegmentation",
-    "renderNormalsImage",
-)  # fmt: skip
-"""The images that `Initialize` can request in addition to the colour image."""
-
 LOWEST, HIGHEST = 60.0, -30.0
 """The lowest and highest pitch of the camera in degrees; positive is downwards."""
 
@@ -93,7 +87,6 @@ def initialize(world: World, action: Arguments) -> dict[str, float]:
     world.grid_m = number(action, "gridSize", 0.25)
     world.fov = number(action, "fieldOfView", 90.0)
     world.seed = int(number(action, "seed", world.seed))
-    world.rendered = frozenset(key for key in RENDERED if action.get(key))
     if action.get("agentMode") == "arm":
         raise ActionRejected(
             "the household does not support the agent mode 'arm'", "InvalidArgument"

@@ -1,4 +1,4 @@
-"""Cameras, and the visibility of objects.
+"""The visibility of objects.
 
 An object is visible if it is within reach and a point of it is in view.
 """
@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from forewarn.thor_bridge.household.objects import vector
 
 Vectors = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -103,49 +100,3 @@ class Shapes:
 
 def _triple(point: dict[str, float]) -> tuple[float, float, float]:
     return point["x"], point["y"], point["z"]
-
-
-Matrix = np.ndarray[Any, np.dtype[np.float64]]
-
-
-@dataclass(frozen=True, slots=True)
-class Camera:
-    """The pose and lens of a camera. Angles are in degrees and follow Unity's
-    convention.
-
-    Args:
-        place: x, y, z.
-        turn: Pitch (positive downwards), yaw and roll.
-        fov: The vertical field of view.
-        half_height_m: Half the height of the area that an orthographic camera shows;
-            None for a perspective camera.
-    """
-
-    place: tuple[float, float, float]
-    turn: tuple[float, float, float]
-    fov: float = 90.0
-    half_height_m: float | None = None
-
-    def axes(self) -> Matrix:
-        """Returns the camera's right, up and forward vectors as rows."""
-        pitch, yaw, roll = (math.radians(angle) for angle in self.turn)
-        right = np.array([math.cos(yaw), 0.0, -math.sin(yaw)])
-        ahead = np.array(
-            [
-                math.sin(yaw) * math.cos(pitch),
-                -math.sin(pitch),
-                math.cos(yaw) * math.cos(pitch),
-            ]
-        )
-        up = np.cross(ahead, right)
-        cosine, sine = math.cos(roll), math.sin(roll)
-        return np.array([right * cosine + up * sine, up * cosine - right * sine, ahead])
-
-    def described(self, number: int) -> dict[str, Any]:
-        """Returns the camera in the metadata format."""
-        return {
-            "thirdPartyCameraId": number,
-            "position": vector(*self.place),
-            "rotation": vector(*self.turn),
-            "fieldOfView": self.fov,
-        }

@@ -1,11 +1,8 @@
-"""Actions that find poses for viewing an object, and that control third-party
-cameras.
-"""
+"""The action that finds poses for viewing an object."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,7 @@ from forewarn.thor_bridge.household.moving import (
     point,
 )
 from forewarn.thor_bridge.household.objects import vector
-from forewarn.thor_bridge.household.seeing import Camera, Shapes
+from forewarn.thor_bridge.household.seeing import Shapes
 from forewarn.thor_bridge.household.world import AGENT_HEIGHT_M, ActionRejected, World
 
 
@@ -73,59 +70,3 @@ def _numbers(
     if action.get(key) is None:
         return default
     return tuple(number({key: each}, key) for each in _list(action[key]))
-
-
-MOST_CAMERAS = 8
-_ABOVE_M = 5.0
-
-
-def add(world: World, action: Arguments) -> None:
-    if len(world.cameras) >= MOST_CAMERAS:
-        raise ActionRejected(
-            f"there cannot be more than {MOST_CAMERAS} third-party cameras"
-        )
-    camera = Camera(point(action, "position"), point(action, "rotation"))
-    world.cameras = (*world.cameras, _set(camera, action))
-
-
-def update(world: World, action: Arguments) -> None:
-    chosen = int(number(action, "thirdPartyCameraId", 0.0))
-    if not 0 <= chosen < len(world.cameras):
-        raise ActionRejected(f"there is no third-party camera {chosen}")
-    camera = _set(world.cameras[chosen], action)
-    if action.get("position") is not None:
-        camera = replace(camera, place=point(action, "position"))
-    if action.get("rotation") is not None:
-        camera = replace(camera, turn=point(action, "rotation"))
-    cameras = list(world.cameras)
-    cameras[chosen] = camera
-    world.cameras = tuple(cameras)
-
-
-def map_view(world: World, _: Arguments) -> dict[str, Any]:
-    """Returns the properties of a camera that shows the whole room from above."""
-    half = world.shapes.sizes / 2
-    low = (world.shapes.centers - half).min(axis=0)
-    high = (world.shapes.centers + half).max(axis=0)
-    x, _y, z = ((low + high) / 2).tolist()
-    wide, _high, deep = (high - low).tolist()
-    return {
-        "position": vector(x, _ABOVE_M, z),
-        "rotation": vector(90.0, 0.0, 0.0),
-        "orthographicSize": max(wide * world.height / world.width, deep) / 2 * 1.05,
-        "orthographic": True,
-    }
-
-
-def _set(camera: Camera, action: Arguments) -> Camera:
-    fov = number(action, "fieldOfView", camera.fov)
-    flat = camera.half_height_m
-    if "orthographic" in action:
-        flat = (
-            number(action, "orthographicSize", 2.0) if action["orthographic"] else None
-        )
-    if not 1.0 <= fov <= 179.0 or (flat is not None and not 0.0 < flat < 1000.0):
-        raise ActionRejected(
-            "Invalid argument: fieldOfView, orthographicSize", "InvalidArgument"
-        )
-    return replace(camera, fov=fov, half_height_m=flat)

@@ -22,7 +22,7 @@ from forewarn.thor_bridge.household.scenes import (
     find_scene,
     own_scenes,
 )
-from forewarn.thor_bridge.household.seeing import CAMERA_M, Camera, Shapes
+from forewarn.thor_bridge.household.seeing import CAMERA_M, Shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,6 @@ class World:
         self.seed, self.failures = seed, failures
         self.width, self.height = 300, 300
         self.fov = 90.0
-        self.rendered: frozenset[str] = frozenset()
         self.load(scene or next(iter(self.scenes)))
 
     def load(self, name: str, seed: int | None = None) -> None:
@@ -145,7 +144,6 @@ class World:
         self.reach_m, self.grid_m = 1.5, 0.25
         self.time_s = 0.0
         self.held: str | None = None
-        self.cameras: tuple[Camera, ...] = ()
         self.hot_until: dict[str, float] = {}
         self.objects: dict[str, Object] = {
             thing["objectId"]: thing for thing in scene.objects
@@ -348,16 +346,12 @@ class World:
         """Returns the complete metadata that AI2-THOR would report."""
         pose, last = self.pose, self.last
         held = self.objects[self.held] if self.held is not None else None
-        camera = vector(pose.x, pose.y + CAMERA_M, pose.z)
         return {
             **_CONSTANT,
             "objects": list(self.objects.values()),
             "agent": self.agent(),
             "heldObjectPose": None,
-            "thirdPartyCameras": [
-                camera.described(number) for number, camera in enumerate(self.cameras)
-            ],
-            "cameraPosition": camera,
+            "cameraPosition": vector(pose.x, pose.y + CAMERA_M, pose.z),
             "fov": self.fov,
             "inventoryObjects": []
             if held is None
@@ -396,5 +390,6 @@ _CONSTANT: Mapping[str, Any] = {
     "objectIdsInBox": None,
     "sceneBounds": None,
     "segmentedObjectIds": None,
+    "thirdPartyCameras": [],
     "visibleRange": None,
 }

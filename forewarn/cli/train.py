@@ -40,12 +40,16 @@ if TYPE_CHECKING:
     from forewarn.scenarios.training.train import Shown, Trained
 
 
+EPISODES = 1000
+"""The default number of runs."""
+
+
 @command()
 def train(
     scenarios: tuple[Annotated[str, "SCENARIO…"], ...],
     /,
     *,
-    episodes: Annotated[int, Count(min=10)] = 1000,
+    episodes: Annotated[int | None, Count(min=10)] = None,
     seed: Seed = 0,
     rerun: Annotated[bool, Formerly("--again")] = False,
     ordinary: bool = False,
@@ -69,16 +73,19 @@ def train(
     Examples:
       forewarn train s3 --rerun --out trained
       forewarn train tiny-road --episodes 200 --out trained
-      forewarn train tiny-road --ordinary --out trained
+      forewarn train tiny-road --ordinary --episodes 4000 --out trained
       forewarn run tiny-road --model trained/tiny-road.model.json.gz \\
         --policy trained/tiny-road.policy.yaml
 
     Args:
-        episodes: Number of runs, with consecutive seeds.
+        episodes: Number of runs, with consecutive seeds (default: 1000). With
+            --ordinary: number of runs, including new ones (default: only the tuning
+            runs).
         seed: Seed of the first run.
         rerun: Train on the same runs as the shipped models.
-        ordinary: Keep the models and thresholds in --out. Repeat only the calibration
-            runs, and write their outcomes to the policies, for drift detection.
+        ordinary: Keep the models and thresholds in --out. Repeat only the tuning runs,
+            and write their outcomes to the policies, for drift detection. More runs,
+            with --episodes, detect smaller changes.
         runs: Keep the runs in this folder, with a subfolder for each scenario, so that
             the command can resume or be repeated.
         law: Law to train for instead of the scenarios' laws: a name or a formula; may
@@ -96,7 +103,7 @@ def train(
     from forewarn.scenarios.training.train import (
         add_ordinary,
         collected,
-        runs_set_aside,
+        ordinary_seeds,
     )
 
     pool = working.pool()
@@ -110,9 +117,9 @@ def train(
                 refuse_undecided(each.abstraction, each.laws)
         for wanted in loaded:
             kept: Kept | None = None
-            wished: Sequence[int] = range(seed, seed + episodes)
+            wished: Sequence[int] = range(seed, seed + (episodes or EPISODES))
             if ordinary:
-                wished = runs_set_aside(out, wanted)
+                wished = ordinary_seeds(out, wanted, episodes or 0)
             elif rerun:
                 with naming("--rerun"):
                     wished, kept = shipped_runs(wanted)

@@ -382,23 +382,32 @@ def outcome_of(
 
 
 class Ordinary(Strict):
-    """The distributions of scores in ordinary runs, for comparison with later runs.
+    """What happened in ordinary runs, for comparison with later runs.
 
     Args:
         highest: The distribution of the highest risk of a run.
         excess: The distribution of a run's mean excess of outcomes over estimated
             risks.
+        violating: The number of runs in which the law was broken; None in policies of
+            earlier versions.
     """
 
     highest: Histogram
     excess: Histogram
+    violating: _Runs | None = None
+
+    @property
+    def runs(self) -> int:
+        """The number of ordinary runs."""
+        return sum(self.highest.counts)
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Ordinary:
-        """The distributions of the scores, from the outcomes of training runs."""
+        """Summarises the outcomes of runs that did not train the model."""
         return cls(
             highest=Histogram.of([each.highest for each in outcomes]),
             excess=Histogram.of([each.excess for each in outcomes]),
+            violating=sum(each.violating for each in outcomes),
         )
 
 

@@ -94,7 +94,7 @@ def climb_of(
 def ordinary_of(
     found: Sequence[Foretold], horizon_s: float, curve: Calibration
 ) -> Ordinary:
-    """The distributions of a law's scores in ordinary runs.
+    """Summarises what happened in ordinary runs under one law.
 
     Args:
         found: The runs.

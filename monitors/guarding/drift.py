@@ -17,6 +17,7 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.evidence import (
     LEVEL,
+    Ordinary,
     Outcome,
     Ranks,
     Rate,
@@ -207,6 +208,8 @@ def _compared(policy: Policy, law: str, what: str) -> tuple[str, Rate | Ranks] |
         scores = ordinary.excess if what == "calibration" else ordinary.highest
         return f"training: {sum(scores.counts)} runs", Ranks(scores)
     reference = None if promise is None else _reference(promise, what)
+    if what == "violations" and ordinary is not None:
+        reference = _better_known(reference, ordinary)
     return None if reference is None else (reference.words, Rate(reference))
 
 
@@ -223,6 +226,15 @@ def _reference(promise: Promise, what: str) -> Reference | None:
             return Reference(happened=promise.undetected, runs=runs)
     most = promise.false_alarms if what == "false alarms" else promise.missed
     return Reference(most) if most is not None and 0.0 < most < 1.0 else None
+
+
+def _better_known(reference: Reference | None, ordinary: Ordinary) -> Reference | None:
+    """The rate of violations from more runs: the guarantee's runs, or ordinary ones."""
+    if ordinary.violating is None:
+        return reference
+    if reference is not None and reference.runs >= ordinary.runs:
+        return reference
+    return Reference(happened=ordinary.violating, runs=ordinary.runs)
 
 
 class Stated(Listener):

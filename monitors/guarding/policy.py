@@ -102,8 +102,8 @@ class Policy:
         calibration: The calibration curve of a law's risk at that horizon: pairs of
             predicted and observed rates. The risks of other laws are not calibrated.
         promises: The guarantee of a law's mildest threshold for future runs.
-        ordinary: The distributions of a law's scores in training runs, against which
-            drift is measured.
+        ordinary: What happened in ordinary runs under a law, against which drift is
+            measured.
         kept: The guarantee for guarded runs, if it was certified.
         if_acted: The effect of slowing and stopping, by law and risk band; each
             decision to intervene quotes it.
@@ -241,8 +241,11 @@ class Policy:
             law: [list(point) for point in curve.points]
             for law, curve in self.calibration.items()
         }
-        for name in ("promises", "ordinary"):
-            content[name] = {law: to_json(each) for law, each in content[name].items()}
+        content["promises"] = {law: to_json(p) for law, p in self.promises.items()}
+        content["ordinary"] = {
+            law: each.model_dump(mode="json", exclude_none=True)
+            for law, each in self.ordinary.items()
+        }
         content["if_acted"] = {
             law: [to_json(band) for band in bands]
             for law, bands in self.if_acted.items()

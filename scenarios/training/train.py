@@ -41,6 +41,7 @@ from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.shipped import Shipped
 from forewarn.scenarios.training.tune import (
     Settled,
+    read_by,
     settle,
     tuned_policy,
     with_ordinary,
@@ -62,6 +63,9 @@ the horizon, because a car that stands on a highway without need is itself a haz
 """
 
 _CROSSING = "junction_distance"
+
+ORDINARY_SEED = 8_000_000
+"""The first seed of runs that are drawn only to know what happens in ordinary runs."""
 
 THRESHOLDS = "thresholds"
 """The purpose of the third part of the runs, as stored in models."""
@@ -240,16 +244,27 @@ def runs_set_aside(folder: Path, scenario: Scenario) -> list[int]:
     ]
 
 
+def ordinary_seeds(folder: Path, scenario: Scenario, count: int = 0) -> list[int]:
+    """Returns the seeds of the runs that set a trained policy's thresholds, and of new
+    runs if these are fewer than `count`.
+    """
+    aside = runs_set_aside(folder, scenario)
+    new = max(count - len(aside), 0)
+    return [*aside, *range(ORDINARY_SEED, ORDINARY_SEED + new)]
+
+
 def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> Path:
     """Stores the outcomes of these runs in a trained policy, for detecting drift."""
-    files, runs = Shipped.in_folder(folder, scenario.name), kept_runs(stored)
-    if not runs:
+    files = Shipped.in_folder(folder, scenario.name)
+    if not stored:
         raise InvalidInput(
             "the model does not name the runs that set its thresholds",
             source=str(files.model),
             mend="train it with `forewarn train`",
         )
-    laws, models = applicable(scenario.laws, runs), load_models(files.model)
+    models = load_models(files.model)
+    runs = kept_runs(stored, read_by(models, scenario.laws))
+    laws = applicable(scenario.laws, runs)
     policy = with_ordinary(load_policy(files.policy), laws, models, runs)
     write_policy(files.policy, policy)
     return files.policy

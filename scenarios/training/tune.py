@@ -220,10 +220,7 @@ def tune(
             f"{len(runs)} runs are too few for tuning: use at least {FEWEST}"
         )
     models = tunable(path)
-    signals = [signal for law in laws for signal in law.signals]
-    for model in models:
-        signals += _abstraction_of(model, str(path)).signals
-    kept = kept_runs(runs, dict.fromkeys(signals), progress)
+    kept = kept_runs(runs, read_by(models, laws, str(path)), progress)
     seeds: dict[str, list[int]] = {}
     for run in kept:
         if run.header.seed is not None:
@@ -248,6 +245,16 @@ def tunable(path: Path) -> tuple[Model, ...]:
     for model in models:
         _abstraction_of(model, str(path))
     return models
+
+
+def read_by(
+    models: Sequence[Model], laws: Sequence[Law], source: str = "the model"
+) -> Iterable[str]:
+    """Returns the signals that the laws and the models' abstractions read."""
+    signals = [signal for law in laws for signal in law.signals]
+    for model in models:
+        signals += _abstraction_of(model, source).signals
+    return dict.fromkeys(signals)
 
 
 def _abstraction_of(model: Model, source: str) -> Abstraction:

@@ -27,7 +27,7 @@ from forewarn.scenarios.measuring.recorded import (
 )
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import FOLDER
-from forewarn.scenarios.training.train import holds
+from forewarn.scenarios.training.train import ORDINARY_SEED, holds, runs_set_aside
 from tests.monitors.laws.named import load_law
 from tests.scenarios import learned
 
@@ -108,6 +108,21 @@ def test_training_again_gives_the_same_bytes_two_at_a_time_too(tmp_path: Path) -
         "--runs", tmp_path / "runs",
     )  # fmt: skip
     assert policy.ordinary and path.read_bytes() == whole
+    kept = (tmp_path / "a" / "tiny-kitchen.model.json.gz").read_bytes()
+    forewarn(
+        "train", "tiny-kitchen", "--ordinary", "--episodes", "70",
+        "--out", tmp_path / "a", "--runs", tmp_path / "runs",
+    )  # fmt: skip
+    assert (tmp_path / "a" / "tiny-kitchen.model.json.gz").read_bytes() == kept
+    more = load_policy(path)
+    assert replace(more, ordinary=policy.ordinary) == policy
+    for figures in more.ordinary.values():
+        assert sum(figures.highest.counts) == 70 and figures.violating is not None
+    aside = runs_set_aside(tmp_path / "a", load_scenario("tiny-kitchen"))
+    stored = recorded_runs(tmp_path / "runs" / "tiny-kitchen")
+    seeds = {run.header.seed for run in kept_runs(stored)}
+    new = range(ORDINARY_SEED, ORDINARY_SEED + 70 - len(aside))
+    assert seeds == {*range(90), *new}
 
 
 def test_a_model_of_published_counts_has_no_runs_to_repeat(tmp_path: Path) -> None:

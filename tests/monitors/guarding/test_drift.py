@@ -95,6 +95,28 @@ def test_each_question_finds_its_change(what: str, changed: object) -> None:
     assert most.what == what
 
 
+def test_more_ordinary_runs_give_a_better_rate() -> None:
+    known = runs(np.random.default_rng(6), 4000)
+    few, more = policy(known[:250]), policy(known)
+    for ordinary, runs_of_the_rate in ((few, 250), (more, 4000)):
+        drift = after([], replace(few, ordinary=ordinary.ordinary))
+        told = [each.reference for each in drift.examined if each.what == "violations"]
+        assert told[0].endswith(f" of {runs_of_the_rate}")
+    doubled = runs(np.random.default_rng(7), 200, 0.2)
+    sooner = after(doubled, replace(few, ordinary=more.ordinary)).found_at
+    later = after(doubled, few).found_at
+    assert sooner is not None and later is not None and sooner < later - 20
+
+
+def test_figures_of_fewer_runs_do_not_replace_a_better_rate() -> None:
+    known = runs(np.random.default_rng(6), 1000)
+    few = Ordinary.of(known[:250])
+    for ordinary in (few, few.model_copy(update={"violating": None})):
+        drift = after([], replace(policy(known), ordinary={LAW: ordinary}))
+        told = [each.reference for each in drift.examined if each.what == "violations"]
+        assert told[0].endswith(" of 1000")
+
+
 def test_the_shares_are_the_whole_level_and_the_evidence_their_sum() -> None:
     drift = after(runs(np.random.default_rng(5), 30))
     assert sum(each.share for each in drift.examined) == pytest.approx(1.0)

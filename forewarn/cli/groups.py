@@ -40,9 +40,17 @@ if TYPE_CHECKING:
     )
     from forewarn.scenarios.schema import Scenario
 
-KINDS = ("none", "alert", "reflect", "ask", "slow", "stop")
-THRESHOLDS = {"alert": 0.3, "reflect": 0.5, "ask": 0.5, "slow": 0.5, "stop": 0.8}
-"""The default threshold of each intervention."""
+
+class KindsType(click.types.StringParamType):
+    """The kinds of intervention to use; the help lists them."""
+
+    def get_metavar(
+        self, param: click.Parameter, ctx: click.Context | None = None
+    ) -> str:
+        return f"[{'|'.join(_offered())}],…"
+
+
+Kinds = Annotated[str, KindsType()]
 
 
 # -- worlds, pilots and processes
@@ -137,8 +145,8 @@ class Warned:
             stops (with `forewarn tune --preset stop`).
         horizon: Prediction horizon in seconds (default: that of the policy, or else of
             the scenario).
-        intervene: Interventions to use, separated by commas, the mildest first: alert,
-            reflect, ask, slow, stop. none: decide and record, but do not intervene.
+        intervene: Interventions to use, separated by commas, the mildest first. none:
+            decide and record, but do not intervene.
     """
 
     model: AnyPath | None = None
@@ -146,7 +154,7 @@ class Warned:
     policy: File | None = None
     preset: Annotated[Literal["alert", "stop"], Formerly("--for")] = "alert"
     horizon: Positive | None = None
-    intervene: Annotated[str | None, "KINDS"] = None
+    intervene: Kinds | None = None
 
     def files(self, scenario: Scenario) -> tuple[Path | None, Path | None, str]:
         """The files of the model and the policy, and a sentence if they are the shipped
@@ -213,12 +221,13 @@ def chosen_policy(
         intervene: The requested interventions, as text.
         thresholds: The requested threshold of each intervention. If empty, the
             thresholds are those of the file, which may differ by law, or else
-            `THRESHOLDS`.
+            those of `THRESHOLDS`.
         when: Whether to evaluate the state before or after an action.
         laws: The laws of the scenario. For laws that require the car to move, a tuned
             policy only alerts.
         shadow: Whether to decide and record without enforcing anything.
     """
+    from forewarn.monitors.guarding.decision import THRESHOLDS
     from forewarn.monitors.guarding.policy import (
         ANY_LAW,
         Policy,
@@ -248,7 +257,7 @@ def chosen_policy(
     tuned = path is not None and all(len(each) == 1 for each in policy.rules.values())
     if tuned and len(wanted) == 1 and not thresholds:
         return acting(policy, kind(wanted[0]), laws)
-    levels = list(thresholds) or [THRESHOLDS[name] for name in wanted]
+    levels = list(thresholds) or [THRESHOLDS[kind(name)] for name in wanted]
     if len(levels) != len(wanted):
         raise click.UsageError(
             f"--threshold has {len(levels)} numbers for {', '.join(wanted)} (give "
@@ -269,10 +278,11 @@ def _kinds(text: str | None) -> list[str]:
 
     if text is None:
         return []
+    offered = _offered()
     kinds = [part.strip() for part in text.split(",")]
     for name in kinds:
-        if name not in KINDS:
-            hint = near_miss(name, KINDS) or f"one of {', '.join(KINDS)}"
+        if name not in offered:
+            hint = near_miss(name, offered) or f"one of {', '.join(offered)}"
             raise click.UsageError(
                 f"--intervene: unknown intervention {name!r:.60} ({hint})"
             )
@@ -280,13 +290,19 @@ def _kinds(text: str | None) -> list[str]:
         raise click.UsageError(
             "--intervene none cannot be combined with other interventions"
         )
-    if [k for k in KINDS if k in kinds] != kinds:
-        ordered = ",".join(k for k in KINDS if k in kinds)
+    if [k for k in offered if k in kinds] != kinds:
+        ordered = ",".join(k for k in offered if k in kinds)
         raise click.UsageError(
             "--intervene: list each intervention once, the mildest first (write "
             f"--intervene {ordered})"
         )
     return kinds
+
+
+def _offered() -> tuple[str, ...]:
+    from forewarn.monitors.guarding.decision import THRESHOLDS
+
+    return "none", *THRESHOLDS
 
 
 def kind(text: str) -> Kind:

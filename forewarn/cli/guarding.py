@@ -19,6 +19,7 @@ from forewarn.cli.command import (
 )
 from forewarn.cli.groups import (
     Judging,
+    Kinds,
     Telling,
     chosen_policy,
     gaps,
@@ -53,8 +54,8 @@ class GuardOptions:
             is rejected.
         accept_model: Accept a model learned for a different scenario, vocabulary or
             sampling period.
-        intervene: Interventions to use, separated by commas, the mildest first: alert,
-            reflect, ask, slow, stop. none: decide and record, but do not intervene.
+        intervene: Interventions to use, separated by commas, the mildest first. none:
+            decide and record, but do not intervene.
         tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
             transitions, except during interventions. Gzipped if the name ends in .gz.
         shadow: Decide and record, but enforce nothing.
@@ -67,7 +68,7 @@ class GuardOptions:
     law: tuple[Annotated[str, "NAME_OR_FORMULA"], ...] = ()
     scenario: Annotated[str | None, "NAME"] = None
     accept_model: bool = False
-    intervene: Annotated[str | None, "KINDS"] = None
+    intervene: Kinds | None = None
     tally: File | None = None
     shadow: bool = False
 

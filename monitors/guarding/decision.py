@@ -60,6 +60,11 @@ KIND_WORDS: Mapping[Kind, Words] = {
 }
 """The wording of all kinds but `proceed`."""
 
+THRESHOLDS: Mapping[Kind, float] = {
+    "alert": 0.3, "reflect": 0.5, "ask": 0.5, "slow": 0.5, "stop": 0.8,
+}  # fmt: skip
+"""The default thresholds of the kinds that `--intervene` offers, the mildest first."""
+
 SHOWN: frozenset[Kind] = frozenset(KIND_WORDS) - {"alert", "ask"}
 """The interventions that the world must show once they are carried out."""
 

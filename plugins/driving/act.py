@@ -206,7 +206,7 @@ class CarActuator:
             uses only the signals of the frame.
     """
 
-    can: frozenset[Kind] = frozenset({"alert", "horn", "slow", "stop", "cut"})
+    can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
     _line_m: float | None
     _over_m: float | None
     _last_s: float
@@ -221,10 +221,12 @@ class CarActuator:
         if decision.kind in ("proceed", "alert"):
             self.let_go()
             return proposal
-        if decision.kind == "horn":
-            return self._drive_on(proposal, {"horn": True})
         if decision.kind == "slow" and decision.cap_kmh is not None:
-            return self._drive_on(proposal, {CAP: decision.cap_kmh})
+            self.let_go()
+            cap = {CAP: decision.cap_kmh}
+            if proposal is None or proposal.name not in ("control", "drive"):
+                return Action("control", cap)
+            return Action(proposal.name, {**proposal.arguments, **cap})
         if decision.kind == "cut":
             return Action("cut")
         stop = self.fallback(frame)
@@ -234,13 +236,6 @@ class CarActuator:
         if signal is None:
             return stop
         return Action("stop", {**stop.arguments, "turn_signal": signal})
-
-    def _drive_on(self, proposal: Action | None, more: Mapping[str, Any]) -> Action:
-        """Adds arguments to the driver's action."""
-        self.let_go()
-        if proposal is None or proposal.name not in ("control", "drive"):
-            return Action("control", more)
-        return Action(proposal.name, {**proposal.arguments, **more})
 
     def fallback(self, frame: Frame | None = None) -> Action:
         if frame is None or not isinstance(frame.values.get("speed"), float):
@@ -272,8 +267,6 @@ class CarActuator:
         self._last_s = math.nan
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        if decision.kind == "horn":
-            return frame.values.get("horn_on") is True
         speed = frame.values.get("speed")
         acceleration = frame.values.get("acceleration")
         if not isinstance(speed, float) or not isinstance(acceleration, float):

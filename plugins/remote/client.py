@@ -29,7 +29,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 PROTOCOL = "guard/1"
 MAX_BYTES = 1 << 20
 RETRY_S = 0.5
-KINDS = frozenset("proceed alert horn reflect substitute skip ask slow stop cut".split())
+KINDS = frozenset("proceed alert reflect substitute skip ask slow stop cut".split())
 
 Decision = Dict[str, Any]
 

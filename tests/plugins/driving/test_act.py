@@ -206,12 +206,3 @@ def test_a_cap_is_approached_gently_and_not_passed() -> None:
     assert capped(5.0) == 2.0
     assert capped(10.0) == 0.0
     assert wanted_acceleration(None, 10.0) < 0
-
-
-def test_the_horn_sounds_and_the_driver_drives_on() -> None:
-    actuator, honk = CarActuator(), Decision("horn", 0, 0.0)
-    proposal, frame = Action("drive", {"acceleration": 1.0}), Frame(0.1, 1, {})
-    done = actuator.carry_out(honk, proposal, frame)
-    assert done == Action("drive", {"acceleration": 1.0, "horn": True})
-    assert actuator.obeyed(honk, Frame(0.2, 2, {"horn_on": True}))
-    assert not actuator.obeyed(honk, Frame(0.2, 2, {"horn_on": False}))

@@ -45,7 +45,7 @@ from forewarn.plugins.driving.roads import Lane, LinkDirection, Roads, Way
 from forewarn.plugins.driving.scene import Colour, Light, Mover, Scene
 
 PROVIDES = (
-    "speed", "acceleration", "jerk", "brake", "throttle", "gear", "engine_on",
+    "speed", "acceleration", "brake", "throttle", "gear", "engine_on",
     "manual_control", "turn_signal", "direction", "lane_changing", "overtaking",
     "turning_around", "lane_count", "lane_direction", "speed_limit_min", "speed_limit",
     "junction_distance", "stop_line_distance", "crosswalk_distance",
@@ -127,7 +127,6 @@ class Senses:
         self._of_lane: dict[str, Any] = {}
         self._way_of: tuple[str, tuple[str, ...]] = "", ()
         self._speed: float | None = None
-        self._gains: float | None = None
         self._light: Light | None = None
         self._light_age_s: float | None = None
         self._past_line = False
@@ -197,13 +196,10 @@ class Senses:
     def _motion(self, ego: Mover) -> dict[str, Any]:
         before, self._speed = self._speed, ego.speed
         gains = 0.0 if before is None else (ego.speed - before) / self._period_s
-        jerk = 0.0 if self._gains is None else (gains - self._gains) / self._period_s
-        self._gains = None if before is None else gains
         brake, thrust = max(0.0, -gains) / FULL_BRAKE, max(0.0, gains) / FULL_THRUST
         return {
             "speed": round(3.6 * ego.speed, 3),
             "acceleration": round(gains, 3),
-            "jerk": round(jerk, 3),
             "brake": round(min(100.0, brake * 100), 2),
             "throttle": round(min(100.0, thrust * 100), 2),
             "braking": gains < -_BRAKING,

@@ -39,7 +39,7 @@ visibility""".split()
 MORE = """turnSignal hornOn highBeamOn lowBeamOn fogLightOn warningflashOn Time
 collision reach_destination""".split()
 
-SIGNALS = """speed acceleration jerk brake throttle gear engine_on manual_control turn_signal
+SIGNALS = """speed acceleration brake throttle gear engine_on manual_control turn_signal
 direction lane_changing overtaking turning_around lane_count lane_direction
 speed_limit_min speed_limit junction_distance stop_line_distance crosswalk_distance
 stop_sign_distance in_junction past_stop_line signal_ahead traffic_light

@@ -340,11 +340,3 @@ def test_who_drives_on_where_the_ego_will_turn_is_ahead_at_a_red_light_too() -> 
             assert values["lead_distance"] == pytest.approx(min(gaps), abs=0.01)
     world.close()
     assert seen > 30
-
-
-def test_jerk_is_the_change_of_the_acceleration() -> None:
-    world = SumoWorld(ego=STRAIGHT)
-    frames = [world.reset(1), *(world.step(KEEP) for _ in range(3))]
-    frames += [world.step(Action("control", {"acceleration": -3.0})) for _ in range(3)]
-    world.close()
-    assert column(frames, "jerk") == pytest.approx([0, 0, 0, 0, -30, 0, 0], abs=0.5)

@@ -213,14 +213,6 @@ class Scenario:
         changed.settings(pilot, 0)
         return changed
 
-    def ending(self, end: End) -> Scenario:
-        """Returns the same scenario with another end."""
-        if end == self.end:
-            return self
-        return replace(
-            self, end=end, text=f"{self.text}# end: {end.model_dump_json()}\n"
-        )
-
 
 def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
     """Parses the text of a scenario file.

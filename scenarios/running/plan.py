@@ -23,13 +23,7 @@ from forewarn.plugins.loop.records import keep_model
 from forewarn.plugins.loop.replay import make_judge
 from forewarn.scenarios.running.episode import Mode
 from forewarn.scenarios.running.runner import Runner
-from forewarn.scenarios.schema import (
-    End,
-    InvalidScenario,
-    Plug,
-    Scenario,
-    load_scenario,
-)
+from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario, load_scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +36,6 @@ class RunPlan:
             determine unguarded runs.
         laws: The watched laws.
         pilot: The pilot, as JSON.
-        end: When a run ends, as JSON.
         model: The model's file; empty without a guard.
         model_digest: The digest of the model's file.
         policy: The policy, as JSON; empty without a guard.
@@ -56,7 +49,6 @@ class RunPlan:
     digest: str
     laws: tuple[str, ...]
     pilot: str
-    end: str
     model: str = ""
     model_digest: str = ""
     policy: str = ""
@@ -98,16 +90,15 @@ def plan(
 
     The scenario's own rules are evaluated before `judges`.
     """
-    pilot, end = scenario.pilot.model_dump_json(), scenario.end.model_dump_json()
+    pilot = scenario.pilot.model_dump_json()
     source, laws = scenario.source, scenario.references
     if model is None:
-        return RunPlan(source, scenario.unguarded_digest, laws, pilot, end, pace=pace)
+        return RunPlan(source, scenario.unguarded_digest, laws, pilot, pace=pace)
     return RunPlan(
         source,
         scenario.digest,
         laws,
         pilot,
-        end,
         str(model),
         digest_of(model),
         json.dumps((policy or Policy()).as_dict(), sort_keys=True),
@@ -140,7 +131,6 @@ def scenario_of(plan: RunPlan) -> Scenario:
     """Loads the scenario of a plan, with the plan's pilot and laws."""
     pilot = Plug.model_validate_json(plan.pilot)
     scenario = load_scenario(plan.scenario).under(plan.laws).driven_by(pilot)
-    scenario = scenario.ending(End.model_validate_json(plan.end))
     if plan.digest not in (scenario.digest, scenario.unguarded_digest):
         raise InvalidScenario(
             "the scenario was changed during the run", source=plan.scenario

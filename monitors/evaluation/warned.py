@@ -165,12 +165,6 @@ class Warned:
         return sum(run.detected for run in self.runs)
 
     @property
-    def late(self) -> int:
-        """The number of violations whose first alarm did not precede the trigger."""
-        alarmed = sum(run.alarm_s is not None for run in self.violating)
-        return alarmed - self.detected
-
-    @property
     def has_deadline(self) -> bool:
         """Whether the violation came later than its trigger in any run."""
         return any(run.broken and run.broken.since_s < run.broken.time_s
@@ -237,7 +231,6 @@ class Warned:
             "second_ahead": self.second_ahead,
             "second_ahead_rate": rate(self.second_ahead, len(violating)),
             "missed": len(violating) - self.detected,
-            "late": self.late,
             "awt_violation_s": spread(to_violation[~np.isnan(to_violation)].tolist()),
             "awt_trigger_s": spread(to_trigger[~np.isnan(to_trigger)].tolist()),
             "detection_rate": self.detection_rate,

@@ -62,7 +62,6 @@ STATISTICS: dict[str, Column] = {
     "detected": ("detected", lambda row: row["detected"]),
     "of violating": ("of", lambda row: row["violating"]),
     "rate": ("rate", lambda row: share(row, "detection_rate")),
-    "late": ("late", lambda row: row.get("late")),
     "in time": (
         "in time",
         lambda row: f"{row['warned_in_time']} of {row['violating']}",
@@ -94,11 +93,11 @@ STATISTICS: dict[str, Column] = {
 """Every statistic of a method's warnings at one threshold, by name."""
 
 QUALITY = (
-    "threshold", "detected", "of violating", "rate", "late", "lead time", "median",
+    "threshold", "detected", "of violating", "rate", "lead time", "median",
     "1 s ahead", "to violation", "false alarms", "of clean", "false-alarm rate",
 )  # fmt: skip
 FULLY = (
-    *QUALITY[:7], "p10", *QUALITY[7:9], "max", *QUALITY[9:], "per hour",
+    *QUALITY[:6], "p10", *QUALITY[6:8], "max", *QUALITY[8:], "per hour",
 )  # fmt: skip
 BRIEFLY = (
     "threshold", "detected", "of violating", "lead time", "median", "1 s ahead",

@@ -404,8 +404,6 @@ def apart(where: str) -> Callable[[], bool]:
     Raises:
         ClientEnded: In the parent, if CARLA's library crashed the child.
     """
-    if not hasattr(os, "fork"):
-        return lambda: False
     sys.stdout.flush()
     waits = os.getpid()
     child = os.fork()

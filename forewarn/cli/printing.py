@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -220,10 +221,6 @@ def _pace(
 
 
 def _memory() -> str:
-    """The peak memory use so far, as text; empty if the system does not report it."""
-    try:
-        import resource
-    except ImportError:
-        return ""
+    """The peak memory use so far, as text."""
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return f", {used / (1 << 20 if sys.platform == 'darwin' else 1 << 10):,.0f} MiB"

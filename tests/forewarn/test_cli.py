@@ -147,7 +147,6 @@ def test_every_error_ends_in_one_line_and_its_status(
     assert done.stderr.strip().count("\n") == 0
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no pipes of this kind on Windows")
 def test_a_closed_pipe_ends_quietly() -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -18,8 +18,6 @@ from click.testing import CliRunner
 from forewarn.abstractions.readers.stored import read_traces
 from forewarn.cli import main
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
-
 DTMC = "3 3\n0 1 1\n1 2 1\n2 2 1\n"
 
 

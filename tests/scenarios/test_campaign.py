@@ -275,7 +275,6 @@ def test_a_campaign_that_was_killed_goes_on_where_it_was(
     assert {name: found[name] for name in other} == other
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
 def test_ctrl_c_ends_every_process_and_leaves_with_130(tmp_path: Path) -> None:
     running = start(tmp_path, 3_000, "--jobs", "2")
@@ -298,7 +297,6 @@ def test_ctrl_c_ends_every_process_and_leaves_with_130(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("pyarrow")
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
 def test_a_worker_that_is_killed_and_ctrl_c_change_no_byte(tmp_path: Path) -> None:
     running = start(tmp_path / "a", 3_000, "--jobs", "2")
@@ -335,7 +333,6 @@ def test_a_run_that_was_cut_between_its_trace_and_its_result_is_run_again(
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
 @pytest.mark.parametrize(
     "late_s",

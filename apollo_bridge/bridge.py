@@ -43,8 +43,7 @@ class BusWorld(SteppedWorld):
         connect: Creates the bus. Closing the world closes the bus.
         way: The kind of the bus, for the name of the source.
         edition: 9 for Apollo 9 and later, 8 for earlier versions.
-        road_map: Apollo's map. Without a map, frames have no signals about lanes,
-            junctions and crosswalks.
+        road_map: Apollo's map.
         without: The inputs that this Apollo does not provide, such as `prediction`.
         surroundings: Values that no channel provides, such as the weather and the time
             of day.
@@ -62,7 +61,7 @@ class BusWorld(SteppedWorld):
         *,
         way: str = "a bus",
         edition: Edition = 9,
-        road_map: RoadMap | None = None,
+        road_map: RoadMap,
         without: Sequence[str] = (),
         surroundings: Mapping[str, Any] | None = None,
         body: Body | None = None,
@@ -86,7 +85,7 @@ class BusWorld(SteppedWorld):
         self._senses = ApolloSenses(road_map, body, surroundings, period_s)
         self._shown = self._senses.shown
         self._guardian, self._wait_s = guardian, wait_s
-        provides = provided(road_map, self._inputs, surroundings)
+        provides = provided(self._inputs, surroundings)
         self.source = Source(
             f"Apollo {edition} by {way}",
             "driving",
@@ -174,14 +173,12 @@ class BusWorld(SteppedWorld):
         self.commander.want(Action("stop"))
 
     def ground(self) -> list[Shape]:
-        """Returns the roads for live views, or an empty list if there is no map."""
-        shown = self._shown
-        return [] if shown is None else shown.ground()
+        """Returns the roads for live views."""
+        return self._shown.ground()
 
     def things(self) -> list[Thing]:
         """Returns the road users for live views."""
-        shown = self._shown
-        return [] if shown is None else shown.things()
+        return self._shown.things()
 
     # -- commander and bus -------------------------------------------------------------
 
@@ -263,8 +260,7 @@ class ApolloWorld(BusWorld):
         bridge: The connection: `tcp://HOST:PORT` for cyber_bridge, or `node` for a
             Cyber RT node inside Apollo's container.
         edition: 9 for Apollo 9 and later, 8 for earlier versions.
-        map: The folder or file of Apollo's map. Without a map, frames have no signals
-            about lanes, junctions and crosswalks.
+        map: The folder or file of Apollo's map.
         without: The inputs that this Apollo does not provide, such as `prediction`.
         surroundings: Values that no channel provides, such as the weather and the time
             of day.
@@ -288,7 +284,7 @@ class ApolloWorld(BusWorld):
         *,
         bridge: str = "tcp://127.0.0.1:9090",
         edition: Edition = 9,
-        map: str = "",
+        map: str,
         without: list[str] | None = None,
         surroundings: dict[str, Any] | None = None,
         body: dict[str, float] | None = None,
@@ -302,7 +298,7 @@ class ApolloWorld(BusWorld):
             lambda: connect(bridge),
             way="cyber" if bridge == "node" else "cyber_bridge",
             edition=edition,
-            road_map=load_map(Path(map)) if map else None,
+            road_map=load_map(Path(map)),
             without=without or (),
             surroundings=surroundings,
             body=Body(**(body or {})),

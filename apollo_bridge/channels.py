@@ -73,15 +73,8 @@ no signal for its age.
 ACTION_SERVICE = Service(
     "/apollo/external_command/action", "apollo.external_command.ActionCommand"
 )
-SPEED_SERVICE = Service(
-    "/apollo/external_command/speed", "apollo.external_command.SpeedCommand"
-)
 LANE_FOLLOW_SERVICE = Service(
     "/apollo/external_command/lane_follow", "apollo.external_command.LaneFollowCommand"
-)
-STATUS_SERVICE = Service(
-    "/apollo/external_command/command_status",
-    "apollo.external_command.CommandStatusRequest",
 )
 
 

@@ -64,14 +64,6 @@ class Telemetry:
         return newest.message if fresh and newest is not None else None
 
     @property
-    def speed_kmh(self) -> float | None:
-        """The speed in km/h that the chassis reports; None if unknown."""
-        chassis = self._fresh("chassis")
-        if chassis is None or not math.isfinite(chassis.speed_mps):
-            return None
-        return 3.6 * abs(float(chassis.speed_mps))
-
-    @property
     def emergency_stop(self) -> bool | None:
         """Whether planning intends to stop as commanded; None if unknown."""
         planning = self._fresh("planning")
@@ -120,7 +112,7 @@ class Paths:
     """The means to stop Apollo, slow it down and cut it off; None if unavailable."""
 
     stop: Literal["action service", "planning pad"] = "planning pad"
-    slow: Literal["speed service", "lane-follow service"] | None = None
+    slow: Literal["lane-follow service"] | None = None
     cut: Literal["guardian"] | None = None
 
     @property
@@ -147,15 +139,11 @@ def probe(bus: Bus, messages: Messages, *, guardian: bool = False) -> Paths:
             Apollo.
     """
     offered = bus.services() if messages.edition == 9 else frozenset()
-    slow: Literal["speed service", "lane-follow service"] | None = None
-    if channels.SPEED_SERVICE.name in offered:
-        slow = "speed service"
-    elif channels.LANE_FOLLOW_SERVICE.name in offered:
-        slow = "lane-follow service"
     acts = channels.ACTION_SERVICE.name in offered
+    slows = channels.LANE_FOLLOW_SERVICE.name in offered
     return Paths(
         "action service" if acts else "planning pad",
-        slow,
+        "lane-follow service" if slows else None,
         "guardian" if guardian else None,
     )
 
@@ -256,9 +244,7 @@ class Commander:
         self._callers: dict[str, Caller] = {}
         if paths.stop == "action service":
             self._open(channels.ACTION_SERVICE)
-        if paths.slow == "speed service":
-            self._open(channels.SPEED_SERVICE)
-        elif paths.slow == "lane-follow service":
+        if paths.slow == "lane-follow service":
             self._open(channels.LANE_FOLLOW_SERVICE)
         self._sequence = self._command = 0
         self._stamp_s = 0.0
@@ -341,8 +327,8 @@ class Commander:
         """Whether the last request to the service that slows Apollo down was
         unanswered.
         """
-        slows = (channels.SPEED_SERVICE.name, channels.LANE_FOLLOW_SERVICE.name)
-        return any(c.unanswered for n, c in self._callers.items() if n in slows)
+        caller = self._callers.get(channels.LANE_FOLLOW_SERVICE.name)
+        return caller is not None and caller.unanswered
 
     def _stop(self, since_s: float, *, cut: bool) -> None:
         if self.paths.stop == "action service":
@@ -367,26 +353,12 @@ class Commander:
         self._releases -= heard
 
     def _slow(self, cap_kmh: float | None) -> bool:
-        """Requests a speed cap or restores the speed; returns False if that is not yet
-        possible.
-        """
-        if self.paths.slow == "speed service":
-            if cap_kmh is None:
-                asked: dict[str, Any] = {"is_restore_target_speed": True}
-            else:
-                # A speed factor would multiply the last requested speed.
-                asked = {"target_speed": cap_kmh / 3.6}
-            self._call(channels.SPEED_SERVICE, **asked)
-            return True
-        if self.paths.slow == "lane-follow service":
-            return self._follow(cap_kmh)
-        return True
-
-    def _follow(self, cap_kmh: float | None) -> bool:
-        """Requests the current route again with a different target speed.
+        """Requests the current route again, with a speed cap or its own target speed.
 
         Returns False if the route is not yet known.
         """
+        if self.paths.slow is None:
+            return True
         route = self.telemetry.route
         if route is None:
             return False

@@ -259,8 +259,7 @@ class RecordedDrive:
     Args:
         path: The `.record` file.
         messages: The message classes of the edition.
-        road_map: Apollo's map. Without a map, frames have no signals about lanes,
-            junctions and crosswalks.
+        road_map: Apollo's map.
         body: The car's dimensions.
         told: The values of signals that no channel provides, by signal.
         period_s: The time between two frames in seconds.
@@ -270,7 +269,7 @@ class RecordedDrive:
         self,
         path: Path,
         messages: Messages,
-        road_map: RoadMap | None = None,
+        road_map: RoadMap,
         *,
         body: Body | None = None,
         told: Mapping[str, Any] | None = None,
@@ -295,7 +294,7 @@ class RecordedDrive:
                     source=str(path),
                 )
         inputs = [name for name in INPUTS if name in self.channels]
-        self.provides = provided(road_map, inputs, told or {})
+        self.provides = provided(inputs, told or {})
         self._senses = ApolloSenses(road_map, body, told, period_s)
         self.faults, self.fault = 0, ""
 

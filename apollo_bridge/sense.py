@@ -9,68 +9,24 @@ contain NaN are invalid.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.apollo_bridge.channels import INPUTS
 from forewarn.apollo_bridge.maps import Network, RoadMap
 from forewarn.apollo_bridge.scene import (
-    COLOURS,
-    EGO,
     TURN_SIGNALS,
     ApolloScene,
     Body,
     check_obstacles,
-    mover_of,
 )
-from forewarn.plugins.driving.others import ONCOMING_M, rounded
-from forewarn.plugins.driving.roads import Point, Roads, apart
+from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.scene import (
-    LEAD_SEEN_M,
-    Colour,
-    Mover,
     SceneShown,
     TurnSignal,
 )
 from forewarn.plugins.driving.sense import PROVIDES, Senses, Surroundings
-
-LIGHTS = ("signal_ahead", "traffic_light", "traffic_light_blinking")
-OTHERS = (
-    "lead_distance", "lead_speed", "nearest_distance", "nearest_speed",
-    "oncoming_distance", "oncoming_speed", "collision",
-)  # fmt: skip
-PLANNED = ("destination_reached", "overtaking")
-
-_PEDESTRIAN = 3
-_OTHER_WAY = math.radians(135.0)
-_MOST_M = 1000.0
-
-
-def mapless(body: Body, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Computes the signals that need no map.
-
-    Args:
-        body: The dimensions of the ego vehicle.
-        inputs: The newest message of each input.
-
-    Raises:
-        SignalFault: A position, heading, speed or size is unknown.
-    """
-    values: dict[str, Any] = {}
-    lights, planning = inputs.get("lights"), inputs.get("planning")
-    if lights is not None:
-        values |= _light(lights)
-    if planning is not None:
-        values |= planned(planning)
-    if inputs.get("obstacles") is not None:
-        pose = inputs["localization"].pose
-        if not math.isfinite(pose.position.x + pose.position.y + pose.heading):
-            raise SignalFault("localization has no position or heading")
-        ego = _ego(body, pose)
-        path = _path(planning, ego, body)
-        values |= _others(ego, path, inputs["obstacles"].perception_obstacle)
-    return values
 
 
 def planned(planning: Any) -> dict[str, Any]:
@@ -84,111 +40,6 @@ def planned(planning: Any) -> dict[str, Any]:
             for kind in each.object_decision
         ),
     }
-
-
-def _light(detection: Any) -> dict[str, Any]:
-    lights = detection.traffic_light
-    if not lights:
-        return {
-            "signal_ahead": bool(detection.contain_lights),
-            "traffic_light": Colour.UNKNOWN.value if detection.contain_lights else None,
-            "traffic_light_blinking": False if detection.contain_lights else None,
-        }
-    seen = next((light for light in lights if light.color in COLOURS), lights[0])
-    return {
-        "signal_ahead": True,
-        "traffic_light": COLOURS.get(seen.color, Colour.UNKNOWN).value,
-        "traffic_light_blinking": bool(seen.blink),
-    }
-
-
-def _ego(body: Body, pose: Any) -> Mover:
-    """Returns the ego, positioned at its centre."""
-    middle = body.length_m / 2.0 - body.back_m
-    return Mover(
-        EGO, pose.position.x + middle * math.cos(pose.heading),
-        pose.position.y + middle * math.sin(pose.heading),
-        pose.heading, 0.0, body.length_m, body.width_m,
-    )  # fmt: skip
-
-
-def _path(planning: Any, ego: Mover, body: Body) -> list[Point]:
-    """Returns the planned path, starting at the front bumper."""
-    cos, sin = math.cos(ego.heading), math.sin(ego.heading)
-    front = ego.x + ego.length / 2.0 * cos, ego.y + ego.length / 2.0 * sin
-    points = () if planning is None else planning.trajectory_point
-    ahead = [
-        (p.path_point.x, p.path_point.y)
-        for p in points
-        if (p.path_point.x - front[0]) * cos + (p.path_point.y - front[1]) * sin > 0.1
-    ]
-    if not ahead:
-        ahead = [(front[0] + LEAD_SEEN_M * cos, front[1] + LEAD_SEEN_M * sin)]
-    return [front, *ahead]
-
-
-def _others(ego: Mover, path: Sequence[Point], found: Any) -> dict[str, Any]:
-    kinds = (1, 4, 5, _PEDESTRIAN)
-    everyone = [(mover_of(each), each.type) for each in found if each.type in kinds]
-    vehicles = [m for m, kind in everyone if kind in (1, 4, 5)]
-    lead: tuple[float, Mover] | None = None
-    nearest: tuple[float, Mover] | None = None
-    oncoming: tuple[float, Mover] | None = None
-    for other in vehicles:
-        gap = _ahead(path, other, ego.width)
-        if gap is not None and gap <= LEAD_SEEN_M and (not lead or gap < lead[0]):
-            lead = gap, other
-        apart = _clearance(ego, other)
-        if nearest is None or apart < nearest[0]:
-            nearest = apart, other
-        turned = abs(math.remainder(other.heading - ego.heading, math.tau))
-        if turned > _OTHER_WAY and apart <= ONCOMING_M:
-            if oncoming is None or apart < oncoming[0]:
-                oncoming = apart, other
-    values: dict[str, Any] = {}
-    for name, seen in (("lead", lead), ("nearest", nearest), ("oncoming", oncoming)):
-        values[f"{name}_distance"] = seen and rounded(min(seen[0], _MOST_M))
-        values[f"{name}_speed"] = seen and rounded(3.6 * seen[1].speed)
-    hit = (m for m, kind in everyone if kind in (1, 4, 5, _PEDESTRIAN))
-    values["collision"] = any(_clearance(ego, other) <= 0.0 for other in hit)
-    return values
-
-
-def _ahead(path: Sequence[Point], other: Mover, width: float) -> float | None:
-    """Returns the distance in metres along the path to a road user; None if the road
-    user is not on the path.
-    """
-    along = 0.0
-    reach = (width + other.width) / 2.0
-    for (ax, ay), (bx, by) in zip(path, path[1:], strict=False):
-        size = math.hypot(bx - ax, by - ay)
-        if size > 0.0:
-            ux, uy = (bx - ax) / size, (by - ay) / size
-            on = (other.x - ax) * ux + (other.y - ay) * uy
-            aside = abs((other.y - ay) * ux - (other.x - ax) * uy)
-            if 0.0 <= on <= size and aside < reach:
-                turned = other.heading - math.atan2(uy, ux)
-                half = (
-                    abs(math.cos(turned)) * other.length
-                    + abs(math.sin(turned)) * other.width
-                )
-                return max(0.0, along + on - half / 2.0)
-        along += size
-    return None
-
-
-def _clearance(one: Mover, other: Mover) -> float:
-    """Returns the distance between two road users, each modelled as a line with a
-    width.
-    """
-    between = apart(_spine(one), _spine(other))
-    return max(0.0, between - (one.width + other.width) / 2.0)
-
-
-def _spine(mover: Mover) -> tuple[Point, Point]:
-    half = max(0.0, mover.length - mover.width) / 2.0
-    dx, dy = half * math.cos(mover.heading), half * math.sin(mover.heading)
-    return (mover.x - dx, mover.y - dy), (mover.x + dx, mover.y + dy)
 
 
 OWN = (
@@ -232,31 +83,23 @@ _WAY_M = 250.0
 
 
 def provided(
-    road_map: RoadMap | None,
-    inputs: Collection[str],
-    surroundings: Mapping[str, Any],
+    inputs: Collection[str], surroundings: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Returns the names of the signals in each frame, given the inputs and the map.
+    """Returns the names of the signals in each frame.
 
     Args:
-        road_map: The map. Without a map, there are only signals of the car itself, of
-            nearby road users, and of the perceived traffic light.
         inputs: The names of the available inputs, from `INPUTS`.
         surroundings: The values that are given for the weather and the time of day, by
             signal.
     """
     constant = set(Surroundings.model_fields) - set(surroundings)
-    names: tuple[str, ...] = (*OWN, *LIGHTS, *OTHERS, *PLANNED)
-    if road_map is not None:
-        names = (*PROVIDES, "warning_flash_on")
     left_out = _UNTOLD | constant
-    if road_map is None and "lights" not in inputs:
-        left_out |= set(LIGHTS)
     for name, signals in _FROM.items():
         if name not in inputs:
             left_out |= signals
     # The chassis may lack the time of day, so that signal is not declared.
-    known = [name for name in dict.fromkeys(names) if name not in left_out]
+    names = (*PROVIDES, "warning_flash_on")
+    known = [name for name in names if name not in left_out]
     return (*known, *(f"{name}_age" for name in INPUTS if name in inputs))
 
 
@@ -273,7 +116,7 @@ class ApolloSenses:
 
     def __init__(
         self,
-        road_map: RoadMap | None,
+        road_map: RoadMap,
         body: Body | None = None,
         surroundings: Mapping[str, Any] | None = None,
         period_s: float = 0.1,
@@ -283,8 +126,8 @@ class ApolloSenses:
         constant = set(Surroundings.model_fields) - set(self._told)
         self._left_out = _UNTOLD.union(OWN, constant)
         self._period_s = period_s
-        self._network = None if road_map is None else Network(road_map)
-        self._roads: Roads | None = None
+        self._network = Network(road_map)
+        self._roads = Roads(self._network)
         self.reset()
 
     def resize(self, body: Body) -> None:
@@ -295,22 +138,14 @@ class ApolloSenses:
         """Begins an episode."""
         self.fault = ""
         self._speed: float | None = None
-        self._looking: _Looking | None = None
-        if self._network is not None:
-            self._roads = Roads(self._network) if self._roads is None else self._roads
-            scene = ApolloScene(self._network, self._roads, self._body)
-            surroundings = Surroundings(**self._told)
-            self._looking = _Looking(scene, surroundings, self._period_s)
+        scene = ApolloScene(self._network, self._roads, self._body)
+        surroundings = Surroundings(**self._told)
+        self._looking = _Looking(scene, surroundings, self._period_s)
 
     @property
-    def shown(self) -> SceneShown | None:
-        """The scene for live views; None without a map."""
-        if self._roads is None:
-            return None
-        return SceneShown(self._roads, self._scene)
-
-    def _scene(self) -> ApolloScene | None:
-        return None if self._looking is None else self._looking.scene
+    def shown(self) -> SceneShown:
+        """The scene for live views."""
+        return SceneShown(self._roads, lambda: self._looking.scene)
 
     def values(self, time_s: float, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Computes the signals of a frame; `fault` describes the invalid value, if any.
@@ -336,7 +171,7 @@ class ApolloSenses:
         except SignalFault as fault:
             self.fault = str(fault)
             values = {}
-        if self._looking is None or not values:
+        if not values:
             return values | own
         # Measurements that the car does not report are not replaced by computed values.
         for name in self._left_out:
@@ -358,8 +193,6 @@ class ApolloSenses:
         except SignalFault as fault:
             self.fault = str(fault)
             inputs = {**inputs, "obstacles": None}
-        if self._looking is None:
-            return mapless(self._body, inputs)
         values = self._looking.look(time_s, speed, inputs)
         if self.fault:
             for name in _FROM["obstacles"] | _FORETOLD:

@@ -132,7 +132,7 @@ def measured(count: int) -> tuple[list[float], list[float]]:
     """
     told = Surroundings().model_dump()
     road_map = read_map(draw_map("crossing"))
-    provides = provided(road_map, INPUTS, told)
+    provides = provided(INPUTS, told)
     watch = load_watch(load_model(_MODEL), horizon_s=3.0, provides=provides)
     now_s = 0.0
     guard = Guard(watch, Policy(), provides=provides, clock=lambda: now_s)

@@ -79,7 +79,7 @@ class ApolloSurroundings:
     """What Apollo's channels do not provide: the map and facts about the surroundings.
 
     Args:
-        map_: Folder or file of Apollo's map. Without a map, few signals are known.
+        map_: Folder or file of Apollo's map.
         told: A value that no channel provides, such as rain=0.2 or time_of_day=21; may
             be repeated.
         body: Distances from the rear axle to the front and back of the car, and its
@@ -91,6 +91,12 @@ class ApolloSurroundings:
     told: tuple[Annotated[str, "SIGNAL=VALUE"], ...] = ()
     body: Annotated[str | None, "FRONT,BACK,WIDTH"] = None
     edition: Edition = 9
+
+    def road_map(self) -> Path:
+        """The path of Apollo's map."""
+        if self.map_ is None:
+            raise click.UsageError("give --map, the folder or file of Apollo's map")
+        return self.map_
 
     def surroundings(self) -> dict[str, Any]:
         """The values of --told, parsed and checked."""
@@ -455,7 +461,7 @@ def signals(
     drive = RecordedDrive(
         record,
         messages(around.edition),
-        None if around.map_ is None else load_map(around.map_),
+        load_map(around.road_map()),
         body=Body(**(around.size() or {})),
         told=around.surroundings(),
         period_s=period,

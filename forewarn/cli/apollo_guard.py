@@ -113,7 +113,7 @@ def guard(
             world = ApolloWorld(
                 bridge=watched.bridge or "node",
                 edition=around.edition,
-                map=str(around.map_ or ""),
+                map=str(around.road_map()),
                 without=list(watched.without),
                 surroundings=around.surroundings(),
                 body=around.size(),

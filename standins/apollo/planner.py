@@ -4,9 +4,7 @@ The last pad action stays active. A pad message with an unchanged header is igno
 
 A command service answers RUNNING once it has forwarded a command, whether or not the
 command is carried out. A request with an old timestamp is dropped and gets an empty
-reply. The status service always answers UNKNOWN.
-
-A speed factor multiplies the last requested speed, not the speed of the route.
+reply.
 """
 
 from __future__ import annotations
@@ -19,13 +17,11 @@ from forewarn.standins.apollo.server import FakeCyber
 
 LATE_S = 2.0
 
-ServiceName = Literal["action", "speed", "lane_follow"]
+ServiceName = Literal["action", "lane_follow"]
 STOCK: frozenset[ServiceName] = frozenset({"action", "lane_follow"})
-"""The services of the public version of Apollo. The `speed` service exists only in the
-park edition.
-"""
+"""The services of the public version of Apollo."""
 
-_RUNNING, _UNKNOWN = 1, 4
+_RUNNING = 1
 _ACTION_PADS = {1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5}
 """The pad action that corresponds to each action command."""
 
@@ -58,7 +54,6 @@ class Planner:
         self._guardian = guardian
         self.pad_action = 100
         self.target_speed: float | None = None
-        self.route_speed: float | None = None
         self.routes = 0
         self.dropped = 0
         self._safety = False
@@ -69,23 +64,12 @@ class Planner:
         node.create_reader(status.name, messages[status.type], self._on_status)
         self._pads = node.create_writer(pad.name, messages[pad.type])
         if messages.edition == 9:
-            answers = {
-                "action": self._on_action,
-                "speed": self._on_speed,
-                "lane_follow": self._on_lane_follow,
-            }
-            known = {
-                "action": channels.ACTION_SERVICE,
-                "speed": channels.SPEED_SERVICE,
-                "lane_follow": channels.LANE_FOLLOW_SERVICE,
-            }
-            for name in sorted(services):
-                self._serve(node, known[name], answers[name])
-            self._serve(node, channels.STATUS_SERVICE, self._on_status_request)
+            if "action" in services:
+                self._serve(node, channels.ACTION_SERVICE, self._on_action)
+            if "lane_follow" in services:
+                self._serve(node, channels.LANE_FOLLOW_SERVICE, self._on_lane_follow)
 
-    def _serve(
-        self, node: Any, service: Any, answer: Callable[[Any, Any], None]
-    ) -> None:
+    def _serve(self, node: Any, service: Any, answer: Callable[[Any], None]) -> None:
         request_type = self._messages[service.request]
         reply_type = self._messages[service.response]
 
@@ -97,7 +81,7 @@ class Planner:
                 return reply  # like Apollo, without the required status
             reply.command_id = request.command_id
             reply.status = _RUNNING
-            answer(request, reply)
+            answer(request)
             return reply
 
         node.create_service(service.name, request_type, reply_type, handle)
@@ -139,7 +123,7 @@ class Planner:
     def _on_status(self, message: Any) -> None:
         self._safety = bool(message.require_emergency_stop)
 
-    def _on_action(self, request: Any, reply: Any) -> None:
+    def _on_action(self, request: Any) -> None:
         if request.command in _ACTION_PADS:
             pad = self._messages[self._channels.PLANNING_PAD.type]()
             pad.header.timestamp_sec = self._clock()
@@ -148,21 +132,8 @@ class Planner:
             pad.action = _ACTION_PADS[request.command]
             self._pads.write(pad)
 
-    def _on_speed(self, request: Any, reply: Any) -> None:
-        asked = request.WhichOneof("linear_speed")
-        if asked == "target_speed":
-            self.target_speed = request.target_speed
-        elif asked == "target_speed_factor" and self.target_speed is not None:
-            self.target_speed *= request.target_speed_factor
-        elif asked == "is_restore_target_speed":
-            self.target_speed = self.route_speed
-
-    def _on_lane_follow(self, request: Any, reply: Any) -> None:
+    def _on_lane_follow(self, request: Any) -> None:
         self.routes += 1
-        self.route_speed = (
+        self.target_speed = (
             request.target_speed if request.HasField("target_speed") else None
         )
-        self.target_speed = self.route_speed
-
-    def _on_status_request(self, request: Any, reply: Any) -> None:
-        reply.status = _UNKNOWN

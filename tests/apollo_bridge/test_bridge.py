@@ -32,7 +32,7 @@ from forewarn.scenarios.running import runner
 from forewarn.scenarios.schema import Plug, load_scenario
 from forewarn.standins.apollo.server import BridgeServer, FakeCyber
 from tests.apollo_bridge.doubles import eventually, message
-from tests.apollo_bridge.played import inside, outside
+from tests.apollo_bridge.played import inside, outside, road_map
 
 SCENARIO = "s2"
 
@@ -117,6 +117,7 @@ class Live:
         self, cyber: FakeCyber | None = None, bus: Any = None, **settings: Any
     ) -> None:
         self.cyber = cyber or FakeCyber()
+        settings = {"road_map": road_map("crossing"), **settings}
         self.world = BusWorld(lambda: bus or NodeBus(self.cyber), **settings)
 
     def say(self, time_s: float, *names: str, **chassis: Any) -> None:
@@ -325,7 +326,7 @@ def test_addresses(address: str, place: tuple[str, int]) -> None:
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput, match="not a valid address of cyber_bridge"):
-        ApolloWorld(bridge=address)
+        ApolloWorld(bridge=address, map="maps")
 
 
 def test_the_ways_to_apollo() -> None:

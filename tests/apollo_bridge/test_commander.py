@@ -27,7 +27,6 @@ from tests.apollo_bridge.doubles import message
 STOP = Action("stop")
 EPOCH_S = 1_700_000_000.0
 PAD = channels.PLANNING_PAD
-ALL = frozenset({*STOCK, "speed"})
 
 
 class Clock:
@@ -105,7 +104,6 @@ class Setting:
 
 class TestProbe:
     def test_which_ways_there_are_depends_on_the_services(self) -> None:
-        assert Setting(ALL).commander.paths == Paths("action service", "speed service")
         assert Setting().commander.paths == Paths(
             "action service", "lane-follow service"
         )
@@ -117,9 +115,10 @@ class TestProbe:
         assert Paths().sentence() == (
             "stop by the planning pad, slow by nothing (it escalates to stop)"
         )
-        paths = Paths("action service", "speed service", "guardian")
+        paths = Paths("action service", "lane-follow service", "guardian")
         assert paths.sentence() == (
-            "stop by the action service, slow by speed service, cut by the guardian"
+            "stop by the action service, slow by lane-follow service, "
+            "cut by the guardian"
         )
 
 
@@ -205,17 +204,6 @@ class TestStop:
 
 
 class TestSlow:
-    def test_by_the_speed_service(self) -> None:
-        setting = Setting(ALL)
-        setting.planner.target_speed = setting.planner.route_speed = 12.0
-        setting.go_on(1.0, Action("drive", {CAP: 18.0}))
-        assert setting.planner.cap == pytest.approx(5.0)
-        setting.go_on(0.2, Action("drive", {CAP: 9.0}))
-        assert setting.planner.cap == pytest.approx(2.5)
-        setting.go_on(0.2, None)
-        assert setting.planner.cap == 12.0
-        assert setting.commander.sent == {channels.SPEED_SERVICE.name: 3}
-
     def test_by_the_route_at_another_speed(self) -> None:
         setting = Setting()
         setting.route(target_speed=11.0)
@@ -244,17 +232,19 @@ class TestSlow:
         assert setting.planner.cap == 11.0
 
     def test_a_request_without_an_answer_is_made_again(self) -> None:
-        setting = Setting(ALL)
-        real = setting.cyber._services[channels.SPEED_SERVICE.name]
-        setting.cyber.withdraw(channels.SPEED_SERVICE.name)
+        setting = Setting()
+        setting.route(11.0)
+        real = setting.cyber._services[channels.LANE_FOLLOW_SERVICE.name]
+        setting.cyber.withdraw(channels.LANE_FOLLOW_SERVICE.name)
         setting.go_on(0.3, Action("drive", {CAP: 18.0}))
         assert setting.planner.cap == math.inf
-        setting.cyber.serve(channels.SPEED_SERVICE.name, real)
+        setting.cyber.serve(channels.LANE_FOLLOW_SERVICE.name, real)
         setting.go_on(0.6, Action("drive", {CAP: 18.0}))
         assert setting.planner.cap == pytest.approx(5.0)
 
     def test_stopping_and_slowing_are_both_taken_back(self) -> None:
-        setting = Setting(ALL)
+        setting = Setting()
+        setting.route()
         setting.go_on(1.0, Action("drive", {CAP: 18.0}))
         setting.go_on(1.0, STOP)
         assert setting.planner.stops
@@ -273,18 +263,6 @@ def test_a_cut_goes_to_the_guardian_too() -> None:
 def test_an_unknown_action_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no action 'fly'"):
         Setting().commander.want(Action("fly"))
-
-
-def test_apollo_s_status_of_an_action_is_worth_nothing() -> None:
-    setting = Setting()
-    setting.go_on(1.0, STOP)
-    service = channels.STATUS_SERVICE
-    request_type = setting.messages[service.request]
-    reply_type = setting.messages[service.response]
-    client = setting.bus.create_client(service.name, request_type, reply_type)
-    request = request_type(command_id=1)
-    request.header.timestamp_sec = setting.apollo_s()
-    assert client.send_request(request).status == 4
 
 
 def decision(kind: Any, cap_kmh: float | None = None) -> Decision:
@@ -328,7 +306,7 @@ class TestObeyed:
 
     def test_what_it_can_follows_from_the_ways(self) -> None:
         assert ApolloActuator(Paths()).can == {"alert", "stop"}
-        ways = Paths("action service", "speed service", "guardian")
+        ways = Paths("action service", "lane-follow service", "guardian")
         assert ApolloActuator(ways).can == {"alert", "slow", "stop", "cut"}
 
 
@@ -340,13 +318,6 @@ class TestTelemetry:
         assert setting.commander.telemetry.emergency_stop is True
         setting.clock.now_s += 5.0
         assert setting.commander.telemetry.emergency_stop is None, "it is stale"
-
-    def test_a_chassis_without_a_speed_has_none(self) -> None:
-        setting = Setting(())
-        assert setting.commander.telemetry.speed_kmh == pytest.approx(36.0)
-        setting.clock.now_s += 0.1
-        setting.tell(math.nan)
-        assert setting.commander.telemetry.speed_kmh is None
 
 
 def test_interventions_as_planner_parameters() -> None:

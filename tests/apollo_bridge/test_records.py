@@ -242,7 +242,7 @@ class TestBroken:
         ]
         write_record(path, said)
         with pytest.raises(InvalidTrace, match="clock jumps back"):
-            list(drive(path, road_map=None).frames())
+            list(drive(path).frames())
 
     def test_what_cannot_be_is_counted(self, tmp_path: Path) -> None:
         path = tmp_path / "nowhere.record"
@@ -261,8 +261,6 @@ class TestBroken:
         assert "stop_line_distance" not in frames[0].values
         assert "localization has no position" in found.fault
         assert len(list(found.frames())) == found.faults, "counted anew, not on"
-        found = drive(path, road_map=None)
-        assert [f.values["speed"] for f in found.frames()] == [3.6] * 3
 
 
 def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:
@@ -281,10 +279,19 @@ def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:
     write_record(path, said())
     assert path.stat().st_size > 20e6
     tracemalloc.start()
-    count = sum(1 for _ in drive(path, road_map=None).frames())
+    count = sum(1 for _ in drive(path).frames())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count == 1000 and peak < 2e6
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from forewarn.apollo_bridge.lockstep import draw_map
+
+    folder = tmp_path_factory.mktemp("maps")
+    (folder / "base_map.bin").write_bytes(draw_map("crossing").SerializeToString())
+    return folder
 
 
 class TestCommand:
@@ -293,21 +300,18 @@ class TestCommand:
         assert done.exit_code == status, done.output + str(done.stderr)
         return done
 
-    def test_a_line_for_each_frame(self, record: Path) -> None:
-        done = self.run(record, "--json", "--period", 0.1)
+    def test_a_line_for_each_frame(self, record: Path, maps: Path) -> None:
+        done = self.run(record, "--map", maps, "--json", "--period", 0.1)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(lines) == 10 and set(lines[0]) == {"time_s", "signals"}
         assert lines[3]["time_s"] == pytest.approx(0.3)
         assert lines[3]["signals"]["speed"] == 36.0
 
-    def test_a_trace_to_learn_from(self, record: Path, tmp_path: Path) -> None:
-        from forewarn.apollo_bridge.lockstep import draw_map
-
-        (tmp_path / "base_map.bin").write_bytes(
-            draw_map("crossing").SerializeToString()
-        )
+    def test_a_trace_to_learn_from(
+        self, record: Path, maps: Path, tmp_path: Path
+    ) -> None:
         out = tmp_path / "trace.jsonl.gz"
-        done = self.run(record, "--map", tmp_path, "--body", "3.757,1.043,1.8",
+        done = self.run(record, "--map", maps, "--body", "3.757,1.043,1.8",
                         "--out", out)  # fmt: skip
         assert "10 frames in 0.9 s" in done.stdout
         trace = read_trace(out)
@@ -315,12 +319,13 @@ class TestCommand:
         assert trace.columns(["stop_line_distance"])["stop_line_distance"][0] == 30.0
 
     def test_what_is_wrong_is_said_in_a_line(
-        self, record: Path, tmp_path: Path
+        self, record: Path, maps: Path, tmp_path: Path
     ) -> None:
-        done = self.run(tmp_path / "gone.record", status=2)
+        done = self.run(tmp_path / "gone.record", "--map", maps, status=2)
         assert "gone.record: no such file" in done.stderr
         (tmp_path / "cut.record").write_bytes(record.read_bytes()[:-100])
-        done = self.run(tmp_path / "cut.record", "--json", status=2)
+        done = self.run(tmp_path / "cut.record", "--map", maps, "--json", status=2)
         assert "the file is truncated" in done.stderr and done.stdout.count("\n") == 10
         done = self.run(record, "--period", 0, status=2)
         assert "--period" in done.stderr
+        assert "give --map" in self.run(record, status=2).stderr

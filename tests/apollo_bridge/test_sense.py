@@ -98,14 +98,12 @@ class Scene:
                 point.x, point.y = px, py
         return made
 
-    def values(self, road_map: RoadMap | None, **settings: Any) -> dict[str, Any]:
+    def values(self, road_map: RoadMap, **settings: Any) -> dict[str, Any]:
         values, fault = self.told(road_map, **settings)
         assert fault == ""
         return values
 
-    def told(
-        self, road_map: RoadMap | None, **settings: Any
-    ) -> tuple[dict[str, Any], str]:
+    def told(self, road_map: RoadMap, **settings: Any) -> tuple[dict[str, Any], str]:
         """The signals, and which message was nonsense."""
         senses = ApolloSenses(road_map, BODY, settings.get("told", TOLD))
         return senses.values(1.0, self.inputs), senses.fault
@@ -140,7 +138,6 @@ def test_who_watches_sees_the_road_and_who_is_on_it(road_map: RoadMap) -> None:
     lit = {each.state for each in rest if each.kind == "light"}
     assert "green" in lit
     assert {shape.kind for shape in shown.ground()} >= {"lane", "junction"}
-    assert ApolloSenses(None, BODY, TOLD).shown is None
 
 
 def test_every_value_is_one_of_the_vocabulary_and_was_promised(
@@ -153,7 +150,7 @@ def test_every_value_is_one_of_the_vocabulary_and_was_promised(
     values = scene.values(road_map)
     for name, value in values.items():
         vocabulary.check_value(name, value)
-    promised = {n for n in provided(road_map, INPUTS, TOLD) if n[:-4] not in INPUTS}
+    promised = {n for n in provided(INPUTS, TOLD) if n[:-4] not in INPUTS}
     assert promised <= set(values)
 
 
@@ -168,10 +165,9 @@ def test_what_is_promised_is_there(
     for name in without:
         del scene.inputs[name]
     inputs = [name for name in INPUTS if name not in without]
-    for map_ in (None, road_map):
-        values = scene.values(map_, told=told)
-        for name in provided(map_, inputs, told):
-            assert name in values or name[:-4] in INPUTS, name
+    values = scene.values(road_map, told=told)
+    for name in provided(inputs, told):
+        assert name in values or name[:-4] in INPUTS, name
 
 
 class TestNotThere:
@@ -260,7 +256,7 @@ class TestUnknown:
         scene.someone(60.0, LANE_1_Y, WEST, 5.0)
         setattr(scene.someone(30.0, LANE_1_Y, WEST, 5.0).velocity, axis, math.nan)
         self.knows_itself(scene, road_map, "obstacle 2 has no")
-        assert "lead_distance" not in scene.told(None)[0]
+        assert "lead_distance" not in scene.told(road_map)[0]
 
     def test_a_place_that_is_none(self, road_map: RoadMap) -> None:
         scene = Scene()
@@ -459,67 +455,6 @@ class TestLanes:
             scene.place(x, y, heading)
             values = senses.values(1.0 + 0.1 * i, scene.inputs)
             assert values["lane_changing"] is False
-
-
-class TestWithoutAMap:
-    def plan(self, scene: Scene, *points: tuple[float, float]) -> None:
-        for x, y in points:
-            path = scene.inputs["planning"].trajectory_point.add().path_point
-            path.x, path.y = x, y
-
-    def test_the_lead_is_on_the_way_that_is_planned(self) -> None:
-        scene = Scene(30.0)
-        scene.someone(LINE_X + 12.3, LANE_1_Y, WEST, 6.0)
-        values = scene.values(None)
-        assert values["lead_distance"] == pytest.approx(15.4)
-        assert values["lead_speed"] == pytest.approx(21.6)
-        # A way that turns off before it.
-        self.plan(scene, (LINE_X + 25.0, LANE_1_Y), (LINE_X + 20.0, LANE_1_Y + 30.0))
-        assert scene.values(None)["lead_distance"] is None
-        scene.someone(LINE_X + 22.5, LANE_1_Y + 15.0, math.pi / 2, 0.0)
-        values = scene.values(None)
-        assert values["lead_distance"] == pytest.approx(5.0 + 15.2 - 2.5, abs=0.5)
-        assert values["lead_speed"] == 0.0
-
-    def test_who_is_beside_or_comes_the_other_way_is_not_ahead(self) -> None:
-        scene = Scene(30.0)
-        scene.someone(LINE_X + 12.3, LANE_2_Y, WEST, 6.0)
-        scene.someone(LINE_X + 20.0, -LANE_2_Y, 0.0, 10.0)
-        values = scene.values(None)
-        assert values["lead_distance"] is None and values["collision"] is False
-        assert values["oncoming_speed"] == pytest.approx(36.0)
-        assert values["nearest_distance"] == values["oncoming_distance"] > 9
-
-    def test_nobody_is_none(self) -> None:
-        values = Scene().values(None)
-        for name in ("lead_distance", "nearest_distance", "oncoming_speed"):
-            assert values[name] is None
-
-    def test_the_first_light_that_is_seen_counts(self) -> None:
-        scene = Scene()
-        lights = scene.inputs["lights"]
-        assert scene.values(None)["traffic_light"] == "green"
-        lights.traffic_light[0].color = 0
-        assert scene.values(None)["traffic_light"] == "unknown"
-        scene.light("other", 1, blink=True)
-        values = scene.values(None)
-        assert values["traffic_light"] == "red"
-        assert values["traffic_light_blinking"] is True
-        lights.Clear()
-        values = scene.values(None)
-        assert values["signal_ahead"] is False and values["traffic_light"] is None
-
-    def test_bodies_that_touch_collide(self) -> None:
-        for aside_m, hit in ((1.7, True), (2.2, False)):
-            scene = Scene(30.0)
-            scene.someone(LINE_X + 31.0, LANE_1_Y + aside_m, WEST, 0.0)
-            assert scene.values(None)["collision"] is hit
-
-    def test_a_place_that_is_none(self) -> None:
-        scene = Scene()
-        scene.inputs["localization"].pose.position.x = math.nan
-        values, fault = scene.told(None)
-        assert "localization has no position" in fault and values["speed"] == 36.0
 
 
 def test_the_driver_s_own_signals(road_map: RoadMap) -> None:

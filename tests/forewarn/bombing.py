@@ -28,7 +28,8 @@ PATIENCE_S = 600
 """Whoever only waits is ended after so long."""
 
 COMMANDS = """
-apollo signals BOMB
+apollo signals BOMB --map MAP
+apollo signals RECORD --map BOMB
 check BOMB --prop
 check BOMB --law LAW
 collect BOMB --out OUT
@@ -111,6 +112,15 @@ rules:
 """
 
 
+MAP = """lane {
+  id { id: "a" }
+  central_curve {
+    segment { line_segment { point { x: 0 y: 0 } point { x: 9 y: 0 } } }
+  }
+}
+"""
+
+
 def own(bomb: Path) -> str:
     """The command that is for such a file."""
     if bomb.suffix == ".py":
@@ -129,6 +139,7 @@ def pairs(folder: Path, every: int) -> Iterator[tuple[str, list[str], str]]:
         "TRACE": folder / "good" / "trace.jsonl",
         "RULES": folder / "good" / "rules.yaml",
         "REQUEST": folder / "good" / "request.md",
+        "MAP": folder / "good" / "base_map.txt",
         "RECORD": seeds.write_record(folder / "good"),
         "LAW": "always speed < 5",
         "OUT": folder / "out",
@@ -137,6 +148,7 @@ def pairs(folder: Path, every: int) -> Iterator[tuple[str, list[str], str]]:
     Path(stand_ins["MODEL"]).write_bytes(seeds.model_json(seeds.model()))
     Path(stand_ins["TRACE"]).write_bytes(seeds.seeds()["trace"][0])
     Path(stand_ins["RULES"]).write_text(RULES)
+    Path(stand_ins["MAP"]).write_text(MAP)
     Path(stand_ins["REQUEST"]).write_text(REQUEST)
     for i, bomb in enumerate(write_bombs(folder)):
         known = {name: str(path) for name, path in stand_ins.items()}

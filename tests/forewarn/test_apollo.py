@@ -31,6 +31,13 @@ def invoke(*args: object, status: int = 0) -> Any:
     return done
 
 
+@pytest.fixture(scope="module")
+def crossing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("maps") / "base_map.bin"
+    invoke("apollo", "map", "crossing", "--out", path)
+    return path
+
+
 def lines(text: str) -> list[Any]:
     return [json.loads(line) for line in text.splitlines()]
 
@@ -103,9 +110,17 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
         (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, but"),
     ],
 )
-def test_what_cannot_be_guarded_is_said_in_a_line(args: list[str], why: str) -> None:
-    done = invoke("apollo", "guard", "--model", MODEL, *args, status=2)
+def test_what_cannot_be_guarded_is_said_in_a_line(
+    args: list[str], why: str, crossing: Path
+) -> None:
+    words = ["--model", MODEL, "--map", crossing, *args]
+    done = invoke("apollo", "guard", *words, status=2)
     assert why in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_guard_needs_apollo_s_map() -> None:
+    words = ("--model", MODEL, "--bridge", "tcp://127.0.0.1:1")
+    assert "give --map" in invoke("apollo", "guard", *words, status=2).stderr
 
 
 def test_outside_the_container_there_is_no_node(tmp_path: Path) -> None:

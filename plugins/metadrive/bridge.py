@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from multiprocessing import parent_process
+from multiprocessing import current_process
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any, Literal
@@ -86,9 +86,14 @@ def _without_pictures() -> None:
     """Replaces the download of MetaDrive's textures, because nothing is rendered."""
 
 
+_TELLS = ("MainProcess", "SpawnProcess-1")
+"""The processes that report missing assets: the main one or, if it only starts workers,
+the first worker.
+"""
+
 if not Path(AssetLoader.asset_path).exists():
     BaseEngine.try_pull_asset = staticmethod(_without_pictures)
-    if parent_process() is None:
+    if current_process().name in _TELLS:
         logging.getLogger(LOGGER).warning(
             "MetaDrive's assets are not installed, so nothing is drawn;"
             " `python -m metadrive.pull_asset` downloads them"

@@ -124,7 +124,7 @@ class _Worker(Generic[Job, Result]):
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self._process: SpawnProcess = context.Process(
-            target=_serve, args=(theirs, work), name="forewarn-episodes", daemon=True
+            target=_serve, args=(theirs, work), daemon=True
         )
         with _no_interrupts():
             self._process.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from forewarn.monitors.guarding.decision import Action
 
 # `make test` does not install it: it takes 300 MB.
 pytest.importorskip("metadrive", reason="metadrive is not installed")
+
+from metadrive.engine.asset_loader import AssetLoader
 
 from forewarn.plugins.driving.drivers import CAP, slower
 from forewarn.plugins.metadrive.bridge import MetaDriveDriver, MetaDriveWorld
@@ -102,3 +106,13 @@ def test_the_scenario_runs(tmp_path: Path) -> None:
     run = ["metadrive-idm", "--seed", "5", "--episodes", "1"]
     done = CliRunner().invoke(main, ["collect", *run, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
+
+
+def test_missing_assets_are_told_once_and_not_downloaded(tmp_path: Path) -> None:
+    if Path(AssetLoader.asset_path).exists():
+        pytest.skip("MetaDrive's assets are installed")
+    command = [sys.executable, "-m", "forewarn", "collect", "metadrive-idm"]
+    command += ["--seed", "5", "--episodes", "2", "--jobs", "2", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.count("MetaDrive's assets are not installed") == 1
+    assert not Path(AssetLoader.asset_path).exists()

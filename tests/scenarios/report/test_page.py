@@ -160,6 +160,13 @@ def test_a_campaign_shows_the_runs_with_most_to_see(road: Path, tmp_path: Path) 
     assert text.count('<a href="#run-') == 1
 
 
+def test_the_instances_of_violations_are_listed(road: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    (first, *_) = write_report([broken_one(road)], out)["instances"]
+    shown = f"<td>{first['law']}</td><td>{first['from_s']:g} s</td>"
+    assert shown in re.sub(r"<td [^>]*>", "<td>", out.read_text())
+
+
 def test_the_wall_holds_misses_false_alarms_and_near_misses(
     road: Path, tmp_path: Path
 ) -> None:

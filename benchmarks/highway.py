@@ -32,7 +32,7 @@ from recordings import (
     scored,
     shipped,
 )
-from run import aligned
+from run import markdown
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept
@@ -107,8 +107,14 @@ def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, 
     return *_leads(early_s), f"{false / max(clean, 1):.2f}"
 
 
-def _compare(of: Fresh, number: int, law: str) -> None:
-    """Prints the table of a law."""
+HEAD = (
+    "scenario, law", "warned by", "detection rate", "mean lead time", "median",
+    "at least 1 s ahead", "false-alarm rate",
+)  # fmt: skip
+
+
+def _compared(of: Fresh, number: int, law: str) -> Iterator[tuple[str, ...]]:
+    """Yields the rows of a law."""
     horizon_s = of.told.scenario.horizon_s
     soonest = "time_to_edge" if law == "stay_on_road" else "time_to_collision"
     ways: dict[str, Way] = {
@@ -120,34 +126,32 @@ def _compare(of: Fresh, number: int, law: str) -> None:
     if law == "no_collision":
         ways["rss"] = safe_distances
     found = of.found(ways, number)
-    violating = sum(each.broken is not None for each in found[GUARD])
-    print(
-        f"{of.told.scenario.name}, {law}: learned from {of.learned} runs,"
-        f" {violating} of {len(found[GUARD])} held-out runs violate it"
-    )
-    table: list[tuple[str, ...]] = [
-        ("by", "warned of", "ahead", "median", "by 1 s", "false alarms")
-    ]
+    told = found[GUARD]
+    violating = sum(each.broken is not None for each in told)
+    name = f"`{of.told.scenario.name}`, `{law}` ({violating} of {len(told)} runs)"
     for way, several in found.items():
         cells = _leads(early(several, horizon_s, ALLOWED))
-        table.append((way, *cells, f"at most {ALLOWED:.2f}"))
-    steps = load_policy(of.files.policy).steps_for(law)
-    for step in steps:
+        yield name, way, *cells, f"at most {ALLOWED:.2f}"
+    for step in load_policy(of.files.policy).steps_for(law):
         row = f"{GUARD}, threshold {step.threshold:g}"
-        table.append((row, *_at(found[GUARD], horizon_s, step.threshold)))
-    for line in aligned(table):
-        print(line)
+        yield name, row, *_at(told, horizon_s, step.threshold)
 
 
 def main() -> None:
     options = asked(__doc__, FIRST_SEED, ROADS)
-    for name in options.scenarios:
-        of = fresh(name, options)
-        for number, law in enumerate(of.told.scenario.laws):
-            _compare(of, number, law.name)
-        if of.files.acting.exists():
+    roads = [fresh(name, options) for name in options.scenarios]
+    rows = (
+        row
+        for of in roads
+        for number, law in enumerate(of.told.scenario.laws)
+        for row in _compared(of, number, law.name)
+    )
+    for line in markdown(HEAD, rows):
+        print(line, flush=True)
+    for of in roads:
+        if options.guarded and of.files.acting.exists():
             acting = load_policy(of.files.acting)
-            print(guarded(of, acting, options.guarded), flush=True)
+            print(of.told.scenario.name, guarded(of, acting, options.guarded))
 
 
 if __name__ == "__main__":

@@ -98,8 +98,7 @@ def provided(
         if name not in inputs:
             left_out |= signals
     # The chassis may lack the time of day, so that signal is not declared.
-    names = (*PROVIDES, "warning_flash_on")
-    known = [name for name in names if name not in left_out]
+    known = [name for name in PROVIDES if name not in left_out]
     return (*known, *(f"{name}_age" for name in INPUTS if name in inputs))
 
 

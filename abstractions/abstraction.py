@@ -78,7 +78,8 @@ class _PredicateFile(Strict):
         if isinstance(data, dict):
             return data
         raise ValueError(
-            "write a condition, or a mapping with the keys when, latch and lag_s"
+            "a predicate must be a condition, or a mapping with the keys when, "
+            "latch and lag_s"
         )
 
 

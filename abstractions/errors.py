@@ -104,7 +104,7 @@ class InvalidVocabulary(InvalidInput):
 
 
 class InvalidAbstraction(InvalidInput):
-    """An abstraction is malformed or cannot decide an expression."""
+    """An abstraction is malformed or does not determine whether an expression holds."""
 
 
 class InvalidTrace(InvalidInput):

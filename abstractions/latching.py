@@ -72,7 +72,9 @@ class Latcher:
             SignalFault: The time does not increase.
         """
         if not self._time < time_s < math.inf:
-            raise SignalFault(f"time goes from {self._time} to {time_s} s")
+            raise SignalFault(
+                f"the time must increase, but goes from {self._time} to {time_s} s"
+            )
         self._time = time_s
         if self._origin is None:
             self._origin = time_s

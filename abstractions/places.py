@@ -95,7 +95,7 @@ class Address(PosixPath):
 
     def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
         if mode != "rb":
-            raise ValueError(f"storage cannot be opened with mode {mode}")
+            raise ValueError(f"an object in storage cannot be opened with mode {mode}")
         return io.BufferedReader(_Told(self.input_file(), self), _AHEAD)
 
     def put(self, file: Path) -> None:

@@ -75,7 +75,7 @@ def validated(
         kind = "text" if isinstance(data, str) else kind
         wanted = next(iter(model.model_fields))
         raise error(
-            f"expected a mapping of keys, found {kind}",
+            f"expected a mapping, found {kind}",
             source=source,
             mend=f"begin with a key and a colon, such as `{wanted}: …`",
         )
@@ -143,8 +143,8 @@ _QUANTITY = re.compile(r"(-?\d+\.?\d*)\s*(\S*)")
 _KINDS = {
     "list_type": "a list",
     "tuple_type": "a list",
-    "dict_type": "a mapping of keys",
-    "model_type": "a mapping of keys",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -158,7 +158,7 @@ def _said(details: ErrorDetails) -> str:
     """The message of an error, with the value that was found."""
     given = details["input"]
     if isinstance(given, dict):
-        found = "a mapping of keys"
+        found = "a mapping"
     elif isinstance(given, list | tuple):
         found = "a list"
     else:

@@ -142,7 +142,8 @@ class Validity:
             holds = bool(found >> len(used) & 1)
             if truths.setdefault(pattern, holds) != holds:
                 raise InvalidAbstraction(
-                    f"the abstraction cannot decide {expression!r}",
+                    "the predicates of the abstraction do not determine whether "
+                    f"{expression!r} holds",
                     mend=f"add the predicate {expression!r}",
                 )
         mask = sum(1 << i for i in members)

@@ -118,7 +118,7 @@ class Tuning(Plotted):
 
     Args:
         settled: The horizons that were tried, the thresholds and the guarantees.
-        policy: The policy; None if no threshold keeps the guarantee.
+        policy: The policy; None if no threshold achieves the guarantee.
     """
 
     settled: Settled
@@ -143,7 +143,7 @@ class Tuning(Plotted):
         if self.policy is None:
             why = "; ".join(f"{law}: {t}" for law, t in self.settled.without.items())
             raise InvalidInput(
-                f"no threshold keeps the guarantee: {why}",
+                f"no threshold achieves the guarantee: {why}",
                 mend="tune with more runs, or allow a higher false_alarm_rate",
             )
         return self.policy

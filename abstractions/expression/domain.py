@@ -93,9 +93,9 @@ def leaves(
                     truths.add(repr(node))
     for name in words.keys() & (truths | {name for name in bounds if bounds[name]}):
         raise InvalidExpression(
-            f"{name} is compared with the word {min(words[name])!r}, but used as "
-            "a number elsewhere",
-            mend="compare it only with words, or specify its vocabulary",
+            f"{name} is compared with the text {min(words[name])!r}, but used as "
+            "a number or a Boolean elsewhere",
+            mend="compare it with values of one type",
         )
     for name in bounds.keys() & truths:
         bounds[name].add(0.0)  # as a Boolean, only 0 is false
@@ -160,7 +160,7 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
     if math.prod(sizes) > MAX_COMBINATIONS:
         names = ", ".join(leaf.key for leaf in among)
         raise TooLarge(
-            f"{math.prod(sizes)} combinations of {names} exceed the limit of"
+            f"{math.prod(sizes)} combinations of values of {names} exceed the limit of"
             f" {MAX_COMBINATIONS}",
             mend="split the predicate, or compare these signals with fewer constants",
         )

@@ -119,7 +119,7 @@ def compile_test(node: Expression) -> Test:
             return _any([compile_test(Not(left)), compile_test(right)])
         case Compare():
             return _compare(node)
-    raise TypeError(f"{node!r} is not true or false in a single frame")
+    raise TypeError(f"{node!r} cannot be evaluated on a single frame")
 
 
 def _truth_of(name: str) -> Test:
@@ -154,7 +154,7 @@ def _compare(node: Compare) -> Test:
             if value is None:
                 return False
             if not isinstance(value, str):
-                raise SignalFault(f"{name} is {value!r:.60}, not a word")
+                raise SignalFault(f"{name} is {value!r:.60}, not text")
             return bool(compare(value, text))
 
         return of_text
@@ -283,6 +283,6 @@ def _apply(compute: Callable[..., float], parts: list[Quantity]) -> Quantity:
         try:
             return finite(compute(*numbers), "the result")
         except ZeroDivisionError:
-            raise SignalFault("a division by zero") from None
+            raise SignalFault("the expression divides by zero") from None
 
     return applied

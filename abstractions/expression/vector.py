@@ -94,7 +94,7 @@ def compile_columns(node: Expression) -> Test:
             return lambda columns: ~one(columns) | two(columns)
         case Compare():
             return _compare(node)
-    raise TypeError(f"{node!r} is not true or false in a single frame")
+    raise TypeError(f"{node!r} cannot be evaluated on a single frame")
 
 
 def _folded(fold: Callable[[Any, Any], Any], parts: Sequence[Test]) -> Test:
@@ -160,7 +160,7 @@ def _text(compare: Callable[..., Any], name: str, text: str) -> Test:
     def compared(columns: Columns) -> Booleans:
         values = columns[name].tolist()
         if any(value is not None and not isinstance(value, str) for value in values):
-            raise SignalFault(f"{name} has a value that is not a word")
+            raise SignalFault(f"{name} has a value that is not text")
         return np.array([v is not None and compare(v, text) for v in values], bool)
 
     return compared
@@ -242,7 +242,9 @@ def _computed(
         # The result may be NaN only if an operand is NaN (none).
         bad = ~np.isfinite(result)
         if bad.any() and (bad & ~np.isnan(sum(operands))).any():
-            raise SignalFault("a division by zero, or a result that is not finite")
+            raise SignalFault(
+                "the expression divides by zero, or its result is not finite"
+            )
         return result
 
     return computed

@@ -147,8 +147,8 @@ def read_calls(path: Path) -> CallLog:
                     transcript.add(value)
                 else:
                     raise InvalidTrace(
-                        "this is neither a conversation, nor spans, nor a JSON-RPC "
-                        "message"
+                        "the entry is neither a conversation, nor spans, nor a "
+                        "JSON-RPC message"
                     )
             except InvalidInput as error:
                 log.unread.append(Unread(str(path), place, error.problem))
@@ -246,7 +246,7 @@ def arguments_of(value: Any) -> dict[str, Any]:
         try:
             value = parse_json(value or "{}", "arguments")
         except InvalidInput as error:
-            raise InvalidTrace("the arguments of a call are not JSON") from error
+            raise InvalidTrace("the arguments of a call are not valid JSON") from error
     if value is None:
         return {}
     if not isinstance(value, dict):

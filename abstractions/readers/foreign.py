@@ -157,7 +157,7 @@ def _look_into(bag: Path) -> None:
             raise InvalidTrace(
                 "compressed bags are not supported",
                 source=str(bag),
-                mend="unpack it with `ros2 bag convert` and compression_mode none",
+                mend="unpack the bag with `ros2 bag convert` and compression_mode none",
             )
     for path in bag.iterdir() if bag.is_dir() else [bag]:
         if path.suffix == ".mcap":

@@ -139,7 +139,9 @@ class Vocabulary:
                 value = bool(value)
             checked = self.check_value(key, value)
             if key in found and found[key] != checked:
-                raise SignalFault(f"{name} contradicts another column for {key}")
+                raise SignalFault(
+                    f"{name} and another column have different values for {key}"
+                )
             found[key] = checked
         return found
 

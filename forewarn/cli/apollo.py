@@ -186,8 +186,8 @@ def serve(
     edition: Edition = 9,
     guardian: bool = False,
 ) -> None:
-    """Run a stand-in for Apollo: a cyber_bridge, its channels, and a car that obeys
-    stops.
+    """Run a stand-in for Apollo: a cyber_bridge, its channels, and a car that can be
+    stopped.
 
     The stand-in drives a SUMO scenario repeatedly, or replays a .record file. Guards
     can connect to it and stop the car, as with Apollo.
@@ -484,8 +484,10 @@ def signals(
 def _written(
     drive: RecordedDrive, out: Path, record: Path, period_s: float
 ) -> Iterator[Frame]:
-    """Writes the frames that contain all signals that are nearly always known, and
-    yields them.
+    """Writes a trace of the signals that are known in nearly every frame.
+
+    Frames in which one of these signals is unknown are left out. Yields the frames that
+    were written, with all their signals.
     """
     from forewarn.abstractions.frame import Frame
     from forewarn.abstractions.trace import TraceHeader, trace_writer

@@ -60,7 +60,7 @@ class Computed:
         intervals: With --prop: compute confidence bounds from the model's transition
             counts.
         closed_support: With --intervals: assume that only transitions in the model's
-            support are possible, as published intervals do.
+            support are possible, as is usual in publications.
         delta: With --intervals: maximum probability that the true value is outside the
             bounds.
         within: With --law: probability of a violation within this many steps (default:
@@ -82,8 +82,8 @@ class Computed:
             raise click.UsageError("--within requires --law")
         if asked.law and (self.exact or self.engine != "builtin"):
             raise click.UsageError(
-                "--exact and --engine work only with --prop; for a law, check the "
-                'label "violated" of forewarn export --law'
+                "--exact and --engine work only with --prop; for a law, export it with "
+                'forewarn export --law, and check the label "violated"'
             )
         if self.closed_support and not self.intervals:
             raise click.UsageError("--closed-support requires --intervals")
@@ -101,9 +101,9 @@ def check(model: File, /, *, asked: CheckedProperties, how: Computed) -> None:
     Properties are written in PCTL, such as P=? [ F<=20 "crash" ] or P>=0.9 [ "a" U "b"
     ], with one of the operators X, F, G and U. Other properties, such as nested P or
     S=? [ "a" ], and the option --exact need Storm (install the extra storm). A name in
-    quotes is a label, a definition, a state, or an expression that the model's
-    predicates decide. The exit status is 1 if a bound does not hold in one of the
-    requested states.
+    quotes is a label, a definition, a state, or an expression whose value follows
+    from the model's predicates. The exit status is 1 if a bound does not hold in at
+    least one of the requested states.
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.checking.question import Question
@@ -174,8 +174,10 @@ def _property_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
 
 
 def _law_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
-    """The rows of the table for a law: for each state, the probability if the run
-    begins in it, and in the worst possible state of the law's monitor.
+    """The rows of the table for a law, with two probabilities for each state.
+
+    The first holds if the run begins in the state, the second if the law's monitor is
+    in its worst state.
     """
     rows = list[tuple[float, list[str]]]()
     for state, fresh in answer.fresh.items():

@@ -161,7 +161,7 @@ _TYPES: dict[Any, click.ParamType[Any]] = {
 
 
 class OnlyFlag(NamedTuple):
-    """An option with an optional value; `value` is used if it is given without one."""
+    """An option with an optional value; `value` is used if the option has none."""
 
     value: str
 
@@ -185,8 +185,8 @@ class _Renamed(click.Option):
 
 
 class _Typed(NamedTuple):
-    """A parsed annotation: the type, its marks, and whether there are several
-    values.
+    """A parsed annotation: the type, the rest of its `Annotated`, and whether there are
+    several values.
     """
 
     of: Any

@@ -192,7 +192,7 @@ class Warned:
             policy = files.policy_for(purpose)
             if not policy.exists():
                 raise InvalidInput(
-                    f"no policy tuned to {purpose} is shipped with {scenario.name}",
+                    f"no policy for --preset {purpose} is shipped with {scenario.name}",
                     mend=(
                         f"create one with forewarn tune {scenario.name} --preset "
                         f"{purpose}"

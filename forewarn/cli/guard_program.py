@@ -107,8 +107,8 @@ def check_(
 ) -> None:
     """Apply a guard program to the recorded actions in LOGS (JSON Lines).
 
-    Each line contains an id and the inputs of the program, if they exist: user, action,
-    frame, request, log, needed, place. The exit status is 1 if an action does not pass.
+    Each line contains an id and any of these inputs: user, action, frame, request, log,
+    needed, place. The exit status is 1 if an action does not pass.
 
     Args:
         program: File of the guard program.
@@ -453,7 +453,7 @@ def _lines(file: ProgramFile, about: list[str], reads: list[str]) -> Iterator[st
         yield f"signed by {', '.join(file.signed_by)}"
     elif file.signatures:
         names = ", ".join(each.by for each in file.signatures)
-        yield f"changed since {names} signed it"
+        yield f"changed after {names} signed it"
     else:
         yield "nobody has signed it"
 
@@ -468,8 +468,8 @@ def run_(
 ) -> None:
     """Apply the guard program PROGRAM to the action in the JSON file ACTION.
 
-    The file contains the inputs of the program, if they exist: user, action, frame,
-    request, log, needed, place. The exit status is 1 if the action does not pass.
+    The file contains any of these inputs: user, action, frame, request, log, needed,
+    place. The exit status is 1 if the action does not pass.
 
     \b
     Example:

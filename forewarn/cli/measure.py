@@ -85,10 +85,11 @@ class Compared:
         last_moment: Also repeat the violating runs with the intervention at different
             times, to find the last time at which it prevents the violation.
         if_acted: Also repeat runs from the time at which they first reach each risk
-            band, with the car slowed and stopped. Write the policy to this file with
-            the counts, which decisions then quote.
-        paper_table: Also print the table in the form used by the paper, and what this
-            form hides.
+            band, once with the car slowed and once with it stopped. Write the policy
+            to this file with the numbers of violations, which are then shown with each
+            intervention.
+        paper_table: Also print the table of the ProbGuard paper, and the figures that
+            it omits.
         csv: Write all rows of the tables to this CSV file.
         out: Keep the runs in this folder, so that the command can resume or be
             repeated.

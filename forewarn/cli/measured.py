@@ -134,7 +134,7 @@ def _paper_table(found: Measurement) -> Iterator[Shown]:
         for c in found.paper
     )
     yield Table(("law", "method", "threshold", "mean", "max"), tuple(rows))
-    yield "What it hides:"
+    yield "What this table omits:"
     for sentence in hidden(found.paper):
         yield f"  {sentence}"
 

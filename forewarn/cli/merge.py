@@ -47,9 +47,10 @@ def merge_tallies(
     A guard writes a tally if it is given --tally. The order of tallies does not matter,
     and a tally that was added before is not added again. A tally with a different
     abstraction, period or laws is an error. A tally is left out if its transitions
-    differ significantly from the others, or if its guard stopped runs for a law of this
-    model and let none pass, because the counts then depend on the thresholds of that
-    guard. The exit status is 1 if any tally is left out.
+    differ significantly from the others. It is also left out if its guard stopped runs
+    for a law of this model and let no such run continue (--let-pass of `forewarn run`),
+    because the counts then depend on the thresholds of that guard. The exit status is 1
+    if any tally is left out.
 
     \b
     Examples:
@@ -59,8 +60,9 @@ def merge_tallies(
     Args:
         into: Model to add the tallies to; the file is replaced atomically.
         accept: Also add tallies that differ significantly from the others, and tallies
-            of guards that stopped runs for a law of this model and let none pass.
-        horizon: Prediction horizon in seconds of the risks to compare before and after.
+            of guards that stopped runs for a law of this model and let none continue.
+        horizon: Prediction horizon in seconds, for comparing the risks before and after
+            the merge.
         delta: Maximum probability that an interval does not contain the true value.
     """
     from forewarn.abstractions.files import write_json
@@ -177,13 +179,13 @@ def _lines(
         yield f"Of these {runs} runs, interventions stopped {_stops(found.censored)}."
     if found.let_pass:
         yield (
-            f"Runs let pass: {_stops(found.let_pass)}. What follows in them has the "
-            "weight of all runs with such an intervention."
+            f"Not enforced with --let-pass: {_stops(found.let_pass)}. The later "
+            "transitions of these runs are weighted to represent the stopped runs too."
         )
     if found.unweighted:
         yield (
-            "warning: no run was let pass that could stand for the runs stopped "
-            f"{_stops(found.unweighted)}, so risks are too low if these runs were "
+            f"warning: these runs were stopped, and no run that continued represents "
+            f"them: {_stops(found.unweighted)}; risks are too low if these runs were "
             "riskier than the others"
         )
     most = sorted(found.added, key=lambda each: (-each.transitions, each.id))

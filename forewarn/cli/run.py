@@ -71,8 +71,8 @@ class Guided(Warned):
         tally: Write a tally for `forewarn merge-tallies` to this file: the counts of
             transitions, except during interventions. Gzipped if the name ends in .gz.
         let_pass: Fraction of the runs, chosen by seed, in which the guard does not
-            intervene. In the tally, these runs stand for the runs that interventions
-            end early. Rejected for severe laws.
+            intervene. In the tally, these runs also represent the runs that
+            interventions end early. Rejected for severe laws.
     """
 
     threshold: Annotated[tuple[float, ...], Numbers(1), "RISK[,RISK…]"] = ()

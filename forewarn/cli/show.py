@@ -134,8 +134,8 @@ def _shown(
 
 
 def _on_first_visits(model: Model, steps: int, source: str) -> Iterator[str]:
-    """Yields whether the bounds refer to first visits, or else how to show bounds that
-    do.
+    """Yields a sentence on first visits: that the bounds refer to them, or which option
+    shows such bounds.
     """
     from forewarn.monitors.risk.first_visits import FirstVisits
 

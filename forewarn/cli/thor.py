@@ -194,8 +194,9 @@ def tasks(
     """Let the planning robot do the tasks of BOOK, and evaluate the results.
 
     BOOK is a suite file, or a folder with SafeAgentBench's four files (default: our own
-    suite). The robot follows hazardous instructions too, but avoids the hazard of a
-    merged task. The robot is not controlled by a language model.
+    suite). The robot is not controlled by a language model. It also follows hazardous
+    instructions. A merged task combines a safe instruction with the law of a hazardous
+    one; the robot performs its safe part.
 
     \b
     Examples:

@@ -66,8 +66,8 @@ def train(
     thresholds are set on calibration and tuning runs. If no threshold achieves its
     guarantee, no policy is written and the exit status is 1. The shipped models were
     created with this command. --rerun trains on the same runs again. Shipped models
-    with a hazard score were trained with an earlier form of the score, so they come
-    out differently.
+    with a hazard score were trained with an earlier form of the score, so training them
+    again gives different models.
 
     \b
     Examples:
@@ -89,7 +89,8 @@ def train(
         runs: Keep the runs in this folder, with a subfolder for each scenario, so that
             the command can resume or be repeated.
         law: Law to train for instead of the scenarios' laws: a name or a formula; may
-            be repeated. The predicates of the scenarios must decide the law.
+            be repeated. The predicates of the scenarios must determine whether its
+            conditions hold.
         out: Folder for NAME.model.json.gz and NAME.policy.yaml.
     """
     from forewarn.monitors.risk.evidence import refuse_undecided

@@ -153,11 +153,12 @@ def tune(
     """Find thresholds that guarantee a false-alarm rate or prevent the most violations.
 
     The runs must not be those that were used to learn the model. The first half of the
-    runs calibrates the risks and determines the horizon. All runs set the thresholds
-    and give the guarantee: with --confidence, at most --false-alarm-rate of future
-    clean runs have an alarm, even if the chain is wrong. The maximum rate of missed
-    violations is also printed. Each additional horizon to choose from costs some
-    confidence; a single one, --horizons S, gives the lowest thresholds.
+    runs is used to calibrate the risks and to choose the horizon. All runs are used to
+    set the thresholds and to compute the guarantee: with --confidence, at most
+    --false-alarm-rate of future clean runs have an alarm, even if the chain is wrong.
+    The maximum rate of missed violations is also printed. Each additional horizon to
+    choose from costs some confidence; a single one, --horizons S, gives the lowest
+    thresholds.
 
     If no threshold achieves the guarantee for a law, the law gets no threshold, the
     output says why and how many runs would suffice, and the exit status is 1. If no law
@@ -414,8 +415,8 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
     yield ""
     horizon = f"horizon {found.best.horizon_s:g} s"
     yield (
-        f"{len(every)} runs, seeds {every[0]} to {every[-1]}, set the thresholds, at"
-        f" the {horizon}:"
+        f"Thresholds from {len(every)} runs, seeds {every[0]} to {every[-1]}, at the "
+        f"{horizon}:"
     )
     yield from promised(found)
     if found.thresholds:

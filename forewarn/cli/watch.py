@@ -215,7 +215,7 @@ def monitor(
             a CSV file without a time_s column (default: that of the trace).
         every: Also print the verdict after each frame.
         vocabulary: Vocabulary of the trace, if the trace does not specify one.
-        map_: Signal for a column of a CSV file; may be repeated.
+        map_: Read the column of a CSV file as the signal; may be repeated.
         ego: Id of the road user to check in a CommonRoad scene: a moving vehicle or a
             planning problem (default: the first planning problem).
         out: For many traces: write one row per run and law to this Parquet file.

@@ -73,7 +73,7 @@ def absorbed(
         gain: The non-negative right-hand side, as one column or several.
 
     Raises:
-        TooLarge: The system is too large to solve within a known error.
+        TooLarge: The system is too large to solve with a guaranteed error bound.
     """
     n = len(left)
     apart = (source != target) & (weight > 0.0)
@@ -93,7 +93,7 @@ def absorbed(
         solved = _reduced(*parts, MAX_EDGES)
     if solved is None:
         raise TooLarge(
-            f"{n:,} states are too many to solve within a known error: "
+            f"{n:,} states are too many to solve with a guaranteed error bound: "
             f"elimination leaves more than {MAX_FULL:,} states with "
             f"{MAX_EDGES:,} transitions, and iteration is too slow",
             mend="limit the number of steps, or use fewer predicates",

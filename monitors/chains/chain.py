@@ -31,7 +31,7 @@ def check_size(states: int, transitions: int = 0, source: str = "") -> None:
     ):
         if size > limit:
             raise TooLarge(
-                f"{size:,} {what} are more than the limit of {limit:,}", source=source
+                f"{size:,} {what} exceed the limit of {limit:,}", source=source
             )
 
 
@@ -99,7 +99,7 @@ class Chain:
             raise InvalidModel(
                 f"the probability from state {self.states[source]!r} to "
                 f"{self.states[target]!r} is {self.data[at]:g}, "
-                "not a number above 0 and at most 1"
+                "but must be above 0 and at most 1"
             )
         sums = np.add.reduceat(self.data, self.indptr[:-1])
         off = np.abs(sums - 1.0) > ROW_SUM_TOLERANCE

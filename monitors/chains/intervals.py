@@ -198,7 +198,7 @@ def model_intervals(
         model: A model with counts.
         delta: The probability that any interval may miss the truth.
         closed_support: Whether only transitions in the model's support are assumed
-            possible, as in published intervals.
+            possible, as is usual in publications.
     """
     if model.counts is None:
         raise InvalidModel(

@@ -198,7 +198,7 @@ def refuse_other(
     found = _differences(model, scenario, vocabulary, period_s, tolerance)
     if differs := "; ".join(found):
         raise InvalidModel(
-            f"the model does not fit: {differs}",
+            f"the model does not match the guarded system: {differs}",
             source=source,
             mend="use a model learned with these settings, or add --accept-model",
         )

@@ -331,8 +331,8 @@ class Merge:
         beyond: The number of transitions that guards did not count because there were
             too many distinct ones.
         stopped: The tallies that were not added because their guards stopped runs for
-            laws of this model and let none pass, so that transitions after high risks
-            are missing.
+            laws of this model and let none continue, so that transitions after high
+            risks are missing.
     """
 
     model: Model
@@ -389,7 +389,7 @@ def merge(
         model: A model that was learned from traces.
         tallies: The tallies, each with the name of its file for error messages.
         accept: Also add tallies that contradict the others, and tallies of guards that
-            stopped runs for a law of this model and let none pass.
+            stopped runs for a law of this model and let none continue.
         source: The name of the model's file, for error messages.
 
     Raises:
@@ -436,7 +436,7 @@ def merge(
     ledger |= {each.id: each.transitions for each in added}
     if len(ledger) > MAX_CONTRIBUTORS:
         raise TooLarge(
-            f"more than {MAX_CONTRIBUTORS:,} contributors",
+            f"the model would have more than {MAX_CONTRIBUTORS:,} contributors",
             source=source,
             mend=(
                 "merge all tallies again, into the model from before the first merge"

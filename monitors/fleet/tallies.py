@@ -108,7 +108,10 @@ Stopped = tuple[int, int]
 
 def _part_of_all(stopped: Stopped) -> Stopped:
     if stopped[1] > stopped[0]:
-        raise ValueError("more runs broke a law after a stop than were stopped")
+        raise ValueError(
+            "the number of stopped runs that broke a law exceeds the number of stopped "
+            "runs"
+        )
     return stopped
 
 
@@ -493,7 +496,8 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
         part = _keyed(passed, len(states))
         if not let_pass or any(whole.get(k, 0) < n for k, n in part.items()):
             raise InvalidTally(
-                "more followed interventions that were not enforced than was counted",
+                "the tally counts more transitions after interventions that were not "
+                "enforced than transitions in all",
                 source=source,
                 place="passed",
             )
@@ -522,7 +526,7 @@ def _parsed(
     lengths = np.fromiter(map(len, file.steps), np.int64, len(states))
     if lengths.sum() > 2 * MAX_PAIRS:
         raise InvalidTally(
-            f"more than {MAX_PAIRS} different transitions",
+            f"the tally has more than {MAX_PAIRS} different transitions",
             source=source,
             place=f"{place}steps",
         )

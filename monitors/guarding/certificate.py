@@ -143,7 +143,7 @@ def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | N
         raise InvalidInput(
             "this folder does not contain a guard",
             source=str(model),
-            mend="create one with `forewarn warrant`, or name a model file",
+            mend="create one with `forewarn warrant`, or give a model file",
         )
     return model / MODEL, policy or model / POLICY
 

@@ -163,8 +163,8 @@ class ChainWatch:
         """Advances time without a frame by reading the last state again."""
         if ticks > MAX_MISSED:
             raise SignalFault(
-                f"no frame for {ticks * self.period_s:.3g} s:"
-                " pending obligations are lost"
+                f"no frame arrived for {ticks * self.period_s:.3g} s, so it is unknown "
+                "whether pending obligations were met"
             )
         broke = False
         for _ in range(ticks):
@@ -328,7 +328,7 @@ class LawWatch:
         column = self._columns.get(letter)
         if column is None:
             raise SignalFault(
-                "the predicates hold in a combination that the abstraction excludes"
+                "the abstraction excludes this combination of predicate values"
             )
         return column
 

@@ -446,7 +446,7 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     if number == 1 and content.get("format") != FORMAT:
         raise broken(f"not a run record of format {FORMAT}")
     if number > 1 and content.get("previous") != head:
-        raise broken("this line does not follow the line before it")
+        raise broken("this line does not contain the hash of the line before it")
     if number > 1 and not content.keys() & _LINES:
         raise broken("this line is not a review, an event or the end line")
     written, hashed, behind = text.rpartition(f',"hash":"{content["hash"]}"')

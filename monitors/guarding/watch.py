@@ -376,8 +376,8 @@ class _Learned:
             most -= automaton.n
             if most < 0:
                 raise TooLarge(
-                    f"the monitors of all laws of a guard need more than {MAX_STATES}"
-                    " states",
+                    f"the monitors of the guard's laws need more than {MAX_STATES} "
+                    "states in all",
                     mend="watch fewer laws or laws with shorter times, or use a "
                     "coarser clock",
                 )

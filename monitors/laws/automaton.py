@@ -111,7 +111,8 @@ class Automaton:
                 for i, p in enumerate(self.propositions)
             )
             raise InvalidExpression(
-                f"the law was compiled on the assumption that {shown} never holds"
+                f"{shown} holds, but the law was compiled assuming that this cannot "
+                "happen"
             )
         return column
 

@@ -351,7 +351,7 @@ class FollowedLaw:
             return []
         missed = self._latcher.missed
         if missed > MAX_MISSED:
-            raise SignalFault(f"no frame for {missed * self._period_s:.3g} s")
+            raise SignalFault(f"no frame arrived for {missed * self._period_s:.3g} s")
         verdicts = [self.wait() for _ in range(missed)]
         return [*verdicts, self._read(letter, frame.time_s)]
 

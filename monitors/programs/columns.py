@@ -59,7 +59,7 @@ def columns_of(
         else:
             code.read(text)
     if not found.read:
-        raise UnreadLog("the log does not read any known table")
+        raise UnreadLog("no query in the log reads a known table")
     return {table: sorted(columns) for table, columns in sorted(found.read.items())}
 
 

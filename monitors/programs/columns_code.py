@@ -55,7 +55,7 @@ class _Held:
 
     def __post_init__(self) -> None:
         if sum(map(len, self.texts)) > LONGEST_LOG:
-            raise UnreadLog("the code creates texts that are too long")
+            raise UnreadLog("the code creates strings that are too long")
 
     def __or__(self, other: _Held) -> _Held:
         return _Held(
@@ -472,7 +472,7 @@ def _parsed(text: str) -> ast.Module:
             tree = ast.parse(each.strip())
             if not any(map(_indexed_tool, ast.walk(tree))):
                 return tree
-    raise UnreadLog(f"neither SQL nor code: {text!r:.80}")
+    raise UnreadLog(f"the entry is neither SQL nor Python code: {text!r:.80}")
 
 
 def _indexed_tool(node: ast.AST) -> bool:

@@ -145,7 +145,7 @@ def _understood(text: str, tools: Sequence[Tool] = ()) -> _Rule:
         return _Rule([*tests, *_who(found["who"] or "")], says)
     if found := _FORBIDDEN.fullmatch(text):
         return _Rule([*what(found["what"]), *_who(found["who"] or "")], "deny")
-    raise _Unknown("not a rule in a known form")
+    raise _Unknown("the rule has no known form")
 
 
 def _of_a_place(text: str) -> _Rule | None:
@@ -219,7 +219,7 @@ def _asked_for(text: str) -> str:
                 if named in (thing, singular(thing)):
                     return f"Asks(request, {json.dumps(deed)}, {json.dumps(named)})"
             break
-    raise _Unknown(f"there is no known test for the request to {text!r:.60}")
+    raise _Unknown(f"{text!r:.60} is not a known activity")
 
 
 def _in(room: str) -> str:

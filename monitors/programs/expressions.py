@@ -173,7 +173,7 @@ class Expressions:
             try:
                 return run.names[name]
             except KeyError:
-                raise ProgramFault(f"{name} does not exist here") from None
+                raise ProgramFault(f"{name} has no value") from None
 
         return look
 

@@ -95,7 +95,9 @@ def require_signature(program: ProgramFile, source: str) -> None:
     mend = f"forewarn guard-program review {source}, then sign it"
     if program.signatures:
         names = ", ".join(each.by for each in program.signatures)
-        raise NotSigned(f"changed since {names} signed it", source=source, mend=mend)
+        raise NotSigned(
+            f"the program was changed after {names} signed it", source=source, mend=mend
+        )
     raise NotSigned("nobody has signed it", source=source, mend=mend)
 
 

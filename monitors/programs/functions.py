@@ -67,7 +67,7 @@ def function(call: Callable[..., Value], name: str = "") -> Function:
         raise InvalidInput(f"the function {name} has no description")
     parameters = inspect.signature(call).parameters.values()
     if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
-        problem = f"the function {name} has parameters that programs cannot give"
+        problem = f"the function {name} has parameters that programs cannot pass"
         raise InvalidInput(problem)
     names = tuple(p.name for p in parameters)
     needed = sum(p.default is p.empty for p in parameters)
@@ -210,7 +210,9 @@ def held(frame: Value, thing: Value) -> Value:
     """Whether the robot holds a thing of a type or kind."""
     values = mapping_of(frame, "the frame")
     if "holding" not in values:
-        raise ProgramFault("what the hand holds is unknown: the frame has no `holding`")
+        raise ProgramFault(
+            "the frame has no signal `holding`, so it is unknown what the robot holds"
+        )
     wanted, name = text_of(thing, "a thing"), values["holding"]
     return name is not None and _mentions(text_of(name, "what is held"), wanted)
 
@@ -400,7 +402,7 @@ def _same_name(one: Value, other: str) -> bool:
 
 def _within(value: Value, span: Value, signal: str) -> bool:
     if not isinstance(span, list | tuple) or len(span) != 2:
-        raise ProgramFault(f"the limit of {signal} must be its minimum and maximum")
+        raise ProgramFault(f"the limit of {signal} must be a minimum and a maximum")
     if not is_number(value):
         return False
     least, most = span

@@ -124,7 +124,7 @@ class _Checker:
             block = isinstance(node, ast.stmt)
             limit = DEEPEST_BLOCK if block else DEEPEST_NESTING
             if depth > limit:
-                problem = f"the program is nested more than {limit} deep"
+                problem = f"the program is nested more than {limit} levels deep"
                 raise TooLarge(problem, place=f"line {node.lineno}")
         if not isinstance(node, _ALLOWED):
             self._unknown(node)

@@ -56,7 +56,7 @@ def read_request(text: str, source: str) -> Request:
     """
     if len(text) > LONGEST_REQUEST:
         raise InvalidRequest(
-            f"longer than the limit of {LONGEST_REQUEST} characters", source=source
+            f"the request is longer than {LONGEST_REQUEST} characters", source=source
         )
     text = clean(text.replace("\r\n", "\n"))
     lines = text.split("\n")

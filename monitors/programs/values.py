@@ -47,7 +47,7 @@ def weigh(value: Value, limit: int) -> int:
         weight += 1
         if isinstance(item, str):
             if len(item) > LONGEST_TEXT:
-                raise ProgramFault(f"a text is longer than {LONGEST_TEXT} characters")
+                raise ProgramFault(f"a string is longer than {LONGEST_TEXT} characters")
             weight += len(item) // CHARACTERS_A_STEP
         elif type(item) in _SMALL:
             pass
@@ -68,9 +68,11 @@ def weigh(value: Value, limit: int) -> int:
                 f"a program cannot use a value of type {type(item).__name__}"
             )
         if weight > limit:
-            raise ProgramFault("a value is too large for the remaining steps")
+            raise ProgramFault(
+                "a value is too large for the steps that the program has left"
+            )
         if depth > DEEPEST:
-            raise ProgramFault(f"values are nested more than {DEEPEST} deep")
+            raise ProgramFault(f"values are nested more than {DEEPEST} levels deep")
     return weight
 
 

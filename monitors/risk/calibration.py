@@ -211,7 +211,7 @@ class Likely:
         )
         if low.ndim != 2 or low.shape != high.shape or not (low <= high).all():
             raise InvalidModel(
-                "the lower end of a likely interval is above the upper end",
+                "the lower end of a `likely` interval is above the upper end",
                 source=source,
             )
         return cls(
@@ -247,8 +247,8 @@ class Corrected:
             return self.point if by == "point" else self.high
         if self.likely is None:
             raise InvalidModel(
-                f"the model has no likely interval for the risk of {law} at this "
-                "horizon with this calibration",
+                f"the model stores no `likely` interval for the risk of {law} at this "
+                "horizon and calibration",
                 mend=(
                     "judge by point or upper, or train the model and the policy "
                     "together"

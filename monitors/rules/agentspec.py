@@ -84,7 +84,7 @@ def read_agentspec(text: str) -> tuple[list[WrittenRule], list[Trouble]]:
     plain = _GLUED.sub("end\nrule", plain)
     opened = list(_RULE.finditer(plain))
     if len(opened) > MAX_RULES:
-        raise TooLarge(f"more than {MAX_RULES} rules in a file")
+        raise TooLarge(f"the file has more than {MAX_RULES} rules")
     if not opened:
         return [], [Trouble(1, "the file has no rule")] if plain.strip() else []
     rules: list[WrittenRule] = []

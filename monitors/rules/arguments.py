@@ -108,7 +108,7 @@ def arguments_of(content: Mapping[str, Sequence[str]]) -> Arguments:
     for role, names in content.items():
         if role not in ROLES:
             mend = near_miss(role, ROLES) or f"choose one of {', '.join(ROLES)}"
-            raise InvalidInput(f"no argument can be a {role!r:.40}", mend=mend)
+            raise InvalidInput(f"{role!r:.40} is not a role of an argument", mend=mend)
         for name in names:
             if named.setdefault(name, role) != role:
                 problem = f"{name!r:.60} is both {named[name]} and {role}"

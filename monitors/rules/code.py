@@ -331,7 +331,9 @@ def _holds(name: str, asked: Asked) -> Holds:
         if event.moment != "before":
             return False
         if state.program.too_long and name != "unreadable":
-            raise UnknownSignal(f"a program of more than {MAX_CHARACTERS} characters")
+            raise UnknownSignal(
+                f"the program is longer than {MAX_CHARACTERS} characters"
+            )
         return asked(state.program)
 
     return holds

@@ -68,7 +68,7 @@ def labelled_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], LabelledTra
 def labelled_from(row: object) -> LabelledTrace:
     """Returns the trace that one line of a file describes."""
     if not isinstance(row, dict):
-        raise InvalidTrace("expected a mapping of keys")
+        raise InvalidTrace("expected a JSON object")
     label = row.get("label")
     if label not in ("safe", "unsafe", None):
         raise InvalidTrace(f"the label must be safe, unsafe or null, not {label!r:.40}")

@@ -191,7 +191,7 @@ class Situation:
         if holds is not None:
             return lambda now: holds(now.event, now.state, now.history)
         if predicate.written is None:
-            raise TypeError(f"no code evaluates the predicate {predicate.name}")
+            raise TypeError(f"the predicate {predicate.name} has no implementation")
         written = predicate.written()
         if written.remembers:
             self._remembering[predicate.name] = written

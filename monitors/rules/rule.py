@@ -162,7 +162,9 @@ class _EnforceFile(Strict):
     def _is_one(self) -> _EnforceFile:
         given = [self.substitute, self.slow, self.stop]
         if sum(each is not None for each in given) != 1:
-            raise ValueError("write one of substitute: {name: …}, slow: {…}, stop: {…}")
+            raise ValueError(
+                "must have one of substitute: {name: …}, slow: {…} and stop: {…}"
+            )
         return self
 
 

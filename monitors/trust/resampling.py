@@ -87,7 +87,7 @@ def likely_risks(
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
         raise InvalidModel(
-            "likely intervals need a model with an abstraction, counts and a period"
+            "`likely` intervals need a model with an abstraction, counts and a period"
         )
     abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
     truth = truth_in_abstraction(model.chain, abstraction)

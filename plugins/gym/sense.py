@@ -38,7 +38,7 @@ class Reading(Encoding):
         if not _PLACE.fullmatch(at):
             hint = near_miss(re.split(r"[.\[]", at)[0], ("observation", "info"))
             mend = hint or "write observation[0] or info.name"
-            raise ValueError(f"{at!r:.60} is not a path ({mend})")
+            raise ValueError(f"{at!r:.60} is not a valid path ({mend})")
         return at
 
 

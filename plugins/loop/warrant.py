@@ -157,7 +157,7 @@ class Warrant:
         # The file contributes only the counts; the rates are those of the certificate.
         if {n: of | {"outcomes": ""} for n, of in file.rates.items()} != due:
             raise InvalidCertificate(
-                "the evidence is about different rates than the certificate",
+                "the rates of the evidence differ from those of the certificate",
                 source=source,
             )
         self._rates = {

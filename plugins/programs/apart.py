@@ -78,7 +78,9 @@ class Cell:
         """
         with self._turn:
             if self._failures >= MOST_FAILURES:
-                raise ProgramFault(f"{name} failed too often and is not called again")
+                raise ProgramFault(
+                    f"{name} failed too often and will not be called again"
+                )
             try:
                 if not self._running:
                     self._start()
@@ -152,7 +154,7 @@ class Cell:
             except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict) or found.get("number") != number:
-                raise OSError("the process answered another question")
+                raise OSError("the process answered a different question")
         except TimeoutError:
             self.close()
             raise TimeoutError(f"no answer within {patience_s:g} s") from None
@@ -247,7 +249,7 @@ def _function(cell: Cell, name: str, of: _Described) -> Function:
     if not of.about or not of.plain:
         raise InvalidInput(
             f"the function {name} has no docstring, or "
-            "has parameters that programs cannot give"
+            "has parameters that programs cannot pass"
         )
 
     call = partial(cell.call, name)

@@ -171,8 +171,10 @@ class Writer:
                     return Written(plan, program, outcome, repairs)
                 problem = outcome.fault
             messages.append(Message("user", prompt("repair", problem=problem)))
-        tried = f"after {self._repairs} repairs"
-        raise NotWritten(f"no working program {tried}: {problem}")
+        raise NotWritten(
+            f"the model wrote no working program after {self._repairs} repairs: "
+            f"{problem}"
+        )
 
     def _ask(self, messages: list[Message]) -> str:
         reply = timely(self._chat, messages, self._patience_s)

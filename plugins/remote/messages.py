@@ -75,7 +75,7 @@ class Hello(Strict):
     @classmethod
     def _can_stop(cls, can: list[Kind] | None) -> list[Kind] | None:
         if can is not None and "stop" not in can:
-            raise ValueError("the list must include stop, because every loop can stop")
+            raise ValueError("'can' must include stop, because every loop can stop")
         return can
 
     @property

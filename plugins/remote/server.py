@@ -145,7 +145,7 @@ class Server(ABC):
             self._strangers.pop(threading.current_thread(), None)
             if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
                 raise Full(
-                    f"the server already has the maximum of {MAX_CONNECTIONS} loops"
+                    f"the server already serves the maximum of {MAX_CONNECTIONS} loops"
                 )
 
 
@@ -210,7 +210,7 @@ class _Line:
             self._until_s = now_s + (MESSAGE_S if begun else IDLE_S)
         self._begun = begun
         if now_s >= self._until_s:
-            raise TimeoutError("the message took too long")
+            raise TimeoutError("the message took too long to arrive")
         self._connection.settimeout(self._until_s - now_s)
         return self._connection.recv(size)
 

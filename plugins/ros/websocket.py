@@ -126,7 +126,7 @@ class WebSocket:
     def _received(self) -> bytes:
         left_s = self._until_s - time.monotonic()
         if left_s <= 0.0:
-            raise TimeoutError("the message took too long")
+            raise TimeoutError("the message took too long to arrive")
         self._connection.settimeout(left_s)
         data = self._connection.recv(1 << 16)
         if not data:

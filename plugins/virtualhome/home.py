@@ -339,7 +339,8 @@ def parse_step(step: str | Sequence[object]) -> Action:
         line = _LINE.fullmatch(step.strip())
         if line is None:
             raise InvalidInput(
-                f"{step!r:.80} is not a step", mend="an example is [OPEN] <fridge> (1)"
+                f"{step!r:.80} is not a valid step",
+                mend="write it as in [OPEN] <fridge> (1)",
             )
         verb, things = verb_of(line[1]), _THING.findall(line[2])
     else:
@@ -359,5 +360,5 @@ def _pair(step: Sequence[object]) -> tuple[str, list[tuple[str, str]]]:
         case [str(verb), list(names)] if all(isinstance(name, str) for name in names):
             return verb_of(verb), [(str(name), "") for name in names]
     raise InvalidInput(
-        f"{step!r:.80} is not a step", mend="an example is [OPEN, [fridge]]"
+        f"{step!r:.80} is not a valid step", mend="write it as in [OPEN, [fridge]]"
     )

@@ -150,7 +150,7 @@ def travel(
     policy = trained.policy
     if policy is None:
         raise InvalidInput(
-            f"no threshold for {scenario.name} keeps the demo's guarantee"
+            f"no threshold for {scenario.name} achieves the demo's guarantee"
         )
     file = folder / f"{scenario.name}.model.json"
     write_json(file, models_as_dict(trained.models))

@@ -11,7 +11,7 @@ H seconds, goes unmet; 0 otherwise. Frames without a risk are left out; their nu
 reported.
 
 `paper_table` builds a table in the form of the paper's Table 1, and `hidden` describes
-what that form hides. The columns are the mean and maximum lead time to the violation,
+what that form omits. The columns are the mean and maximum lead time to the violation,
 for P_safe below 0.3, 0.5 and 0.7 (risks above 0.7, 0.5 and 0.3) and for REDriver's
 robustness below 0.4, 0.8 and 1.2. Any warning before the violation counts, even after
 the trigger or at the first frame, and clean runs are ignored.
@@ -421,7 +421,7 @@ def unknown_seeds(
         seed = after if held is not None else max(first, after)
         if seed == held:
             raise InvalidInput(
-                f"the model was learned from all {held} logs",
+                f"the model was learned from all {held} logs, so none is held out",
                 mend=(
                     "learn from fewer logs: limit them with --episodes of `forewarn "
                     "collect`"

@@ -146,7 +146,7 @@ def refuse_severe(laws: Iterable[Law], policy: Policy) -> None:
     acts = [law for law in severe if policy.steps_for(law) and law not in alerts]
     if acts and not policy.shadow:
         raise InvalidInput(
-            f"--let-pass: {', '.join(acts)} is a severe law, so no run may be let pass",
+            f"--let-pass cannot be used with severe laws: {', '.join(acts)}",
             mend="count all runs with --shadow, or watch other laws with --law",
         )
 

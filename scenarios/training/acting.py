@@ -357,7 +357,8 @@ def acting_policy(
     }
     if not acts:
         raise InvalidInput(
-            f"{', '.join(sorted(moving))}: a {kind} cannot help if movement is needed",
+            f"{', '.join(sorted(moving))}: a {kind} cannot help, because keeping the "
+            "law requires movement",
             mend="alert only",
         )
     return replace(base, rules=rules | acts, promises={})

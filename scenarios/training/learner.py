@@ -173,9 +173,9 @@ class Learner:
         if self.earlier.abstraction is None:
             if chosen is not None:
                 raise InvalidInput(
-                    "the model's states have no predicates",
+                    "the model has no predicates: it was learned from state sequences",
                     source=self.source,
-                    mend="update the model with state sequences and without laws",
+                    mend="update the model with state sequences, and give no laws",
                 )
             return None
         known = Abstraction.from_dict(
@@ -242,7 +242,8 @@ class Learner:
         clock_s = clock_s or runs[0].header.period_s
         if clock_s is None:
             raise InvalidInput(
-                "--abstraction auto needs a law's clock or --period",
+                "--abstraction auto needs a sampling period, but neither the traces "
+                "nor the laws have one",
                 mend="give --period",
             )
         known = [law for law in laws if all(map(runs[0].header.can_know, law.signals))]

@@ -82,7 +82,7 @@ class Trained:
         chosen: For each model, its laws and its abstraction, with the reasons for the
             choice.
         settled: The thresholds and their guarantees.
-        policy: The policy; None if no threshold keeps the guarantee.
+        policy: The policy; None if no threshold achieves the guarantee.
     """
 
     models: tuple[Model, ...]
@@ -258,7 +258,7 @@ def add_ordinary(folder: Path, scenario: Scenario, stored: Sequence[Stored]) -> 
     files = Shipped.in_folder(folder, scenario.name)
     if not stored:
         raise InvalidInput(
-            "the model does not name the runs that set its thresholds",
+            "the model does not name the runs that were used to set its thresholds",
             source=str(files.model),
             mend="train it with `forewarn train`",
         )

@@ -460,7 +460,7 @@ def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:
     """
     if not settled.thresholds:
         why = "; ".join(f"{law}: {text}" for law, text in settled.without.items())
-        raise InvalidInput(f"no threshold keeps the guarantee: {why}")
+        raise InvalidInput(f"no threshold achieves the guarantee: {why}")
     rules = {law: (Step(kind, at),) for law, at in settled.thresholds.items()}
     curves = settled.best.calibration if policy.judge_by != "upper" else {}
     return replace(

@@ -291,4 +291,6 @@ def pace(host: Server, factor: float) -> None:
 @does("set_replayer_ignore_hero")
 def ignore_hero(host: Server, ignored: bool) -> None:
     if ignored:
-        raise Refusal("recordings can only be replayed with the hero vehicle")
+        raise Refusal(
+            "the hero vehicle of a recording cannot be left out of its replay"
+        )

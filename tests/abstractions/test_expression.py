@@ -376,7 +376,7 @@ def test_a_truth_value_is_not_a_word(value: object) -> None:
 
 def test_a_word_is_not_a_number() -> None:
     node = parse_expression("light == red")
-    with pytest.raises(SignalFault, match="light is 3, not a word"):
+    with pytest.raises(SignalFault, match="light is 3, not text"):
         compile_test(node)({"light": 3})
     with pytest.raises(SignalFault, match="x has a value that is not a number"):
         evaluate(parse_expression("x > 3"), {"x": np.array(["red"], object)})

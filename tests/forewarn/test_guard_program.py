@@ -81,7 +81,7 @@ def test_a_program_that_was_changed_is_not_enforced(made: Path, tmp_path: Path) 
     made.write_text(text.replace('"labname"', '"labname", "labresult"'))
     action = _action(tmp_path, user={"role": "nurse"}, needed={"lab": ["labresult"]})
     result = _run("run", made, action)
-    assert result.exit_code == 2 and "changed since Ada signed it" in result.stderr
+    assert result.exit_code == 2 and "changed after Ada signed it" in result.stderr
     assert "review" in result.stderr and "Traceback" not in result.stderr
 
 
@@ -99,7 +99,7 @@ def test_check_says_which_recorded_actions_do_not_pass(
     found = _json("check", logs, "--program", made, status=1)
     assert found["actions"] == 3 and found["decisions"] == {"allow": 1, "deny": 2}
     assert [each["id"] for each in found["found"]] == ["2", "7"]
-    assert "user does not exist here" in found["found"][1]["reason"]
+    assert "user has no value" in found["found"][1]["reason"]
 
 
 def test_evaluate_answers_with_the_figures_of_the_paper(shared_data: Path) -> None:
@@ -388,7 +388,7 @@ def test_what_is_needed_is_told_from_the_log(tmp_path: Path) -> None:
     found = _json("evaluate", *given, status=1)
     assert found["label_accuracy"] == pytest.approx(8 / 9)
     assert [each["id"] for each in found["wrong"]] == ["prose"]
-    assert "needed does not exist here" in found["wrong"][0]["why"]
+    assert "needed has no value" in found["wrong"][0]["why"]
     cases.write_text(json.dumps({"id": "a", "identity": "nursing", "label": 1}))
     refused = _run("evaluate", *given)
     assert refused.exit_code == 2

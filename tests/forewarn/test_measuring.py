@@ -123,13 +123,16 @@ def test_without_their_traces_training_runs_are_run_once_more() -> None:
     assert "always predicting the base rate scores" in found.stdout
 
 
-def test_the_papers_table_is_printed_with_what_it_hides() -> None:
+def test_the_papers_table_is_printed_with_what_it_omits() -> None:
     traces = learned.traces("tiny-road")
     few = ("--episodes", "10", "--thresholds", "0.5", "--training", traces)
     told = measure("--paper-table", *few).stdout
     after = told[told.index("The paper's Table 1") :]
     assert "P_safe < 0.3" in after and "robustness < 1.2" in after
-    assert "of the clean runs had an alarm" in after[after.index("What it hides:") :]
+    assert (
+        "of the clean runs had an alarm"
+        in after[after.index("What this table omits:") :]
+    )
 
 
 def test_an_unknown_baseline_is_said() -> None:

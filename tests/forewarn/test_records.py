@@ -88,7 +88,9 @@ def test_lines_that_change_places_are_found(record: Path, tmp_path: Path) -> Non
     lines[3], lines[4] = lines[4], lines[3]
     status, found = ask("verify", damaged(record, tmp_path, b"".join(lines)))
     assert (status, found["place"]) == (1, "line 4")
-    assert found["problem"] == "this line does not follow the line before it"
+    assert (
+        found["problem"] == "this line does not contain the hash of the line before it"
+    )
 
 
 def rechained(lines: list[str], number: int, old: str, new: str) -> bytes:

@@ -477,9 +477,7 @@ def test_tune_says_what_it_tried(model: Path, tmp_path: Path) -> None:
     said = forewarn(
         *("tune", KITCHEN, "--model", model, "--horizons", "3", "--out", out, *runs)
     )
-    assert (
-        "120 runs, seeds 7000 to 7119, set the thresholds, at the horizon 3 s" in said
-    )
+    assert "Thresholds from 120 runs, seeds 7000 to 7119, at the horizon 3 s:" in said
     assert said.splitlines()[-1].startswith(f"{out}: horizon 3 s")
     status, line = refused(
         *("tune", KITCHEN, "--model", model, "--horizons", "0", "--out", out)
@@ -664,8 +662,8 @@ def test_a_model_of_another_scenario_is_named(tmp_path: Path) -> None:
         status, said = refused(*arguments)
         assert status == 2
         assert said == (
-            f"forewarn: {other}: the model does not fit: it was learned on "
-            f"tiny-road, but the scenario is {KITCHEN}; its vocabulary is "
+            f"forewarn: {other}: the model does not match the guarded system: it was "
+            f"learned on tiny-road, but the scenario is {KITCHEN}; its vocabulary is "
             "driving, but the source's is household; its states are 0.1 s apart, "
             "but the source's frames are 1 s apart (use a model learned with these "
             "settings, or add --accept-model)"

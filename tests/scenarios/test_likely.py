@@ -196,7 +196,7 @@ def test_a_model_keeps_it_and_a_guard_judges_by_it() -> None:
         Guard(asked, policy)
         assert all(p[4] is None for row in asked.laws[-1]._risks for p in row)
         with pytest.raises(
-            InvalidModel, match="has no likely interval for the risk of"
+            InvalidModel, match="stores no `likely` interval for the risk of"
         ):
             Guard(asked, replace(policy, judge_by="likely"))
 
@@ -215,7 +215,7 @@ def test_it_is_not_read_for_another_monitor() -> None:
     broken = {text: {**model.likely[text], "low": [[1]], "high": [[0]]}}
     with pytest.raises(
         InvalidModel,
-        match=("the lower end of a likely interval is above the upper end"),
+        match=("the lower end of a `likely` interval is above the upper end"),
     ):
         likely_for(broken, text, HORIZON_S, table.automaton, table.letters)
 

@@ -129,7 +129,7 @@ def test_a_model_of_published_counts_has_no_runs_to_repeat(tmp_path: Path) -> No
     arguments = ["train", "fork-in-microwave", "--ordinary", "--out", str(FOLDER)]
     done = CliRunner().invoke(main, [*arguments, "--runs", str(tmp_path)])
     assert done.exit_code == 2
-    assert "does not name the runs that set its thresholds" in done.output
+    assert "does not name the runs that were used to set its thresholds" in done.output
 
 
 @pytest.mark.needs("sklearn")

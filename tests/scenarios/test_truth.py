@@ -105,7 +105,7 @@ def test_time_goes_on_where_no_frame_comes() -> None:
     (broken, *_) = judge.broken
     assert (round(broken.since_s, 6), round(broken.time_s, 6)) == (0.1, 0.4)
     gap = Frame(500.0, 9, {"horn_on": False, "speed": 9.0, "collision": False})
-    with pytest.raises(SignalFault, match="no frame for"):
+    with pytest.raises(SignalFault, match="no frame arrived for"):
         judge.frame(gap)
 
 

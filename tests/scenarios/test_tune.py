@@ -178,7 +178,7 @@ def test_too_few_clean_runs_give_no_threshold_and_no_policy() -> None:
     for why in found.without.values():
         clean, needed = (int(n) for n in re.findall(r"(\d+)(?: more)? clean runs", why))
         assert clean + needed == 29
-    with pytest.raises(InvalidInput, match="no threshold keeps the guarantee"):
+    with pytest.raises(InvalidInput, match="no threshold achieves the guarantee"):
         tuned_policy(found, Policy(), "alert")
 
 

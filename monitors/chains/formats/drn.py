@@ -71,7 +71,8 @@ class _Parser:
                 choices += 1
                 if choices > 1:
                     raise self.error(
-                        f"state {state} has several actions: not a Markov chain"
+                        f"state {state} has several actions, so the model is not a "
+                        "Markov chain"
                     )
             elif state is not None and (match := _TRANSITION.fullmatch(line)):
                 transitions += 1
@@ -86,13 +87,13 @@ class _Parser:
         for line in self.lines:
             key, _, value = line.partition(":")
             if key == "@type" and value.strip().lower() != "dtmc":
-                raise self.error(f"this is a {value.strip()}; only a DTMC can be read")
+                raise self.error(
+                    f"the model is of type {value.strip()}; only DTMCs can be read"
+                )
             if key == "@value_type" and value.strip() not in ("double", "rational"):
                 raise self.error(f"the value type {value.strip()} is not supported")
             if key == "@parameters" and (names := next(self.lines, "")):
-                raise self.error(
-                    f"chains with parameters are not supported: {names:.40}"
-                )
+                raise self.error(f"parametric chains are not supported: {names:.40}")
             if key == "@nr_states":
                 size = value.strip() or next(self.lines, "")
                 if not re.fullmatch(r"\d{1,18}", size, re.ASCII):

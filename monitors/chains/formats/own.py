@@ -76,7 +76,9 @@ def parse_models(data: object, source: str = "") -> tuple[Model, ...]:
     laws = [law for model in models for law in model.laws]
     twice = next((law for law in laws if laws.count(law) > 1), None)
     if twice is not None:
-        raise InvalidModel(f"two models are for the same law, {twice!r}", source=source)
+        raise InvalidModel(
+            f"the file has two models for the law {twice!r}", source=source
+        )
     return models
 
 

@@ -140,7 +140,9 @@ def _chain(umb: Any, index: dict[str, Any], files: Mapping[str, bytes]) -> Chain
     for state in range(n):
         first, last = choices[state], choices[state + 1]
         if last - first > 1:
-            raise InvalidModel(f"state {state} has several actions: not a Markov chain")
+            raise InvalidModel(
+                f"state {state} has several actions, so the model is not a Markov chain"
+            )
         if first == last:
             continue
         row: dict[int, Fraction] = {}
@@ -148,7 +150,8 @@ def _chain(umb: Any, index: dict[str, Any], files: Mapping[str, bytes]) -> Chain
             weight = Fraction(1) if weights is None else weights[at]
             if not isinstance(weight, int | Fraction) and not np.isfinite(weight):
                 raise InvalidModel(
-                    f"a transition of state {state} has probability {weight}"
+                    f"a transition of state {state} has probability {weight}, "
+                    "which is not finite"
                 )
             row[targets[at]] = row.get(targets[at], Fraction()) + Fraction(weight)
         rows[state] = settled(row, states[state])

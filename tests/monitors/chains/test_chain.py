@@ -92,7 +92,7 @@ def test_a_variable_without_a_value_in_some_state_is_refused() -> None:
 
 
 def test_what_is_too_large_is_refused_by_number() -> None:
-    with pytest.raises(TooLarge, match="10,000,000 states are more than the limit"):
+    with pytest.raises(TooLarge, match="10,000,000 states exceed the limit"):
         check_size(10_000_000)
     with pytest.raises(TooLarge, match="transitions"):
         check_size(2, 10_000_000)

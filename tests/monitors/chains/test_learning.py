@@ -210,12 +210,12 @@ def test_what_is_too_large_is_refused_before_it_is_built(
     found = tally("a b a b")
     monkeypatch.setattr(chain_module, "MAX_TRANSITIONS", 3)
     assert learn(found, Support("observed"), Fraction(0), "ignore").chain.n == 2
-    with pytest.raises(TooLarge, match="4 transitions are more than the limit of 3"):
+    with pytest.raises(TooLarge, match="4 transitions exceed the limit of 3"):
         learn(found, Support("all"), Fraction(0), "ignore")
     with pytest.raises(TooLarge, match="S.json: 4 transitions"):
         Support.declared({"a": ["a", "b"], "b": ["a", "b"]}, "S.json")
     monkeypatch.setattr(chain_module, "MAX_STATES", 1)
-    with pytest.raises(TooLarge, match="S.json: 2 states are more than the limit of 1"):
+    with pytest.raises(TooLarge, match="S.json: 2 states exceed the limit of 1"):
         Support.declared({"a": [], "b": []}, "S.json")
 
 

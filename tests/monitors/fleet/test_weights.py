@@ -152,7 +152,7 @@ def test_more_passed_than_counted_is_rejected(change: Any) -> None:
     content = campaign(np.random.default_rng(6), 10, 0.5).as_dict()
     content = json.loads(json.dumps(content))
     change(content["passed"])
-    with pytest.raises(InvalidTally, match="more followed interventions"):
+    with pytest.raises(InvalidTally, match="more transitions after interventions"):
         parse_tally(content)
 
 

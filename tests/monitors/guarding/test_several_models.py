@@ -157,7 +157,7 @@ def test_a_file_of_several_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert alone["format"] == "forewarn.model/1"
     twice = {"format": "forewarn.models/1", "models": [alone, alone]}
     write_json(tmp_path / "twice.json", twice)
-    with pytest.raises(InvalidModel, match="two models are for the same law,"):
+    with pytest.raises(InvalidModel, match="the file has two models for the law"):
         load_models(tmp_path / "twice.json")
 
 

@@ -93,7 +93,7 @@ def test_a_gap_that_is_too_long_is_refused() -> None:
     assert len(episode.at(1001 * 0.5)) == 1001
     episode.followed.reset()
     episode.at(0.0)
-    with pytest.raises(SignalFault, match="no frame for 500 s"):
+    with pytest.raises(SignalFault, match="no frame arrived for 500 s"):
         episode.at(1002 * 0.5)
 
 

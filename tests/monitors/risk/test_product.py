@@ -116,7 +116,7 @@ def test_a_product_that_is_too_large_is_refused(
     product = product_chain(chain, letters, RESPONSE)
     assert size in (product.n, len(product.indices))
     monkeypatch.setattr(chain_module, limit, size - 1)
-    with pytest.raises(TooLarge, match="the product with the law: .* more than"):
+    with pytest.raises(TooLarge, match="the product with the law: .* exceed the limit"):
         product_chain(chain, letters, RESPONSE)
 
 

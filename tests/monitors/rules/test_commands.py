@@ -201,7 +201,9 @@ def test_usual_names_have_roles() -> None:
 
 
 def test_a_mapping_that_cannot_be_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match=("no argument can be a 'shel'.*shell")):
+    with pytest.raises(
+        InvalidInput, match=("'shel' is not a role of an argument.*shell")
+    ):
         arguments_of({"shel": ["a"]})
     with pytest.raises(InvalidInput, match="both shell and code"):
         arguments_of({"shell": ["a"], "code": ["a"]})

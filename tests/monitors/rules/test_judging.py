@@ -263,7 +263,7 @@ def test_what_is_not_run_is_no_code(tool: str, arguments: dict[str, object]) -> 
 def test_a_program_that_is_too_long_to_be_read_is_a_fault() -> None:
     judge = RuleJudge(rule_set("name: a, before: any, when: deletes", domain="code"))
     command = "rm -rf / # " + "x" * 60_000
-    with pytest.raises(SignalFault, match="more than 50000 characters"):
+    with pytest.raises(SignalFault, match="longer than 50000 characters"):
         judge.judge(frame(0), Action("bash", {"command": command}))
 
 

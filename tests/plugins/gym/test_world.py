@@ -113,7 +113,7 @@ def test_a_map_reads_places_units_codes_and_what_is_not_there() -> None:
     ("entry", "says"),
     [
         ({"sped": "observation[0]"}, "speed"),
-        ({"speed": "observation.__class__()"}, "is not a path"),
+        ({"speed": "observation.__class__()"}, "is not a valid path"),
         ({"speed": {"at": "observation[0]", "unit": "m"}}, "cannot have the unit 'm'"),
         ({"speed": {"in": "observation[0]"}}, "in"),
     ],

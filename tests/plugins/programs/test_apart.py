@@ -165,7 +165,7 @@ def test_one_that_hangs_is_ended_and_the_next_call_is_served() -> None:
     ("source", "problem"),
     [
         ("def silent(x):\n    return x", "silent has no docstring"),
-        ('def f(*x):\n    """F."""', "has parameters that programs cannot give"),
+        ('def f(*x):\n    """F."""', "has parameters that programs cannot pass"),
         ("x = 1", "the file defines no function"),
         ("def f(:", "SyntaxError"),
         ("import socket", "ModuleNotFoundError"),
@@ -294,7 +294,7 @@ def test_functions_that_fail_again_and_again_are_not_started_again() -> None:
         with pytest.raises(ProgramFault) as error:
             cell.call("hangs")
         problems.append(str(error.value))
-    assert "failed too often and is not called again" in problems[-1]
+    assert "failed too often and will not be called again" in problems[-1]
     assert not any("too often" in problem for problem in problems[:-1])
 
 

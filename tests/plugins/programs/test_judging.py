@@ -104,7 +104,7 @@ def test_a_program_that_cannot_judge_denies_in_its_own_name() -> None:
     turn_on = Action("turn_on", {"object": "StoveKnob"})
     found = _judged(STOVE, {}, turn_on)
     assert found is not None and found.kind == "skip"
-    assert found.rule == "rules of the house" and "user does not exist" in found.reason
+    assert found.rule == "rules of the house" and "user has no value" in found.reason
 
 
 def test_in_snow_the_car_is_told_its_speed() -> None:
@@ -192,7 +192,7 @@ def test_only_what_is_signed_as_it_is_is_enforced(tmp_path: Path) -> None:
             # A signature is a name and a digest: it keeps out no forger of files.
             assert load_program(path).signed_by == ("Eve",)
             continue
-        with pytest.raises(NotSigned, match="changed since Ada signed it"):
+        with pytest.raises(NotSigned, match="changed after Ada signed it"):
             read_judge(path)
 
 

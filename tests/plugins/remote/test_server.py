@@ -269,7 +269,8 @@ def test_no_more_than_so_many_at_once(server: GuardServer) -> None:
     late = Line(server).send(hello())
     answer = late.read()
     assert (
-        answer is not None and "already has the maximum of 16 loops" in answer["error"]
+        answer is not None
+        and "already serves the maximum of 16 loops" in answer["error"]
     )
     assert late.read() is None
     late.close()

@@ -84,7 +84,7 @@ def test_rewards_are_passed_over() -> None:
         (
             "@parameters\n",
             "@parameters\np q",
-            "line 6: chains with parameters are not supported: p q",
+            "line 6: parametric chains are not supported: p q",
         ),
         ("@nr_states\n3", "@nr_states\nmany", "line 10: expected the number of states"),
         ("@nr_states\n3\n", "", "the number of states is missing"),

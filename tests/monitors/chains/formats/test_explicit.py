@@ -116,5 +116,5 @@ def test_what_stands_beside_is_checked_too(
     "tra", ["10000000 20000000\n0 1 1\n", "dtmc\n0 1 1\n1 10000000 1\n"]
 )
 def test_ten_million_states_are_refused(tmp_path: Path, tra: str) -> None:
-    with pytest.raises(TooLarge, match=r"10,000,00\d states are more than"):
+    with pytest.raises(TooLarge, match=r"10,000,00\d states exceed the limit"):
         load(tmp_path, tra)

@@ -119,5 +119,5 @@ def test_json_with_too_many_states_is_refused_before_it_is_parsed(
     )
     path = tmp_path / "M.json"
     path.write_text(template.format(states=", ".join(f'"s{i}"' for i in range(101))))
-    with pytest.raises(TooLarge, match="101 states are more than the limit of 100"):
+    with pytest.raises(TooLarge, match="101 states exceed the limit of 100"):
         load_model(path)

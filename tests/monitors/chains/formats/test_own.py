@@ -93,7 +93,7 @@ def changed(data: dict[str, Any], **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ([], "expected a mapping of keys, found a list"),
+        ([], "expected a mapping, found a list"),
         (changed(LEARNED, format="forewarn.model/2"), "format"),
         (changed(LEARNED, count={}), "unknown key 'count' (did you mean counts?)"),
         (changed(LEARNED, counts=...), "either 'counts' or 'rows'"),

@@ -29,6 +29,11 @@ from forewarn.scenarios.running.pools import Lost, Pool
 from forewarn.scenarios.running.runner import Keep
 from forewarn.scenarios.schema import End, Scenario
 
+LEAST_S = 5.0
+"""The minimum duration of an intervention in seconds. If the horizon is one second, the
+risk often rises earlier, so most violations occur after the horizon.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Branching:
@@ -37,14 +42,14 @@ class Branching:
     Args:
         watching: The plan of the run with a guard in shadow mode.
         alone: The plan of the run without a guard.
-        horizon_s: The duration of the interventions in seconds; violations of
-            obligations that arise within it are counted.
+        acted_s: The duration of the interventions in seconds; violations of obligations
+            that arise within it are counted.
         seed: The run's seed.
     """
 
     watching: RunPlan
     alone: RunPlan
-    horizon_s: float
+    acted_s: float
     seed: int
 
 
@@ -80,7 +85,7 @@ def branch(job: Branching) -> Found:
     for (law, band), begins_s in entered.at_s.items():
         if begins_s + SLACK_S >= broken_s:
             continue  # a law was already broken
-        until_s = begins_s + job.horizon_s
+        until_s = begins_s + job.acted_s
         most_s = min(until_s + WATCHED_S, scenario.end.max_time_s)
         end = End(max_time_s=most_s, on_violation=scenario.end.on_violation)
         ways = (
@@ -118,7 +123,8 @@ def branched(
     refuse_unrepeatable(scenario, seeds[0])
     watching = plan(scenario, model, policy).watching()
     alone = plan(scenario)
-    todo = [Branching(watching, alone, policy.horizon_s, seed) for seed in seeds]
+    acted_s = max(policy.horizon_s, LEAST_S)
+    todo = [Branching(watching, alone, acted_s, seed) for seed in seeds]
     counts: dict[str, dict[int, list[int]]] = {law.name: {} for law in scenario.laws}
     with closing(on.map(branch, todo)) as done:  # type: ignore[type-var]
         for job, found in done:

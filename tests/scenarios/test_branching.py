@@ -25,7 +25,9 @@ from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy, write_policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.loop.guarding import Guarding
+from forewarn.scenarios.measuring.branching import branched
 from forewarn.scenarios.report.runs import Telling
+from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
@@ -80,6 +82,13 @@ def test_each_run_counts_once_in_a_band_and_a_stop_helps() -> None:
         assert sum(band.stop for band in bands) <= sum(band.proceed for band in bands)
         assert bands[-1].proceed > bands[-1].stop
     assert "from their first moment in each risk band" in told
+
+
+def test_violations_after_a_short_horizon_count() -> None:
+    model, seeds = learned.model("tiny-road"), range(FIRST, FIRST + RUNS)
+    found = branched(ROAD, model, Policy(horizon_s=0.5), seeds, Here())
+    bands = found["no_collision"]
+    assert sum(band.proceed for band in bands) > sum(band.stop for band in bands)
 
 
 def test_show_prints_the_bands_of_a_policy() -> None:
